@@ -23,6 +23,7 @@ setup(
     install_requires=[
         "cryptography>=44",
         "duckdb>=2",
+        "h11>=0.14",
         "jinja2>=3.1",
         "mpyc>=0.11,<0.12",
         "networkx>=3.2",

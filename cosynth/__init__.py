@@ -4,9 +4,11 @@ A thin face of the packages that do the work. It exists because one of them is c
 the first name that is asked for loads the packages beside this one, whatever the current directory holds. Importing `cosynth`
 itself loads nothing.
 
-    from cosynth import run_study
-    run = run_study("study.toml", data={"north": north, "south": south, "west": west}, out="result")
-    run.synthetic          # a pandas DataFrame
+    from cosynth import Study, load, run_study
+    study = Study.read("study.toml")         # or Study.from_dict(...), Study.from_toml(...), Study.of(...)
+    run = run_study(study, data={"north": north, "south": south, "west": west}, out="result")
+    run.synthetic                            # a pandas DataFrame
+    load("result").sample(1000, where={"work": "private"})
 """
 
 from __future__ import annotations
@@ -18,18 +20,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpc_protocols.errors import CosynthError
-    from runner.api import Run, run_study
-    from runner.study import Study, load
+    from runner.api import Run, Synthesizer, between, load, run_study
+    from runner.study import Study
     from runner.version import VERSION as __version__
 
-__all__ = ["CosynthError", "Run", "Study", "__version__", "load", "run_study"]
+__all__ = ["CosynthError", "Run", "Study", "Synthesizer", "__version__", "between", "load", "run_study"]
 
 _HOMES = {
     "CosynthError": ("mpc_protocols.errors", "CosynthError"),
     "Run": ("runner.api", "Run"),
     "Study": ("runner.study", "Study"),
+    "Synthesizer": ("runner.api", "Synthesizer"),
     "__version__": ("runner.version", "VERSION"),
-    "load": ("runner.study", "load"),
+    "between": ("runner.api", "between"),
+    "load": ("runner.api", "load"),
     "run_study": ("runner.api", "run_study"),
 }
 _PACKAGES = ("mpc_protocols", "synth", "parties", "runner")

@@ -13,10 +13,11 @@ report for words. Nobody compares names. Descriptors import the standard library
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, Observe
 from mpc_protocols.options import Options
 from mpc_protocols.public.history import NO_HISTORY, History
@@ -27,8 +28,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.bundles.collected import CollectedCounts
+    from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
-    from mpc_protocols.functionality import Event, Guard, LocalCounts, StudyFacts
+    from mpc_protocols.functionality import (
+        Answered,
+        Cohorts,
+        CohortsDryRun,
+        Event,
+        Guard,
+        LocalCounts,
+        LocalVector,
+        StudyFacts,
+    )
     from mpc_protocols.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
@@ -104,6 +115,7 @@ class Backend(ABC):
     two_owners: whether split columns must belong to two of the computing parties.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
     bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`).
+    cohorts: whether it serves clients that choose by themselves what they answer (`functionality.Cohorts`).
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
     """
 
@@ -120,6 +132,7 @@ class Backend(ABC):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     bundles: ClassVar[bool] = False
+    cohorts: ClassVar[bool] = False
     ideal: ClassVar[bool]
     resumes: ClassVar[bool] = False
 
@@ -262,17 +275,43 @@ class DistributedBackend(Backend):
     def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         """The part of a custodian that does not compute, until the leader ends the run. Blocks."""
 
+    def cohort_parts(self) -> CohortParts:
+        """The parts of a backend that serves cohorts. Raises `StudyInvalid` for any other."""
+        raise StudyInvalid(f"The {self.name} backend serves no cohorts of clients.")
+
+
+class CohortParts(NamedTuple):
+    """What each party of a run with cohorts does.
+
+    lead: (wire, own vector or None, numbers of the clients, guard) -> cohorts, whose end lets the others end. follow: the same
+    and the leader's number -> what was opened of each question, in order. answer: (wire, own vector, the leader's number, guard).
+    All but `lead` block until the leader ends the run. dry_run: (answers about presumed tables, number of all parties) -> the
+    same, counting what it would cost.
+    """
+
+    lead: Callable[[Wire, LocalVector | None, Sequence[int], Guard], AbstractContextManager[Cohorts]]
+    follow: Callable[[Wire, LocalVector | None, Sequence[int], Guard, int], Sequence[Answered]]
+    answer: Callable[[Wire, LocalVector, int, Guard], None]
+    dry_run: Callable[[Cohorts, int], CohortsDryRun]
+
 
 class OracleParts(NamedTuple):
     """The parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's.
 
     party: one computing party, for who drives its steps without an oracle, as benchmarks do; None: nobody can.
+    proving: the same with proofs of what it sends (`docs/design/malicious.md`), for benchmarks: no study can ask for it.
     """
 
     lead: Callable[..., AbstractContextManager[MarginalOracle]]
     follow: Callable[..., list[NDArray[np.int64]]]
     contribute: Callable[..., None]
     party: Callable[..., ComputingParty[Any, Any]] | None = None
+    proving: Callable[..., ComputingParty[Any, Any]] | None = None
+
+    @classmethod
+    def of(cls, roles: Roles[Any, Any], contribute: Callable[..., None]) -> Self:
+        """Those of an engine's computing parties, and a contributor's."""
+        return cls(roles.lead, roles.follow, contribute, roles.computing_party)
 
 
 class EngineBackend(DistributedBackend):
@@ -322,6 +361,10 @@ class ClearBackend(Backend):
         self, facts: StudyFacts, counts: LocalCounts, guard: Guard, history: History = NO_HISTORY
     ) -> MarginalOracle:
         """counts: the marginals of all custodians together. history: as `ideal` uses it."""
+
+    def clear_cohorts(self, vectors: Mapping[int, LocalVector], guard: Guard, session: bytes) -> Cohorts:
+        """Cohorts of these clients, by number, if it serves any. session: public id of the run. Raises `StudyInvalid`."""
+        raise StudyInvalid(f"The {self.name} backend serves no cohorts of clients.")
 
 
 def _range(least: int, most: int) -> str:

@@ -229,6 +229,10 @@ class Question:
             raise ValueError("The length, bound and sensitivity of a question must be positive.")
 
 
+Answered = tuple[Question, "NDArray[np.int64] | tuple[int, ...]"]
+"""A question to clients, and what was opened of it: numbers, or positions."""
+
+
 class Aggregation(ABC):
     """Adds up what clients answer, with noise that nobody knows. Blocking; one question at a time.
 
@@ -266,8 +270,10 @@ class Cohorts(Aggregation):
         clients: Sequence[int],
         sigma2: Fraction,
         charged: Sequence[int] | None = None,
+        cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
-        """As `Aggregation`. charged: of the clients, those whose records the answers depend on; None for all of them."""
+        """As `Aggregation`. charged: of the clients, those whose records the answers depend on; None for all of them.
+        cliques: the marginals that the vectors hold, which the event names; public."""
 
     @abstractmethod
     def popular(
@@ -292,6 +298,29 @@ class Cohorts(Aggregation):
 
         event: of what they did, authorised before anything is opened. Raises as `sum`.
         """
+
+
+class CohortsDryRun(Cohorts):
+    """Cohorts of presumed tables that count what a run would cost. No private data; nothing released, nothing charged."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """Messages on the longest chain so far."""
+
+    @property
+    @abstractmethod
+    def sent(self) -> Sequence[int]:
+        """Bytes of each party so far, by wire number."""
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """CPU seconds of a computing party so far, beyond what asks and answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The end of the run, which costs messages too."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ COMMANDS = (
     "plan",
     "run",
     "certs",
+    "ids",
     "contribute",
     "inbox",
     "sample",

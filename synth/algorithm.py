@@ -15,7 +15,7 @@ owner is noisy by its own hand.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -29,7 +29,7 @@ from typing import (
     Unpack,
 )
 
-from mpc_protocols.functionality import Adjacency, Reporter, Reports
+from mpc_protocols.functionality import Adjacency, Guard, Reporter, Reports
 from mpc_protocols.registry import Registry
 from synth.config import AlgorithmConfig
 
@@ -37,10 +37,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Event, MarginalOracle, Observe
+    from mpc_protocols.functionality import (
+        Answered,
+        Clique,
+        Cohorts,
+        Event,
+        LocalCounts,
+        LocalVector,
+        MarginalOracle,
+        Observe,
+    )
     from synth.domain import Domain
     from synth.plan import Plan
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 NO_CLAIM: Final = "no privacy claim"
@@ -49,6 +58,8 @@ SOUND: Final = "everything that was released is together (epsilon, delta)-differ
 """The claim of an algorithm whose every question is charged before it is answered."""
 OWN_MODEL: Final = "own model"
 """What the event is called of noisy marginals that an owner takes of its own columns and reports."""
+CHOICES: Final = "choices"
+"""What the event is called of choices that clients make by themselves."""
 C = TypeVar("C", bound=AlgorithmConfig)
 P = TypeVar("P", bound="Plan")
 
@@ -74,13 +85,58 @@ class Reporting(ABC, Generic[P]):
         """What is made of all reports. Raises `ProtocolAborted` for one that does not fit the study."""
 
 
+class CohortGuard(Guard, Protocol):
+    """The accounts of clients, each with a budget of its own. events: what was authorised, in order."""
+
+    events: list[Event]
+
+
+class OpenedOfCohorts(Protocol):
+    """What questions to cohorts have opened, as a release tells it."""
+
+    @property
+    def measurements(self) -> Sequence[Measured]:
+        """In the order they were opened."""
+
+    @property
+    def selections(self) -> Sequence[Clique]:
+        """What enough clients chose, in order."""
+
+
+class CohortRounds(ABC, Generic[P]):
+    """How clients are asked in rounds that choose by themselves what they answer (`Cohorts`); each custodian is a client."""
+
+    @abstractmethod
+    def fitted(self, plan: P, clients: int, max_rows: int) -> P:
+        """The plan for so many clients of at most so many rows each. Raises `StudyInvalid` if it cannot be carried out."""
+
+    @abstractmethod
+    def client(self, plan: P, counts: LocalCounts, session: bytes) -> LocalVector:
+        """A client's own side. session: public id of the run."""
+
+    @abstractmethod
+    def accounts(
+        self, plan: P, clients: Sequence[int], record: Callable[[Event, bytes], None]
+    ) -> CohortGuard:
+        """The accounts of these clients. record: puts an event on disk before anything of it is opened."""
+
+    @abstractmethod
+    def conduct(self, cohorts: Cohorts, plan: P, session: bytes, observe: Observe) -> Synthesis:
+        """Ask all cohorts. Raises what `Cohorts` raises."""
+
+    @abstractmethod
+    def opened(self, plan: P, answered: Sequence[Answered]) -> OpenedOfCohorts:
+        """What was opened of all questions, in order; the leader's release tells the same."""
+
+
 class Algorithm(ABC, Generic[C, P]):
     """One algorithm, in words and in code.
 
     name: in the study file, also of its table. title: in the report. rank: place in lists. summary: what it does, for the
     template's comment. proposed: whether `init` starts a study with it; one algorithm is. left_out: what becomes of a marginal
     that no model of max_model_mb holds, for `check` and `plan`. partitions: of the data, that it runs on. extra, requires: an
-    optional part of the installation and its modules. workload: whether a study has a table of marginals for it.
+    optional part of the installation and its modules. workload: whether a study has a table of marginals for it. constrained:
+    whether its table keeps the domain's constraints (`synth/domain/constraints.py`).
     """
 
     name: ClassVar[str]
@@ -94,6 +150,7 @@ class Algorithm(ABC, Generic[C, P]):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     workload: ClassVar[bool] = True
+    constrained: ClassVar[bool] = False
 
     @abstractmethod
     def claim(self, config: C) -> str:
@@ -126,6 +183,11 @@ class Algorithm(ABC, Generic[C, P]):
 
     def reporting(self, config: C) -> Reporting[P] | None:
         """How the owners report once in place of answering an oracle's questions; None where they answer."""
+        return None
+
+    def cohorts(self, config: C) -> CohortRounds[P] | None:
+        """How clients are asked that choose by themselves what they answer; None where an oracle answers. `run` is then not
+        called."""
         return None
 
     def adaptive(self, config: C) -> bool:

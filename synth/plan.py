@@ -132,6 +132,27 @@ def check_sizes(domain: Domain, workload: Workload, config: ModelConfig) -> None
                 f"The workload clique {', '.join(clique)} has {domain.cells(clique)} cells, and no clique of more "
                 f"than {MAX_CELLS} can be shared: coarsen its columns or leave it out."
             )
+    if domain.impossible:
+        _check_constraints(domain, config)
+
+
+def _check_constraints(domain: Domain, config: ModelConfig) -> None:
+    """Refuse constraints that no model can hold or no row can keep. Raises `StudyInvalid`."""
+    from synth.mrf import fit
+    from synth.mrf.tree_size import model_size_mb
+
+    size = model_size_mb(domain.sizes, list(domain.impossible))
+    if size > config.max_model_mb:
+        raise StudyInvalid(
+            f"[domain] constraints join columns whose model would have {size:.1f} MiB alone, more than max_model_mb = "
+            f"{config.max_model_mb:g}: bin these columns coarser, or raise it."
+        )
+    try:
+        fit(domain.sizes, [], impossible=domain.impossible, iterations=0)
+    except ValueError:
+        raise StudyInvalid(
+            "[domain] constraints contradict each other: no row could keep all of them."
+        ) from None
 
 
 def modelled(

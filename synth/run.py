@@ -46,7 +46,8 @@ def without_levels(clique: Clique, levels: Iterable[Level]) -> Clique:
 class Measured:
     """One noisy marginal: int64 counts in row-major order of the clique's columns; round 0 is what precedes selections.
 
-    levels: of the clique's names, those that stand for bins of a column.
+    levels: of the clique's names, those that stand for bins of a column. rows: the noisy number of rows that were counted, where
+    these are some custodians' only; None: everybody's.
     """
 
     clique: Clique
@@ -54,6 +55,7 @@ class Measured:
     round: int
     values: NDArray[np.int64]
     levels: tuple[Level, ...] = ()
+    rows: int | None = None
 
     @property
     def columns(self) -> Clique:
@@ -184,7 +186,8 @@ class Run:
 
         beside: cliques to count as measured.
         """
-        size = SizeEstimator(self.plan.domain.sizes, {*(m.clique for m in self.measurements), *beside})
+        held = {*(m.clique for m in self.measurements), *beside, *self.plan.domain.impossible}
+        size = SizeEstimator(self.plan.domain.sizes, held)
         return [
             clique
             for clique in cliques
@@ -275,6 +278,7 @@ class Run:
             total=max(1.0, self.noisy_total) if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
+            impossible=self.plan.domain.impossible,
             iterations=iterations,
             tolerance=tolerance,
             callback=watch,

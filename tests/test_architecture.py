@@ -100,6 +100,7 @@ REASONS = {
     "runner/results/release.py",
     "runner/study/contributors.py",
     "runner/study/read.py",
+    "runner/study/registered.py",
 }
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in parentheses."""
 NAMED_BY_USERS = {

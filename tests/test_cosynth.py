@@ -10,6 +10,7 @@ from pathlib import Path
 import cosynth
 import mpc_protocols.errors
 import runner
+import runner.api
 import runner.study
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_its_names_are_those_of_the_packages_behind_it() -> None:
     assert cosynth.run_study is runner.run_study and cosynth.Run is runner.Run
-    assert cosynth.load is runner.study.load and cosynth.Study is runner.study.Study
+    assert cosynth.load is runner.api.load and cosynth.Study is runner.study.Study
     assert cosynth.CosynthError is mpc_protocols.errors.CosynthError
     assert set(dir(cosynth)) == set(cosynth.__all__)
 
@@ -50,7 +51,7 @@ def test_a_runner_of_the_users_own_is_not_in_its_way(tmp_path: Path) -> None:
     done = python(
         "from cosynth import CosynthError, Study, load, run_study; print(run_study.__module__)", tmp_path
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "runner.api\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "runner.api.running\n", "")
 
 
 def test_a_runner_that_is_loaded_already_is_named(tmp_path: Path) -> None:
@@ -78,7 +79,8 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
 def test_type_checkers_see_its_names(tmp_path: Path) -> None:
     (tmp_path / "user.py").write_text(
         "from cosynth import CosynthError, Run, Study, load, run_study\n"
-        "study: Study = load('study.toml')\n"
+        "study: Study = Study.read('study.toml')\n"
+        "run: Run = load('out')\n"
         "reveal_type(run_study('study.toml'))\n"
         "error: CosynthError = 1\n"
     )
@@ -96,5 +98,5 @@ def test_type_checkers_see_its_names(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert 'Revealed type is "runner.api.Run"' in done.stdout
+    assert 'Revealed type is "runner.api.run.Run"' in done.stdout
     assert 'expression has type "int", variable has type "CosynthError"' in done.stdout

@@ -70,9 +70,9 @@ class Additive(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.additive.oracle import AdditiveOracle, computing_party, contribute, follow
+        from mpc_protocols.additive.oracle import ROLES, contribute
 
-        return OracleParts(AdditiveOracle, follow, contribute, computing_party)
+        return OracleParts.of(ROLES, contribute)
 
     def dry_run(
         self,

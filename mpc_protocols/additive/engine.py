@@ -34,8 +34,9 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
+from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -52,7 +53,7 @@ def chunks(cells: int) -> list[int]:
     return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
 
 
-class AdditiveEngine:
+class AdditiveEngine(SourcedEngine[Elements]):
     """Shares, arithmetic and openings of party 0 or 1; what the dealer deals for them at party 2."""
 
     dealers = DEALERS
@@ -77,22 +78,11 @@ class AdditiveEngine:
             else SharedMarginals(wire, facts, data)
         )
 
-    @property
-    def public(self) -> bytes:
-        return self._marginals.public
-
-    @property
-    def sharing(self) -> bytes:
-        return self._marginals.sharing
-
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
 
     def differing(self, value: bytes) -> int | None:
         return self.gates.link.differing(value)
-
-    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        return self._marginals.share(cliques, levels, inputs)
 
     def rows(self) -> Elements | None:
         return self._marginals.rows()

@@ -13,71 +13,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mpc_protocols.additive.engine import AdditiveEngine
 from mpc_protocols.additive.marginals import send_counts
 from mpc_protocols.additive.vertical.plan import check_owners
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bitwise.bits import Bits
-from mpc_protocols.engine.oracle import LeadingOracle, check_leads
-from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Guard, LocalCounts, Observe, StudyFacts
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 
-Data = LocalCounts | VerticalData | None
-
-
-def computing_party(
-    wire: Wire,
-    facts: StudyFacts,
-    data: Data,
-    guard: Guard,
-    observe: Observe | None = None,
-    ahead: bool = True,
-    history: History = NO_HISTORY,
-) -> ComputingParty[Bits, Any]:
-    """Party 0, 1 or the dealer. Arguments and errors as for `AdditiveOracle`."""
-    return ComputingParty(AdditiveEngine(wire, facts, data), facts, guard, observe, ahead, history)
-
-
-class AdditiveOracle(LeadingOracle):
-    """The oracle at the leader. Use it as a context manager, or call `close` when the synthesizer is done."""
-
-    def __init__(
-        self,
-        wire: Wire,
-        facts: StudyFacts,
-        data: Data,
-        guard: Guard,
-        observe: Observe | None = None,
-        ahead: bool = True,
-        history: History = NO_HISTORY,
-    ) -> None:
-        """data: the leader's own, None if it only computes; where columns are split, `VerticalData` at all three. ahead: whether
-        noise is made ahead, as at the others.
-
-        Waits for the others. Raises `StudyInvalid` (facts, parties, owners, CrypTen is not installed), `DataRefused` (rows that
-        do not fit).
-        """
-        check_leads(wire, facts)
-        super().__init__(computing_party(wire, facts, data, guard, observe, ahead, history))
-
-
-def follow(
-    wire: Wire,
-    facts: StudyFacts,
-    data: Data,
-    guard: Guard,
-    observe: Observe | None = None,
-    history: History = NO_HISTORY,
-) -> list[NDArray[np.int64]]:
-    """Every other computing party, the dealer included: `engine.oracle.follow`. data: as for `AdditiveOracle`. Blocks."""
-    return oracle.follow(computing_party(wire, facts, data, guard, observe, history=history))
+ROLES: Roles[Bits, Any] = Roles(AdditiveEngine)
+"""Party 0 or 1 leads; the dealer follows as every other does."""
 
 
 def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:

@@ -8,7 +8,7 @@ run.tally.rounds, run.tally.sent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.additive.costs import AdditiveCosts
@@ -17,8 +17,8 @@ from mpc_protocols.additive.marginals import receiver_of
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.plan import TablesPlan
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
-from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
+from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
+from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
 from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -47,14 +47,10 @@ class StepCosts:
         self._others = [peer for peer in range(computing) if peer != leader]
         self._main = AdditiveCosts(self.tally, latency_bytes)
         self._beside = AdditiveCosts(self.tally, latency_bytes)
-        ring = ring_of(computing, leader)
-        for _ in range(LAPS):
-            for place, party in enumerate(ring):
-                self.tally.step([(party, ring[(place + 1) % computing], 1)])
-        self.tally.step([(leader, peer, 4) for peer in self._others])
+        count_delay(self.tally, computing, leader)
 
     def prepare(self, step: int, request: int, blocks: Sequence[int], plan: TablesPlan | None = None) -> None:
-        """`AdditiveOracle.prepare`, encoded in `step` bytes.
+        """`LeadingOracle.prepare`, encoded in `step` bytes.
 
         blocks: cells of each message of counts (empty: nothing new); contributors are told in `request` bytes. plan: of two
         owners' tables, where columns are split.
@@ -71,7 +67,7 @@ class StepCosts:
         generated: int,
         lists: Sequence[int] = (),
     ) -> None:
-        """`AdditiveOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each
+        """`LeadingOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each
         had."""
         candidates, element = len(plan.contenders), plan.ring_bits // 8
         self._announce(step)
@@ -88,7 +84,10 @@ class StepCosts:
                 self._main.widened(candidates)
 
         if generated:
-            self._interleave(scores, lambda: self._beside.gumbel_noise(generated, plan.a, element))
+            side_by_side(
+                (self._main, scores),
+                (self._beside, lambda: self._beside.gumbel_noise(generated, plan.a, element)),
+            )
         else:
             scores()
         self._main.all(AGREEMENT)
@@ -100,7 +99,7 @@ class StepCosts:
     def measure(
         self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
     ) -> None:
-        """`AdditiveOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
+        """`LeadingOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
         self._announce(step)
         self._main.all(AGREEMENT)
         self._reveal(samplers, generated)
@@ -108,7 +107,7 @@ class StepCosts:
     def total_first(
         self, step: int, request: int, blocks: Sequence[int], sampler: Sampler, plan: TablesPlan | None = None
     ) -> None:
-        """`AdditiveOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
+        """`LeadingOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._main.all(AGREEMENT)
         self._input(blocks, plan)
@@ -123,7 +122,7 @@ class StepCosts:
         planes: int,
         generated: int | None = None,
     ) -> None:
-        """`AdditiveOracle.distances`; arguments as for `select` and `measure`. planes: bits of a difference."""
+        """`LeadingOracle.distances`; arguments as for `select` and `measure`. planes: bits of a difference."""
         self._announce(step)
         self._answers(groups[0])
         self._main.all(AGREEMENT)
@@ -131,7 +130,7 @@ class StepCosts:
         self._reveal([(sampler, candidates)], generated)
 
     def end(self, step: int) -> None:
-        """`AdditiveOracle.close`."""
+        """`LeadingOracle.close`."""
         self._announce(step, step)
         self._main.all(AGREEMENT)
 
@@ -172,16 +171,3 @@ class StepCosts:
             self._main.gaussian_noise(samplers[0][0], cells if generated is None else generated)
         self._main.all(AGREEMENT)
         self._main.reveal(cells)
-
-    def _interleave(self, first: Callable[[], None], second: Callable[[], None]) -> None:
-        """Both protocols in the same rounds, each with masks of its own."""
-
-        def on(costs: AdditiveCosts, run: Callable[[], None]) -> Callable[[Tally], None]:
-            def replay(script: Tally) -> None:
-                costs.tally = script
-                run()
-                costs.tally = self.tally
-
-            return replay
-
-        in_turns(self.tally, on(self._main, first), on(self._beside, second))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.functionality import Event, Guard, Question
+from mpc_protocols.functionality import Clique, Event, Guard, Question
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.measurement import MeasurePlan, plan_sum
 
@@ -45,14 +45,13 @@ class CohortState:
         clients: Sequence[int],
         sigma2: Fraction,
         charged: Sequence[int] | None,
+        cliques: Sequence[Clique] = (),
     ) -> MeasurePlan:
         """Check, bind and charge a noisy sum."""
         _check(known, clients)
-        plan = plan_sum(question, clients, sigma2)
-        names = list(clients if charged is None else charged)
-        event = replace(plan.event, detail={**plan.event.detail, "charged": names})
-        self._begin(question, clients, event, plan.digest)
-        return replace(plan, event=event)
+        plan = planned_sum(question, clients, sigma2, charged, cliques)
+        self._begin(question, clients, plan.event, plan.digest)
+        return plan
 
     def begin_reveal(
         self, known: Sequence[int], question: Question, clients: Sequence[int], event: Event
@@ -106,6 +105,20 @@ class CohortState:
         for number in (question.length, question.bound, question.sensitivity2, len(clients), *clients):
             hashed.update(number.to_bytes(8, "big"))
         self._transcript = hashed.digest()
+
+
+def planned_sum(
+    question: Question,
+    clients: Sequence[int],
+    sigma2: Fraction,
+    charged: Sequence[int] | None,
+    cliques: Sequence[Clique],
+) -> MeasurePlan:
+    """Public facts of a noisy sum over a cohort; its event names whom it charges, and the marginals if there are any."""
+    plan = plan_sum(question, clients, sigma2)
+    named = {"cliques": [list(clique) for clique in cliques]} if cliques else {}
+    detail = {**plan.event.detail, "charged": list(clients if charged is None else charged), **named}
+    return replace(plan, event=replace(plan.event, detail=detail))
 
 
 def event_form(event: Event) -> list[object]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from mpc_protocols.cohorts.public import event_form
+from mpc_protocols.cohorts.public import event_form, planned_sum
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Event, Question
+from mpc_protocols.functionality import Clique, Event, Question
 from mpc_protocols.public.rationals import rational
 
 MAX_BYTES: Final = 1 << 26
@@ -32,9 +32,17 @@ class CohortStep:
     asked: bool = True
     sigma2: Fraction = Fraction(0)
     charged: tuple[int, ...] | None = None
+    cliques: tuple[Clique, ...] = ()
     least: int = 0
     among: tuple[int, ...] | None = None
     event: Event = field(default_factory=lambda: Event("", Fraction(0), Fraction(0)))
+
+    @property
+    def charge(self) -> Event:
+        """What it charges, as all that take part in it derive alike. Raises `StudyInvalid`."""
+        if self.kind != SUM:
+            return self.event
+        return planned_sum(self.question, self.clients, self.sigma2, self.charged, self.cliques).event
 
     def to_bytes(self) -> bytes:
         """The canonical encoding."""
@@ -47,6 +55,7 @@ class CohortStep:
             "asked": self.asked,
             "sigma2": str(self.sigma2),
             "charged": None if self.charged is None else list(self.charged),
+            "cliques": [list(clique) for clique in self.cliques],
             "least": self.least,
             "among": None if self.among is None else list(self.among),
             "event": event_form(self.event),
@@ -81,10 +90,17 @@ def _step(head: Mapping[str, Any], content: bytes) -> CohortStep:
         bool(head["asked"]),
         rational(head["sigma2"]),
         _numbers(head["charged"]),
+        tuple(_clique(names) for names in head["cliques"]),
         int(head["least"]),
         _numbers(head["among"]),
         Event(str(what), rational(rho), rational(beta), detail),
     )
+
+
+def _clique(names: Any) -> Clique:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("A list of names was expected.")
+    return tuple(names)
 
 
 def _numbers(values: Any) -> tuple[int, ...] | None:

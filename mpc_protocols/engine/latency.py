@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 
+from mpc_protocols.engine.tally import Tally
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.wire import Wire
 
@@ -52,6 +53,15 @@ def agree_on_delay(wire: Wire, leader: int) -> int:
             f"The leading party measured a delay of {delay} us, more than {MAX_DELAY_US}; stop the run."
         )
     return delay
+
+
+def count_delay(tally: Tally, computing: int, leader: int) -> None:
+    """The messages of `agree_on_delay`."""
+    ring = ring_of(computing, leader)
+    for _ in range(LAPS):
+        for place, party in enumerate(ring):
+            tally.step([(party, ring[(place + 1) % computing], 1)])
+    tally.step([(leader, peer, 4) for peer in ring[1:]])
 
 
 def latency_bytes_of(delay_us: int) -> int:

@@ -16,19 +16,32 @@ Who learns what: `step`. `follow` returns what was opened, `contribute` nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Generic, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.argmax import check_size
+from mpc_protocols.engine.bitwise.bits import B
+from mpc_protocols.engine.interface import Engine, N
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import (
+    MAX_CELLS,
+    Clique,
+    Guard,
+    Handle,
+    Level,
+    MarginalOracle,
+    Observe,
+    StudyFacts,
+)
 from mpc_protocols.public.begun import BegunEnd, BegunSelect
 from mpc_protocols.public.cliques import MAX_SHARED_CELLS, CliqueRegister
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, parse
 from mpc_protocols.wire import Wire
@@ -181,6 +194,56 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
             ) from None
         if isinstance(begun, BegunEnd):
             return opened
+
+
+@dataclass(frozen=True)
+class Roles(Generic[B, N]):
+    """What the computing parties of a backend do over its engine: one leads, the others follow.
+
+    engine: of a party's wire, the study's facts and this party's own data: its counts, None if it only computes; where columns
+    are split, what everybody knows of the common table and its own rows. It may wait for the others, and raises what it says.
+    """
+
+    engine: Callable[[Wire, StudyFacts, Any], Engine[B, N]]
+
+    def computing_party(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: Any,
+        guard: Guard,
+        observe: Observe | None = None,
+        ahead: bool = True,
+        history: History = NO_HISTORY,
+    ) -> ComputingParty[B, N]:
+        """One computing party, for who drives its steps. ahead: whether noise is made ahead, alike at all."""
+        return ComputingParty(self.engine(wire, facts, data), facts, guard, observe, ahead, history)
+
+    def lead(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: Any,
+        guard: Guard,
+        observe: Observe | None = None,
+        ahead: bool = True,
+        history: History = NO_HISTORY,
+    ) -> LeadingOracle:
+        """The oracle at the leader. Waits for the others. Raises `StudyInvalid` (`check_leads`), and what the engine does."""
+        check_leads(wire, facts)
+        return LeadingOracle(self.computing_party(wire, facts, data, guard, observe, ahead, history))
+
+    def follow(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: Any,
+        guard: Guard,
+        observe: Observe | None = None,
+        history: History = NO_HISTORY,
+    ) -> list[NDArray[np.int64]]:
+        """Every other computing party: see `follow`. Blocks."""
+        return follow(self.computing_party(wire, facts, data, guard, observe, history=history))
 
 
 def contribute(wire: Wire, facts: StudyFacts, send: Contribute) -> None:

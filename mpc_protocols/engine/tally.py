@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 AGREEMENT = 32
 """Bytes of a public transcript's hash."""
@@ -77,3 +78,26 @@ def in_turns(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tal
             if number <= len(steps):
                 tally.arrive(travelling[which])
                 travelling[which] = tally.leave(steps[number]) if number < len(steps) else []
+
+
+class Replaying(Protocol):
+    """Costs that replay protocols on a tally."""
+
+    tally: Tally
+
+
+def side_by_side(
+    first: tuple[Replaying, Callable[[], None]], second: tuple[Replaying, Callable[[], None]]
+) -> None:
+    """`in_turns` of what two costs on one tally replay, each with supplies of its own."""
+    tally = first[0].tally
+
+    def on(costs: Replaying, run: Callable[[], None]) -> Callable[[Tally], None]:
+        def replay(script: Tally) -> None:
+            costs.tally = script
+            run()
+            costs.tally = tally
+
+        return replay
+
+    in_turns(tally, on(*first), on(*second))

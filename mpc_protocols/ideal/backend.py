@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import ClearBackend, DryRun
 from mpc_protocols.public.history import NO_HISTORY, History
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts
+    from mpc_protocols.functionality import (
+        Cohorts,
+        Guard,
+        LocalCounts,
+        LocalVector,
+        MarginalOracle,
+        StudyFacts,
+    )
     from mpc_protocols.partition import Partition
 
 
@@ -19,6 +26,7 @@ class Ideal(ClearBackend):
     name = "ideal"
     resumes = True
     bundles = True
+    cohorts = True
     rank = 1000
     summary = "one process in the clear, for tests"
     by_default = 3
@@ -43,6 +51,11 @@ class Ideal(ClearBackend):
         from mpc_protocols.ideal.oracle import IdealOracle
 
         return IdealOracle(facts, counts, guard, history=history)
+
+    def clear_cohorts(self, vectors: Mapping[int, LocalVector], guard: Guard, session: bytes) -> Cohorts:
+        from mpc_protocols.ideal.cohorts import IdealCohorts
+
+        return IdealCohorts(vectors, guard, session)
 
     def dry_run(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.cohorts.public import CohortState, checked
-from mpc_protocols.functionality import Cohorts, Event, Guard, LocalVector, Question
+from mpc_protocols.functionality import Clique, Cohorts, Event, Guard, LocalVector, Question
 from mpc_protocols.mechanisms.gaussian import sample
 
 
@@ -44,9 +44,10 @@ class IdealCohorts(Cohorts):
         clients: Sequence[int],
         sigma2: Fraction,
         charged: Sequence[int] | None = None,
+        cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
-        plan = self._state.begin_sum(self.clients, question, clients, sigma2, charged)
+        plan = self._state.begin_sum(self.clients, question, clients, sigma2, charged, cliques)
         noise = sample(plan.samplers[0], question.length, self._randomness)
         noisy: NDArray[np.int64] = np.sum(self._asked(question, clients), axis=0) + noise
         self._state.opened(noisy)

@@ -86,8 +86,8 @@ _CIPHERTEXTS = (
     "Contributors send Paillier ciphertexts to the computing party that does not lead; the leading one holds the private key and "
     "decrypts sums only, masked within a statistical distance of 2^-40 over the whole run. That its key is well made is taken on "
     "trust.",
-    "A contributor that sends other plaintexts than counts can do what false counts do, and no more: it adds numbers of its "
-    "choice to cells; that a carry between cells depends on another record has a chance below 2^-39.",
+    "A contributor that sends other plaintexts than counts can do what false counts do: it adds numbers of its choice to cells. "
+    "And with a chance below 2^-30 for each cell that another's record touches, that record counts in one cell more.",
 )
 
 BACKEND = Paillier()

@@ -2,7 +2,8 @@
 
     contributor -> aggregator    64 bytes that say for which key and what; ciphertexts of its packed counts
     aggregator -> key holder     ciphertexts of the sum over all contributors plus a fresh mask
-    shares                       what the key holder decrypts; minus the masks, at the aggregator
+    both                         shares of the carries between slots (`carries`)
+    shares                       what the key holder decrypts; minus the masks, at the aggregator; minus the carries, at both
 
 The leader holds the private key, the other computing party aggregates: it sees ciphertexts only, which may wait there until it
 comes to them. They travel in pieces, so that all work at the same time.
@@ -23,8 +24,10 @@ from mpc_protocols.engine.inputs.contribution import local_cells
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.paillier.carries import carries_of_masks, carries_of_sums
 from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.wire import Wire
 
@@ -45,22 +48,17 @@ class Sharing:
         """number: of the run's sharings, from 1. levels: those that the cliques name."""
         coarse = facts.with_levels(levels)
         self.cells = sum(map(coarse.cells, cliques))
-        self._session_id, self._number, self._row_cap, self._cliques = (
-            session_id,
-            number,
-            facts.row_cap,
-            len(cliques),
-        )
+        self._session_id, self._number, self._cliques = session_id, number, len(cliques)
         self._step = PrepareStep(tuple(cliques), tuple(levels)).to_bytes()
 
     def packing(self, key_bits: int) -> Packing:
         """How its cells are packed."""
-        return Packing.of(key_bits, self._row_cap, self._cliques, self._number)
+        return Packing.of(key_bits, self._cliques, self._number)
 
     def header(self, key: PublicKey, contributor: int) -> bytes:
         """With what a contributor says for which key and sharing its ciphertexts are."""
-        width = self.packing(key.bits).slot_bits
-        numbers = (part.to_bytes(4, "big") for part in (contributor, self._number, width))
+        slots = self.packing(key.bits).slots
+        numbers = (part.to_bytes(4, "big") for part in (contributor, self._number, slots))
         return key.fingerprint + binding(b"paillier contribution", self._session_id, self._step, *numbers)
 
 
@@ -76,19 +74,20 @@ def send_encrypted(
         wire.send(aggregator, key.encode(encryption.encrypt(packing.pack(cells[place]))))
 
 
-def add_encrypted(wire: Wire, holder: int, sharing: Sharing, encryption: Encryption) -> Elements:
+def add_encrypted(transfers: Transfers, sharing: Sharing, encryption: Encryption) -> Elements:
     """At the aggregator: its share of the contributors' sum. Raises `ProtocolAborted` for what is no honest contribution.
 
-    A piece's mask is drawn after its last ciphertext has come; its encryption makes the sum's random number a fresh one.
+    transfers: with the key holder. A piece's mask is drawn after its last ciphertext has come; its encryption makes the sum's
+    random number a fresh one.
     """
-    key = encryption.key
+    key, wire = encryption.key, transfers.link.wire
     packing = sharing.packing(key.bits)
     encryption.expect(packing.count(sharing.cells))
     for contributor in wire.contributors:
         _check_header(
             bytes(wire.receive(contributor, HEADER_BYTES)), sharing.header(key, contributor), contributor
         )
-    share = np.empty(sharing.cells, np.uint32)
+    drawn = np.empty(sharing.cells, np.uint32)
     for place in packing.messages(sharing.cells):
         cells = place.stop - place.start
         size = packing.count(cells) * key.ciphertext_bytes
@@ -99,20 +98,27 @@ def add_encrypted(wire: Wire, holder: int, sharing: Sharing, encryption: Encrypt
         sums = encryption.encrypt(masks)
         for ciphertexts in received:
             sums = list(map(key.add, sums, ciphertexts))
-        wire.send(holder, key.encode(sums))
-        share[place] = np.uint32(0) - packing.unpack(masks, cells)
+        wire.send(transfers.link.peer, key.encode(sums))
+        drawn[place] = packing.unpack(masks, cells)
+    share = np.uint32(0) - drawn
+    packing.take_off(share, carries_of_masks(transfers, drawn))
     return share
 
 
-def decrypt_masked(wire: Wire, aggregator: int, sharing: Sharing, key: PrivateKey) -> Elements:
-    """At the key holder: its share of the contributors' sum. Raises `ProtocolAborted` for what is no ciphertext."""
-    packing = sharing.packing(key.public.bits)
+def decrypt_masked(transfers: Transfers, sharing: Sharing, key: PrivateKey) -> Elements:
+    """At the key holder: its share of the contributors' sum. Raises `ProtocolAborted` for what is no ciphertext.
+
+    transfers: with the aggregator.
+    """
+    packing, aggregator = sharing.packing(key.public.bits), transfers.link.peer
     share = np.empty(sharing.cells, np.uint32)
     for place in packing.messages(sharing.cells):
         cells = place.stop - place.start
-        encoded = wire.receive(aggregator, packing.count(cells) * key.public.ciphertext_bytes)
+        size = packing.count(cells) * key.public.ciphertext_bytes
+        encoded = transfers.link.wire.receive(aggregator, size)
         plaintexts = key.decrypt(key.public.decode(encoded, aggregator), packing.plaintext_bytes)
         share[place] = packing.unpack(plaintexts, cells)
+    packing.take_off(share, carries_of_sums(transfers, share))
     return share
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
+from mpc_protocols.pair.circuits.sign import chunks
 from mpc_protocols.pair.dry_run import PairDryRun
 from mpc_protocols.pair.steps import StepCosts
 from mpc_protocols.pair.vertical.contingency import TableShape
@@ -14,15 +15,17 @@ from mpc_protocols.pair.vertical.contingency import TableShape
 if TYPE_CHECKING:
     from mpc_protocols.partition import Partition
 
-DECRYPT_S, KEY_S = 12e-3, 2.0
-"""CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, and for the key."""
+DECRYPT_S, CARRY_S, KEY_S = 12e-3, 2e-7, 2.0
+"""CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, for a cell, and for the key."""
 
 
 class EncryptedStepCosts(StepCosts):
-    """Steps whose input is ciphertexts: `blocks` are the numbers of ciphertexts of each message."""
+    """Steps whose input is ciphertexts: `blocks` are the cells of each message of them."""
 
     def __init__(self, contributors: int, leader: int, key_bits: int) -> None:
         self._key_bytes = key_bytes(key_bits) if contributors else 0
+        self.slots = 1
+        """Of a plaintext of the next sharing."""
         super().__init__(contributors, leader=leader)
 
     def _start(self) -> None:
@@ -32,12 +35,16 @@ class EncryptedStepCosts(StepCosts):
 
     def _input(self, blocks: Sequence[int], tables: Sequence[TableShape], lifted: int) -> None:
         super()._input((), tables, lifted)
-        contributors = range(2, len(self.tally.clocks)) if blocks else range(0)
+        contributors = range(2, len(self.tally.clocks))
+        if not contributors or not blocks:
+            return
         self.tally.step([(q, self._other, HEADER_BYTES) for q in contributors])
-        for count in blocks:
-            size = 2 * self._key_bytes * count
+        for cells in blocks:
+            size = 2 * self._key_bytes * -(-cells // self.slots)
             self.tally.step([(q, self._other, size) for q in contributors])
             self.tally.step([(self._other, self._leader, size)])
+        for cells in chunks(sum(blocks)):
+            self._main.products((1 - self._other, self._other), cells)
 
 
 class PaillierDryRun(PairDryRun):
@@ -52,8 +59,8 @@ class PaillierDryRun(PairDryRun):
         split: Partition | None = None,
     ) -> None:
         """counts: marginals of the presumed table. key_bits: of the key that a run makes. split: as for `PairDryRun`."""
-        costs = EncryptedStepCosts(contributors, facts.leader, key_bits)
-        super().__init__(facts, counts, contributors, split, costs)
+        self._encrypted = EncryptedStepCosts(contributors, facts.leader, key_bits)
+        super().__init__(facts, counts, contributors, split, self._encrypted)
         self._key_bits, self._contributors, self._sharings = key_bits, contributors, 0
         self._seconds += KEY_S if contributors else 0
 
@@ -64,7 +71,8 @@ class PaillierDryRun(PairDryRun):
         if not self._contributors or not blocks:
             return total, (request, blocks, shapes, lifted)
         self._sharings += 1
-        packing = Packing.of(self._key_bits, self.facts.row_cap, len(fresh), self._sharings)
-        counts = [packing.count(place.stop - place.start) for place in packing.messages(total)]
-        self._seconds += sum(counts) * DECRYPT_S
-        return total, (request, counts, shapes, lifted)
+        packing = Packing.of(self._key_bits, len(fresh), self._sharings)
+        self._encrypted.slots = packing.slots
+        messages = [place.stop - place.start for place in packing.messages(total)]
+        self._seconds += sum(map(packing.count, messages)) * DECRYPT_S + total * CARRY_S
+        return total, (request, messages, shapes, lifted)

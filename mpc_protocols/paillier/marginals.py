@@ -22,23 +22,27 @@ from mpc_protocols.paillier.contribution import (
 )
 from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
 from mpc_protocols.paillier.packing import key_bytes
+from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
 
 
 class EncryptedMarginals(AdditiveMarginals):
     """One computing party's shares: the key holder's, which leads, or the aggregator's."""
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None, key_bits: int) -> None:
+    def __init__(
+        self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None, key_bits: int
+    ) -> None:
         """counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (no public key of so many bits)."""
-        self._wire, self._facts, self._counts = wire, facts, counts
-        self._peer, self._number = 1 - wire.me, 0
+        self._transfers, self._facts, self._counts = transfers, facts, counts
+        self._number = 0
+        wire = transfers.link.wire
         self._key: PrivateKey | None = None
         self._encryption: Encryption | None = None
         public = b""
         if wire.contributors and wire.me == facts.leader:
             self._key = PrivateKey.generate(key_bits)
             public = self._key.public.to_bytes()
-            for peer in (self._peer, *wire.contributors):
+            for peer in (transfers.link.peer, *wire.contributors):
                 wire.send(peer, public)
         elif wire.contributors:
             self._encryption = _receive_key(wire, facts, key_bits)
@@ -50,11 +54,11 @@ class EncryptedMarginals(AdditiveMarginals):
     ) -> dict[Clique, Elements]:
         cells = own_cells(self._facts, self._counts, cliques, levels)
         self._number += 1
-        sharing = Sharing(self._wire.session_id, self._facts, self._number, cliques, levels)
+        sharing = Sharing(self._transfers.link.wire.session_id, self._facts, self._number, cliques, levels)
         if self._key is not None:
-            cells += decrypt_masked(self._wire, self._peer, sharing, self._key)
+            cells += decrypt_masked(self._transfers, sharing, self._key)
         elif self._encryption is not None:
-            cells += add_encrypted(self._wire, self._peer, sharing, self._encryption)
+            cells += add_encrypted(self._transfers, sharing, self._encryption)
         return {clique: cells[place] for clique, place in ranges(self._facts.with_levels(levels), cliques)}
 
 

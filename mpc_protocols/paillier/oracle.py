@@ -6,9 +6,11 @@ from functools import partial
 
 from mpc_protocols.backend import OracleParts
 from mpc_protocols.engine import oracle
+from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.paillier.marginals import Contributor, EncryptedMarginals
-from mpc_protocols.pair.oracle import PairOracle, computing_party, follow, horizontal_counts
+from mpc_protocols.pair.engine import PairEngine
+from mpc_protocols.pair.oracle import horizontal_counts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -16,11 +18,9 @@ from mpc_protocols.wire import Wire
 def parts(key_bits: int) -> OracleParts:
     """Leader, the other computing party, contributors. key_bits: of the key that a run makes."""
     counted = partial(EncryptedMarginals, key_bits=key_bits)
-    return OracleParts(
-        partial(PairOracle, counted=counted),
-        partial(follow, counted=counted),
+    return OracleParts.of(
+        Roles(partial(PairEngine, counted=counted)),
         partial(contribute, key_bits=key_bits),
-        partial(computing_party, counted=counted),
     )
 
 

@@ -1,10 +1,12 @@
 """Counts in the slots of a Paillier plaintext, and masks that hide them there (`docs/design/paillier.md` 2).
 
-    plaintext  X = sum over slots j of M_j 2^(w j)         slots of w bits, the lowest first
-    mask       R = sum over slots j of R_j 2^(w j)         R_j uniform below 2^(w-1)
+    plaintext   X = sum over slots j of M_j 2^(32 j)       K slots, the lowest first; M_j < 2^31
+    mask        R uniform below 2^(|n|-2)                  of slots r_j and more above them
+    decrypted   Y = X + R                                  y_j = M_j + r_j + (carry out of slot j - 1) modulo 2^32
 
-Whoever sees X + R sees every M_j within statistical distance M_j 2^-(w-1) of a uniform slot, and no slot carries into the next.
-The width follows from public sizes, such that all masked slots of a run are together within 2^-40 of uniform.
+A slot has no headroom: it carries into the next with a chance of M_j 2^-32, and the carry is taken off again (`carries`): it is 1
+where the uppermost bit of r_j is 1 and that of y_j is 0. Bits above the slots hide whether the uppermost one carries; their
+number follows from public sizes, such that all masked sums of a run are together within 2^-40 of masks.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
 
@@ -23,7 +24,8 @@ SECURITY_BITS = 40
 """What the key holder sees of all masked sums of a run is within 2^-40 of what is independent of the data."""
 HEADER_BYTES = 64
 """What goes before a contributor's ciphertexts."""
-ELEMENT_BITS = 32
+SLOT_BITS = 32
+"""A slot is an element of the ring of all shares, and cells are below half of it."""
 MESSAGE_PLAINTEXTS = 256
 """Plaintexts whose ciphertexts travel in one message."""
 
@@ -35,36 +37,24 @@ def key_bytes(bits: int) -> int:
 
 @dataclass(frozen=True)
 class Packing:
-    """How the cells of one sharing lie in plaintexts. modulus_bits: exact length of n. slot_bits: the width w, above 32."""
+    """How the cells of one sharing lie in plaintexts. modulus_bits: exact length of n. slots: K, of one plaintext."""
 
     modulus_bits: int
-    slot_bits: int
+    slots: int
 
     @classmethod
-    def of(cls, modulus_bits: int, row_cap: int, cliques: int, sharing: int) -> Self:
-        """The packing of a run's sharing number `sharing`, from 1, of so many cliques, of row_cap rows at most over all parties.
+    def of(cls, modulus_bits: int, cliques: int, sharing: int) -> Self:
+        """The packing of a run's sharing number `sharing`, from 1, of so many cliques.
 
         Sharing s of C cliques gets the distance 2^-(40 + 2 floor(lg s) + 1): these add up to 2^-40 at most over all s.
         """
-        width = (
-            row_cap.bit_length()
-            + 1
-            + SECURITY_BITS
-            + (cliques - 1).bit_length()
-            + 2 * sharing.bit_length()
-            - 1
-        )
-        return cls(modulus_bits, width)
-
-    @property
-    def slots(self) -> int:
-        """Slots of a plaintext: as many as keep the sum with its mask below 2^(modulus_bits - 1), hence below n."""
-        return (self.modulus_bits - 1) // self.slot_bits
+        above = SECURITY_BITS + 1 + (cliques - 1).bit_length() + 2 * (sharing.bit_length() - 1)
+        return cls(modulus_bits, (modulus_bits - 2 - above) // SLOT_BITS)
 
     @property
     def plaintext_bytes(self) -> int:
         """Bytes of all slots of a plaintext."""
-        return -(-self.slots * self.slot_bits // 8)
+        return self.slots * SLOT_BITS // 8
 
     def count(self, cells: int) -> int:
         """Plaintexts for so many cells."""
@@ -77,30 +67,27 @@ class Packing:
 
     def pack(self, cells: Elements) -> list[bytes]:
         """Plaintexts as little-endian bytes. cells: uint32, (cells,)."""
-        slots = np.zeros((self.count(len(cells)) * self.slots, self.slot_bits), np.uint8)
-        slots[: len(cells), :ELEMENT_BITS] = _bits(cells.astype("<u4").view(np.uint8), ELEMENT_BITS)
-        return self._plaintexts(slots)
+        slots = np.zeros((self.count(len(cells)), self.slots), "<u4")
+        slots.reshape(-1)[: len(cells)] = cells
+        return [row.tobytes() for row in slots]
 
     def unpack(self, plaintexts: list[bytes], cells: int) -> Elements:
-        """The first cells of these plaintexts, each modulo 2^32. uint32, (cells,)."""
-        rows = _bits(np.frombuffer(b"".join(plaintexts), np.uint8), 8 * self.plaintext_bytes)
-        slots = rows[:, : self.slots * self.slot_bits].reshape(-1, self.slot_bits)
-        elements = np.packbits(slots[:cells, :ELEMENT_BITS], axis=1, bitorder="little")
-        return elements.view("<u4").reshape(-1).astype(np.uint32)
+        """The first slots of these plaintexts, whatever is above them: uint32, (cells,)."""
+        size = self.plaintext_bytes
+        slots = np.frombuffer(b"".join(plaintext[:size] for plaintext in plaintexts), "<u4")
+        return slots[:cells].astype(np.uint32)
 
     def masks(self, count: int) -> list[bytes]:
-        """So many plaintexts whose slots are uniform below half their range, from the operating system; each for one use."""
-        drawn = np.frombuffer(secrets.token_bytes(count * self.plaintext_bytes), np.uint8)
-        slots = _bits(drawn, 8 * self.plaintext_bytes)[:, : self.slots * self.slot_bits]
-        slots = slots.reshape(-1, self.slot_bits)
-        slots[:, -1] = 0
-        return self._plaintexts(slots)
+        """So many integers, uniform below 2^(modulus_bits - 2), from the operating system; each for one use."""
+        bits = self.modulus_bits - 2
+        drawn = (
+            np.frombuffer(secrets.token_bytes(count * key_bytes(bits)), np.uint8).reshape(count, -1).copy()
+        )
+        drawn[:, -1] &= 0xFF >> -bits % 8
+        return [row.tobytes() for row in drawn]
 
-    def _plaintexts(self, slots: NDArray[np.uint8]) -> list[bytes]:
-        rows = slots.reshape(-1, self.slots * self.slot_bits)
-        return [row.tobytes() for row in np.packbits(rows, axis=1, bitorder="little")]
-
-
-def _bits(values: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
-    """The bits of values that follow each other and have so many each, the lowest first: (values, length)."""
-    return np.unpackbits(values, bitorder="little").reshape(-1, length)
+    def take_off(self, share: Elements, carries: Elements) -> None:
+        """Subtract from a share of all cells, in place, the carry out of the slot below each: (cells,), (cells,)."""
+        into = carries[:-1].copy()
+        into[self.slots - 1 :: self.slots] = 0  # out of the uppermost slot of a plaintext
+        share[1:] -= into

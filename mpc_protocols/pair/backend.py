@@ -57,9 +57,9 @@ class Pair(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.pair.oracle import PairOracle, computing_party, contribute, follow
+        from mpc_protocols.pair.oracle import ROLES, contribute
 
-        return OracleParts(PairOracle, follow, contribute, computing_party)
+        return OracleParts.of(ROLES, contribute)
 
     def dry_run(
         self,

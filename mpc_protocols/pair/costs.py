@@ -32,8 +32,15 @@ from mpc_protocols.pair.circuits.argmax import GROUP, in_groups
 from mpc_protocols.pair.circuits.conversion import lift_demand
 from mpc_protocols.pair.circuits.gates import shared_latency
 from mpc_protocols.pair.circuits.gmw import string_pieces, string_sums_demand
-from mpc_protocols.pair.circuits.l1_distance import chunks, l1_demand
-from mpc_protocols.pair.circuits.sign import carry_demand, carry_fields, merges, score_adder
+from mpc_protocols.pair.circuits.l1_distance import l1_demand
+from mpc_protocols.pair.circuits.sign import (
+    carry_demand,
+    carry_fields,
+    carry_pieces,
+    chunks,
+    merges,
+    score_adder,
+)
 from mpc_protocols.pair.circuits.zero_test import zero_demand, zero_pieces
 from mpc_protocols.pair.transfers.correlated import products_demand
 from mpc_protocols.pair.transfers.lookup import Field, lookups_demand
@@ -153,17 +160,20 @@ class PairCosts:
 
     def carry(self, planes: int, cells: int, adder: Adder) -> None:
         """`sign.carry` out of so many planes; with one plane more, `sign.signs`."""
-        words, fields = words_for(cells), carry_fields(planes)
-        self.reserve(carry_demand(planes, words, adder))
-        self.lookups(fields, cells)
-        for gates in merges(len(fields), adder):
-            self.and_words(gates * words)
+        fields = carry_fields(planes)
+        for piece in carry_pieces(cells):
+            words = words_for(piece)
+            self.reserve(carry_demand(planes, words, adder))
+            self.lookups(fields, piece)
+            for gates in merges(len(fields), adder):
+                self.and_words(gates * words)
 
     def lift(self, cells: int, narrow: int = 4, wide: int = 8, adder: Adder = "tree") -> None:
         """`conversion.lift` from elements of `narrow` bytes to `wide` ones."""
-        self.reserve(lift_demand(8 * narrow, cells, adder))
-        self.carry(8 * narrow, cells, adder)
-        self.weighted_sum(1, cells, wide)
+        for size in chunks(cells):
+            self.reserve(lift_demand(8 * narrow, size, adder))
+            self.carry(8 * narrow, size, adder)
+            self.weighted_sum(1, size, wide)
 
     def l1_sums(self, cells: int, planes: int, adder: Adder) -> None:
         """`l1_distance.l1_sums`."""

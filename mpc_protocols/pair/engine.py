@@ -23,7 +23,8 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.pair.circuits.argmax import argmax
 from mpc_protocols.pair.circuits.conversion import lift
 from mpc_protocols.pair.circuits.gates import SECRET_BYTES, PairGates
@@ -42,7 +43,7 @@ from mpc_protocols.wire import Wire
 DEALERS = 1
 
 
-class PairEngine:
+class PairEngine(SourcedEngine[Elements]):
     """Shares, arithmetic and openings of party 0 or 1."""
 
     dealers = DEALERS
@@ -68,16 +69,8 @@ class PairEngine:
         self._marginals: AdditiveMarginals = (
             JoinedMarginals(transfers, facts, data)
             if isinstance(data, VerticalData)
-            else counted(wire, facts, data)
+            else counted(transfers, facts, data)
         )
-
-    @property
-    def public(self) -> bytes:
-        return self._marginals.public
-
-    @property
-    def sharing(self) -> bytes:
-        return self._marginals.sharing
 
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
@@ -85,9 +78,6 @@ class PairEngine:
     def differing(self, value: bytes) -> int | None:
         link = self.gates.link
         return link.peer if link.differing(value) else None
-
-    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        return self._marginals.share(cliques, levels, inputs)
 
     def rows(self) -> Shares | None:
         rows = self._marginals.rows()

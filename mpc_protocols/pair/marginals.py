@@ -24,19 +24,18 @@ from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.vertical.two_owners import check_owners, share_cliques
 from mpc_protocols.partition import OwnRows, VerticalData
-from mpc_protocols.wire import Wire
 
-Counted = Callable[[Wire, StudyFacts, LocalCounts | None], AdditiveMarginals]
-"""How a computing party comes to shares of all custodians' counts: of its wire, the study's facts, its own data."""
+Counted = Callable[[Transfers, StudyFacts, LocalCounts | None], AdditiveMarginals]
+"""How a computing party comes to shares of all custodians' counts: of its transfers, the study's facts, its own data."""
 
 
 class CountedMarginals(AdditiveMarginals):
     """Marginals of all custodians' rows together: the sums of their own counts (horizontal)."""
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
+    def __init__(self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
-        super().__init__(wire.session_id)
-        self._wire, self._facts, self._counts = wire, facts, counts
+        self._wire, self._facts, self._counts = transfers.link.wire, facts, counts
+        super().__init__(self._wire.session_id)
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes

@@ -8,13 +8,13 @@ run.tally.rounds, run.tally.sent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
-from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
+from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
+from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
 from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.circuits.sign import score_adder
@@ -44,10 +44,7 @@ class StepCosts:
         self._main = PairCosts(self.tally, latency_bytes)
         self._beside = PairCosts(self.tally, latency_bytes)
         self._start()
-        for _ in range(LAPS):
-            self.tally.step([(self._leader, self._other, 1)])
-            self.tally.step([(self._other, self._leader, 1)])
-        self.tally.step([(self._leader, self._other, 4)])
+        count_delay(self.tally, 2, leader)
 
     def prepare(
         self,
@@ -57,7 +54,7 @@ class StepCosts:
         tables: Sequence[TableShape] = (),
         lifted: int = 0,
     ) -> None:
-        """`PairOracle.prepare`, encoded in `step` bytes.
+        """`LeadingOracle.prepare`, encoded in `step` bytes.
 
         blocks: cells of each message of counts (horizontal; empty: nothing new); contributors are told in `request` bytes.
         tables, lifted: of two owners' columns, the tables and how many of their cells are lifted (`two_owners`).
@@ -77,7 +74,7 @@ class StepCosts:
         generated: int | None = None,
         lists: Sequence[int] = (),
     ) -> None:
-        """`PairOracle.select` with `candidates` kept; arguments as for `replicated.step_costs.select`."""
+        """`LeadingOracle.select` with `candidates` kept; arguments as for `replicated.step_costs.select`."""
         self._announce(step)
         if candidates == 1:
             self._agree()
@@ -95,7 +92,9 @@ class StepCosts:
         picks = max(1, len(lists))
         generated = picks * candidates if generated is None else generated
         if generated:
-            self._interleave(scores, lambda: self._beside.gumbel_noise(generated, a, element))
+            side_by_side(
+                (self._main, scores), (self._beside, lambda: self._beside.gumbel_noise(generated, a, element))
+            )
         else:
             scores()
         self._agree()
@@ -107,7 +106,7 @@ class StepCosts:
     def measure(
         self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
     ) -> None:
-        """`PairOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
+        """`LeadingOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
         self._announce(step)
         self._agree()
         self._reveal(samplers, generated)
@@ -121,7 +120,7 @@ class StepCosts:
         lifted: int,
         sampler: Sampler,
     ) -> None:
-        """`PairOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
+        """`LeadingOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
         self._input(blocks, tables, lifted)
@@ -136,7 +135,7 @@ class StepCosts:
         planes: int,
         generated: int | None = None,
     ) -> None:
-        """`PairOracle.distances`; arguments as for `select` and `measure`."""
+        """`LeadingOracle.distances`; arguments as for `select` and `measure`."""
         self._announce(step)
         self._answers(groups[0])
         self._agree()
@@ -144,7 +143,7 @@ class StepCosts:
         self._reveal([(sampler, candidates)], generated)
 
     def end(self, step: int) -> None:
-        """`PairOracle.close`."""
+        """`LeadingOracle.close`."""
         self._announce(step, step)
         self._agree()
 
@@ -191,16 +190,3 @@ class StepCosts:
             self._main.gaussian_noise(samplers[0][0], cells if generated is None else generated)
         self._agree()
         self._main.opening(ELEMENT * cells)
-
-    def _interleave(self, first: Callable[[], None], second: Callable[[], None]) -> None:
-        """Both protocols in the same rounds, each on its own transfers."""
-
-        def on(costs: PairCosts, run: Callable[[], None]) -> Callable[[Tally], None]:
-            def replay(script: Tally) -> None:
-                costs.tally = script
-                run()
-                costs.tally = self.tally
-
-            return replay
-
-        in_turns(self.tally, on(self._main, first), on(self._beside, second))

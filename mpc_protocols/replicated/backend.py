@@ -8,6 +8,7 @@ from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
     SEMI_HONEST,
+    CohortParts,
     DryRun,
     EngineBackend,
     OracleParts,
@@ -33,6 +34,7 @@ class Replicated(EngineBackend):
     computing = (3, 3)
     by_default = 3
     bundles = True
+    cohorts = True
     together = "no two of them work together"
     assumption = "AES"
     compares_openings = True
@@ -56,9 +58,21 @@ class Replicated(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.replicated.oracle import ReplicatedOracle, computing_party, contribute, follow
+        from mpc_protocols.replicated.oracle import (
+            ReplicatedOracle,
+            computing_party,
+            contribute,
+            follow,
+            proving_party,
+        )
 
-        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
+        return OracleParts(ReplicatedOracle, follow, contribute, computing_party, proving_party)
+
+    def cohort_parts(self) -> CohortParts:
+        from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun
+        from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
+
+        return CohortParts(ReplicatedCohorts, follow, answer, ReplicatedCohortsDryRun)
 
     def dry_run(
         self,

@@ -17,6 +17,7 @@ opening of 4 L. Assumption: AES-CTR (`prg`).
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Sequence
 from fractions import Fraction
@@ -32,7 +33,7 @@ from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.noise.sampling import gaussian_noise
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Cohorts, Event, Guard, LocalVector, Question
+from mpc_protocols.functionality import Answered, Clique, Cohorts, Event, Guard, LocalVector, Question
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.sharing.boolean import complement, open_bits
@@ -64,7 +65,9 @@ class _Party:
 
     def sum(self, step: CohortStep) -> NDArray[np.int64]:
         """A noisy sum."""
-        plan = self.state.begin_sum(self.holders, step.question, step.clients, step.sigma2, step.charged)
+        plan = self.state.begin_sum(
+            self.holders, step.question, step.clients, step.sigma2, step.charged, step.cliques
+        )
         self._agree()
         noisy = self._total(step) + self._noise(plan, step.question.length)
         return self._opened(noisy)
@@ -146,11 +149,18 @@ class _Party:
 
 
 class ReplicatedCohorts(Cohorts):
-    """Cohorts at the leading party. Call `close` when the rounds are over: followers and clients then end."""
+    """Cohorts at the leading party. Followers and clients end with `close`, or at the end of a block that went well."""
 
     def __init__(self, wire: Wire, own: LocalVector | None, holders: Sequence[int], guard: Guard) -> None:
         """own: how this party answers; None if it only computes. holders: the numbers of all parties that answer."""
         self._party = _Party(wire, own, holders, guard)
+
+    def __enter__(self) -> ReplicatedCohorts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
 
     @property
     def clients(self) -> Sequence[int]:
@@ -167,12 +177,12 @@ class ReplicatedCohorts(Cohorts):
         clients: Sequence[int],
         sigma2: Fraction,
         charged: Sequence[int] | None = None,
+        cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
         named = None if charged is None else tuple(charged)
-        return self._party.sum(
-            self._tell(CohortStep(SUM, question, tuple(clients), sigma2=sigma2, charged=named))
-        )
+        step = CohortStep(SUM, question, tuple(clients), sigma2=sigma2, charged=named, cliques=tuple(cliques))
+        return self._party.sum(self._tell(step))
 
     def popular(
         self,
@@ -210,24 +220,26 @@ class ReplicatedCohorts(Cohorts):
 
 def follow(
     wire: Wire, own: LocalVector | None, holders: Sequence[int], guard: Guard, leader: int
-) -> list[NDArray[np.int64] | tuple[int, ...]]:
-    """The two others that compute: execute the leader's steps until it ends; what was opened, in order. Blocks.
+) -> list[Answered]:
+    """The two others that compute: execute the leader's steps until it ends; what was opened of each question, in order. Blocks.
 
     Raises `ProtocolAborted`, `BudgetRefused` (the guard), `DataRefused` (own vector), `PeerLost`.
     """
-    party, opened = _Party(wire, own, holders, guard), []
+    party, opened = _Party(wire, own, holders, guard), list[Answered]()
     while (step := parse(bytes(party.wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
-        opened.append(party.run(step))
+        opened.append((step.question, party.run(step)))
     return opened
 
 
-def answer(wire: Wire, own: LocalVector, leader: int) -> None:
+def answer(wire: Wire, own: LocalVector, leader: int, guard: Guard) -> None:
     """A client that does not compute: answer what it is asked, until the leader ends the run. Blocks.
 
-    Raises what `own` raises, `DataRefused` (its vector), `ProtocolAborted`, `PeerLost`.
+    guard: its own account, told what a question charges before anything leaves. Raises what `own` and the guard raise,
+    `DataRefused` (its vector), `ProtocolAborted`, `PeerLost`.
     """
     wire = wire.fork(STREAM)
-    while (step := parse(bytes(wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
+    while (step := parse(payload := bytes(wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
+        guard.authorise(step.charge, hashlib.sha256(payload).digest())
         vector = checked(step.question, own(step.question), wire.me).astype(np.uint32)
         seed = secrets.token_bytes(SEED_BYTES)
         seed_to, masked_to = _pair_of(wire, wire.me)

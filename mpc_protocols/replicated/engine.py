@@ -16,7 +16,8 @@ from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -54,7 +55,7 @@ def _source(
     return SharedMarginals(trio, facts, counts)
 
 
-class ReplicatedEngine:
+class ReplicatedEngine(SourcedEngine[RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
@@ -75,23 +76,11 @@ class ReplicatedEngine:
         self._marginals = _source(self._trio, facts, counts)
         self._bits = BitShareCache(self._trio)
 
-    @property
-    def public(self) -> bytes:
-        return self._marginals.public
-
-    @property
-    def sharing(self) -> bytes:
-        return self._marginals.sharing
-
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
 
     def differing(self, value: bytes) -> int | None:
         return self._trio.differing(value)
-
-    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        """1 round of 4 bytes a cell after the contributions."""
-        return self._marginals.share(cliques, levels, inputs)
 
     def rows(self) -> RingShare | None:
         return self._marginals.rows()

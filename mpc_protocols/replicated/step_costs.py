@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES
+from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.replicated.costs import (
@@ -35,10 +35,7 @@ from mpc_protocols.replicated.scores.l1_distance import score_adder
 
 def agree_on_delay(tally: Tally) -> None:
     """The beginning of a run: `latency.agree_on_delay`."""
-    for _ in range(LAPS):
-        for hop in ((1, 0, 1), (0, 2, 1), (2, 1, 1)):
-            tally.step([hop])
-    tally.step([(1, 0, 4), (1, 2, 4)])
+    count_delay(tally, computing=3, leader=1)
 
 
 def announce(tally: Tally, step: int, extra: Sequence[tuple[int, int, int]] = ()) -> None:

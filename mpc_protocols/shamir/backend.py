@@ -66,9 +66,9 @@ class Shamir(EngineBackend):
         )
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.shamir.oracle import ShamirOracle, computing_party, contribute, follow
+        from mpc_protocols.shamir.oracle import ROLES, contribute
 
-        return OracleParts(ShamirOracle, follow, contribute, computing_party)
+        return OracleParts.of(ROLES, contribute)
 
     def dry_run(
         self,

@@ -24,8 +24,9 @@ from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
+from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -40,7 +41,7 @@ from mpc_protocols.wire import Wire
 DEALERS = 1
 
 
-class ShamirEngine:
+class ShamirEngine(SourcedEngine[Elements]):
     """Shares, arithmetic and openings of one computing party."""
 
     dealers = DEALERS
@@ -59,24 +60,13 @@ class ShamirEngine:
             )
         self.gates = ShamirGates(mesh)
         self.beside = ShamirGates(mesh.fork("noise"))
-        self._marginals = _source(self.gates, facts, data)
-
-    @property
-    def public(self) -> bytes:
-        return self._marginals.public
-
-    @property
-    def sharing(self) -> bytes:
-        return self._marginals.sharing
+        self._marginals: AdditiveMarginals = _source(self.gates, facts, data)
 
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.mesh.latency_bytes = self.beside.mesh.latency_bytes = latency_bytes
 
     def differing(self, value: bytes) -> int | None:
         return self.gates.mesh.differing(value)
-
-    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        return self._marginals.share(cliques, levels, inputs)
 
     def rows(self) -> Addends | None:
         rows = self._marginals.rows()

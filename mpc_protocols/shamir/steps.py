@@ -8,7 +8,7 @@ run.tally.rounds, run.tally.sent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
-from mpc_protocols.engine.latency import LAPS, LATENCY_BYTES, ring_of
-from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
+from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
+from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -52,14 +52,10 @@ class StepCosts:
         self._others = [peer for peer in range(computing) if peer != leader]
         self._main = ShamirCosts(self.tally, computing, latency_bytes)
         self._beside = ShamirCosts(self.tally, computing, latency_bytes)
-        ring = ring_of(computing, leader)
-        for _ in range(LAPS):
-            for place, party in enumerate(ring):
-                self.tally.step([(party, ring[(place + 1) % computing], 1)])
-        self.tally.step([(leader, peer, 4) for peer in self._others])
+        count_delay(self.tally, computing, leader)
 
     def prepare(self, step: int, request: int, blocks: Sequence[int], plan: TablesPlan | None = None) -> None:
-        """`ShamirOracle.prepare`, encoded in `step` bytes.
+        """`LeadingOracle.prepare`, encoded in `step` bytes.
 
         request: bytes in which contributors are told (0: nothing new). blocks: cells of each message of counts. plan: of tables
         over several owners.
@@ -76,7 +72,7 @@ class StepCosts:
         generated: int,
         lists: Sequence[int] = (),
     ) -> None:
-        """`ShamirOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had."""
+        """`LeadingOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had."""
         self._announce(step)
         if len(plan.contenders) == 1:
             self._agree()
@@ -93,7 +89,7 @@ class StepCosts:
                 masks.append(((1 << 32) - 1,))
 
         if generated:
-            self._interleave(scores, lambda: self._beside.gumbel_noise(generated))
+            side_by_side((self._main, scores), (self._beside, lambda: self._beside.gumbel_noise(generated)))
         else:
             scores()
         self._pick(plan, masks[0], lists)
@@ -101,7 +97,7 @@ class StepCosts:
     def measure(
         self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
     ) -> None:
-        """`ShamirOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
+        """`LeadingOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
         self._announce(step)
         self._agree()
         self._reveal(samplers, generated)
@@ -114,7 +110,7 @@ class StepCosts:
         sampler: Sampler,
         plan: TablesPlan | None = None,
     ) -> None:
-        """`ShamirOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
+        """`LeadingOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
         self._input(blocks, plan)
@@ -129,7 +125,7 @@ class StepCosts:
         planes: int,
         generated: int | None = None,
     ) -> None:
-        """`ShamirOracle.distances`; arguments as for `select` and `measure`. planes: bits of a difference."""
+        """`LeadingOracle.distances`; arguments as for `select` and `measure`. planes: bits of a difference."""
         self._announce(step)
         self._answers(groups[0])
         self._agree()
@@ -137,7 +133,7 @@ class StepCosts:
         self._reveal([(sampler, candidates)], generated, masks)
 
     def end(self, step: int) -> None:
-        """`ShamirOracle.close`."""
+        """`LeadingOracle.close`."""
         self._announce(step, step)
         self._agree()
 
@@ -211,16 +207,3 @@ class StepCosts:
             masks = gaussian_masks(samplers[0][0])
         self._agree()
         self._main.reveal(cells, sums + masks)
-
-    def _interleave(self, first: Callable[[], None], second: Callable[[], None]) -> None:
-        """Both protocols in the same rounds."""
-
-        def on(costs: ShamirCosts, run: Callable[[], None]) -> Callable[[Tally], None]:
-            def replay(script: Tally) -> None:
-                costs.tally = script
-                run()
-                costs.tally = self.tally
-
-            return replay
-
-        in_turns(self.tally, on(self._main, first), on(self._beside, second))

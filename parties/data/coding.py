@@ -21,7 +21,7 @@ private data: they are counted here for the custodian's own log only (`docs/desi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Faults = list[tuple[NDArray[np.bool_], str]]
 
 _CODE = re.compile(r"-?[0-9]{1,18}(\.0*)?")
-_DECIMAL = re.compile(
+DECIMAL = re.compile(
     r"-?[0-9]{1,40}(\.[0-9]{0,40})?"
 )  # bounded: a Fraction of "1e999999999" would fill the memory
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
@@ -51,28 +51,32 @@ NOUNS = {"date": "day such as 2019-12-31", "datetime": "time such as 2019-12-31T
 
 @dataclass(frozen=True)
 class Misfit:
-    """A value that the domain does not hold. row: its place in the block, from 0; None: the whole column."""
+    """A value that the domain does not hold. row: its place in the block, from 0; None: the whole column. rows: all such rows of
+    the block, for the owner's eyes only."""
 
     row: int | None
     reason: str
+    rows: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
 
 class Coder:
-    """Codes one column. clamped, absent: how many numbers lay outside low..high and how many values were missing so far."""
+    """Codes one column. clamped, absent, unlisted: how many numbers lay outside low..high, how many values were missing and how
+    many were counted as `other`, so far."""
 
     def __init__(self, column: Column) -> None:
         self.column = column
         self.clamped = 0
         self.absent = 0
+        self.unlisted = 0
 
     def code(self, values: pa.Array) -> tuple[NDArray[np.int64], list[Misfit]]:
         """The codes of a block, int64 in 0..size-1, and the first row of each kind of misfit (these rows get code 0)."""
         import numpy as np
 
-        values = _plain(values)
+        values = plain(values)
         if unfit := _unfit(values.type, self.column):
             return np.zeros(len(values), np.int64), [Misfit(None, unfit)]
-        distinct = _Distinct(values) if _text(values.type) or isinstance(self.column, Categorical) else None
+        distinct = Distinct(values) if _text(values.type) or isinstance(self.column, Categorical) else None
         absent = _absent(values, distinct)
         codes, faults = self._present(values, distinct)
         if absent.any():
@@ -90,11 +94,13 @@ class Coder:
         for bad, reason in faults:
             if bad.any():
                 codes[bad] = 0
-                misfits.append(Misfit(int(bad.argmax()), reason))
+                misfits.append(Misfit(int(bad.argmax()), reason, np.flatnonzero(bad)))
         return codes, misfits
 
-    def _present(self, values: pa.Array, distinct: _Distinct | None) -> tuple[NDArray[np.int64], Faults]:
+    def _present(self, values: pa.Array, distinct: Distinct | None) -> tuple[NDArray[np.int64], Faults]:
         """Codes and faults of the values that are there; anything where one is missing."""
+        import numpy as np
+
         if isinstance(self.column, Codes):
             return _codes(values, distinct, self.column.size)
         if isinstance(self.column, Binned):
@@ -105,10 +111,15 @@ class Coder:
             )
             return self._bins(numbers, self.column)
         assert distinct is not None
-        codes = distinct.each([self._code_of(_written(value)) for value in distinct.values.to_pylist()], -1)
+        texts = [written(value) for value in distinct.values.to_pylist()]
+        codes = distinct.each([self._code_of(text) for text in texts], -1)
         if isinstance(self.column, Boolean):
             return codes, [(codes < 0, "the value is neither true nor false in a usual spelling")]
-        codes[codes < 0] = self.column.unlisted
+        if self.column.unlisted >= 0:
+            self.unlisted += int(
+                np.count_nonzero((codes < 0) & distinct.each([bool(text) for text in texts], False))
+            )
+            codes[codes < 0] = self.column.unlisted
         return codes, [
             (
                 codes < 0,
@@ -155,10 +166,10 @@ class Coder:
     def _code_of(self, text: str) -> int:
         if isinstance(self.column, Boolean):
             text = text.lower()
-            if text.rstrip("0").endswith(".") and _DECIMAL.fullmatch(text):  # 1.0, of a column with gaps
+            if text.rstrip("0").endswith(".") and DECIMAL.fullmatch(text):  # 1.0, of a column with gaps
                 text = text.partition(".")[0]
         code = self._texts.get(text)
-        if code is None and self._decimals and _DECIMAL.fullmatch(text):
+        if code is None and self._decimals and DECIMAL.fullmatch(text):
             code = self._decimals.get(Fraction(text))
         return -1 if code is None else code
 
@@ -186,7 +197,7 @@ class Coder:
         return numbers
 
 
-class _Distinct:
+class Distinct:
     """A block's values as Arrow's dictionary has them: each once, and every row's place among them."""
 
     def __init__(self, array: pa.Array) -> None:
@@ -203,6 +214,15 @@ class _Distinct:
             present(encoded.indices), entries(encoded.indices, np.int32), len(self.values)
         )
 
+    @property
+    def places(self) -> pa.Array:
+        """Every row's place among the values; one past the end where there is none."""
+        import pyarrow as pa
+
+        return pa.Array.from_buffers(
+            pa.int32(), len(self._places), [None, pa.py_buffer(self._places.astype("int32").tobytes())]
+        )
+
     def each(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
         """What the table has for each row's value, `otherwise` where there is none."""
         import numpy as np
@@ -210,7 +230,7 @@ class _Distinct:
         return np.append(np.asarray(table, dtype=np.asarray(otherwise).dtype), otherwise)[self._places]
 
 
-def _plain(values: pa.Array) -> pa.Array:
+def plain(values: pa.Array) -> pa.Array:
     """Without a dictionary; dates and the like as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -228,7 +248,7 @@ def _plain(values: pa.Array) -> pa.Array:
     return values
 
 
-def _absent(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.bool_]:
+def _absent(values: pa.Array, distinct: Distinct | None) -> NDArray[np.bool_]:
     """Where a value is null, an empty text or a NaN."""
     import numpy as np
     import pyarrow as pa
@@ -273,7 +293,7 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
     return f"data of type {kind} cannot be coded; convert them to text or numbers"
 
 
-def _codes(values: pa.Array, distinct: _Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
+def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
     import numpy as np
     import pyarrow as pa
 
@@ -293,7 +313,7 @@ def _codes(values: pa.Array, distinct: _Distinct | None, size: int) -> tuple[NDA
     return given.astype(np.int64), [(bad, f"the value is not an integer from 0 to {size - 1}")]
 
 
-def _numbers(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.float64]:
+def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]:
     """float64, NaN where a value is missing or is no number."""
     import numpy as np
     import pyarrow as pa
@@ -310,7 +330,7 @@ def _numbers(values: pa.Array, distinct: _Distinct | None) -> NDArray[np.float64
     return distinct.each(parsed, np.nan)
 
 
-def _moments(distinct: _Distinct, column: Calendar) -> NDArray[np.float64]:
+def _moments(distinct: Distinct, column: Calendar) -> NDArray[np.float64]:
     """float64 numbers of days or times, NaN where a value is missing or is none."""
     import numpy as np
 
@@ -318,7 +338,7 @@ def _moments(distinct: _Distinct, column: Calendar) -> NDArray[np.float64]:
     return distinct.each([np.nan if number is None else float(number) for number in found], np.nan)
 
 
-def _written(value: Value | Decimal) -> str:
+def written(value: Value | Decimal) -> str:
     """The text of a value as a table without types would show it: no point behind a number without a fraction."""
     if isinstance(value, bool):
         return str(value).lower()

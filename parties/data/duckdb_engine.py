@@ -71,12 +71,15 @@ class DuckDB:
             raise
 
     @classmethod
-    def csv(cls, path: Path, columns: int, spill: str, shared: Shared | None = None) -> DuckDB:
-        """All fields as text, named c0, c1, ... by their place; RFC 4180 with a comma and a header line, nothing guessed."""
+    def csv(
+        cls, path: Path, columns: int, spill: str, shared: Shared | None = None, delimiter: str = ","
+    ) -> DuckDB:
+        """All fields as text, named c0, c1, ... by their place; RFC 4180 but for the delimiter, a header, nothing guessed."""
         texts = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(columns))
         return cls(
             None,
-            f"read_csv({_this_file(path)}, columns = {{{texts}}}, auto_detect = false, header = true, delim = ',', "
+            f"read_csv({_this_file(path)}, columns = {{{texts}}}, auto_detect = false, header = true, "
+            f"delim = {_literal(delimiter)}, "
             """quote = '"', escape = '"', nullstr = '', hive_partitioning = false)""",
             spill,
             shared,

@@ -11,6 +11,8 @@ Identifiers name people: nothing of them is in an error, a log or a repr. Misfit
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.psu.identifiers.normalise import (
@@ -32,23 +34,34 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLANKS = r"[\t-\r\x1c-\x20]+"  # ASCII of str.isspace
-_REFUSED = "complete it or leave the row out"
+_REFUSED = 'complete it or leave the row out ([harmonise] missing_ids = "leave out" in the private file)'
 
 
 class IdentifierReader:
     """Makes identifiers of the key columns, block by block; `finish` gives them. untyped: the table is a CSV file.
 
+    leave_out: rows without an identifier are left out, not refused; `kept` says which rows of the last block were not, None: all
+    were kept. shapes: how often each shape of identifier came in each key column, where it was asked for; private.
     columns: the key columns. After a misfit the block's identifiers are dropped: the caller refuses the table.
     """
 
-    def __init__(self, policy: IdentifierPolicy, *, untyped: bool) -> None:
+    def __init__(
+        self, policy: IdentifierPolicy, *, untyped: bool, leave_out: bool = False, shapes: bool = False
+    ) -> None:
         self.columns = policy.columns
         self._policy, self._untyped = policy, untyped
         self._kinds = ["untyped"] * len(policy.columns)
         self._keys: list[bytes] = []
+        self._leave_out = leave_out
+        self.kept: NDArray[np.bool_] | None = None
+        self.shapes: dict[str, Counter[str]] | None = (
+            {name: Counter() for name in policy.columns} if shapes else None
+        )
 
     def add(self, blocks: Sequence[pa.Array]) -> list[tuple[str, Misfit]]:
         """Read one block, an array per key column; the first row of each kind of misfit and the column's name."""
+        import numpy as np
+
         misfits, fields = [], []
         for i, (values, name, rule) in enumerate(
             zip(blocks, self._policy.columns, self._policy.rules, strict=True)
@@ -69,22 +82,68 @@ class IdentifierReader:
             if len(values):
                 self._kinds[i] = "untyped" if self._untyped and kind == "text" else kind
             canonical = _canonical(values, kind, rule)
+            fields.append(canonical)
+            if self._leave_out:
+                continue
             there = present(values)
             for bad, what in (
                 (~there, "is missing"),
                 (there & ~present(canonical), f"is a placeholder or cannot be read as {rule!r}"),
             ):
                 if bad.any():
-                    misfits.append((name, Misfit(int(bad.argmax()), f"the identifier {what}; {_REFUSED}")))
-            fields.append(canonical)
-        if not misfits:
-            self._keys += _joined(fields)
+                    reason = f"the identifier {what}; {_REFUSED}"
+                    misfits.append((name, Misfit(int(bad.argmax()), reason, np.flatnonzero(bad))))
+        if misfits:
+            return misfits
+        if self._leave_out:
+            fields = self._complete(fields)
+        self._note_shapes(fields)
+        self._keys += _joined(fields)
         return misfits
+
+    def _complete(self, fields: Sequence[pa.Array]) -> list[pa.Array]:
+        """The rows that have all their fields; notes which."""
+        import numpy as np
+
+        kept = np.logical_and.reduce([present(column) for column in fields])
+        self.kept = None if kept.all() else kept
+        return list(fields) if self.kept is None else [column.filter(bits(kept)) for column in fields]
+
+    def _note_shapes(self, fields: Sequence[pa.Array]) -> None:
+        import pyarrow.compute as pc
+
+        if self.shapes is None:
+            return
+        for name, column in zip(self.columns, fields, strict=True):
+            encoded = pc.dictionary_encode(column)
+            for value, place in zip(encoded.dictionary.to_pylist(), _times(encoded), strict=True):
+                self.shapes[name][shape(value.decode("utf-8"))] += int(place)
+
+    def leave_out(self, kept: NDArray[np.bool_]) -> None:
+        """Of the rows of the last block that have an identifier, only these count."""
+        first = len(self._keys) - len(kept)
+        self._keys[first:] = [key for key, stays in zip(self._keys[first:], kept, strict=True) if stays]
 
     def finish(self) -> Identifiers:
         """All identifiers read: distinct, with their first rows and the number of duplicates. Once; the rows are let go."""
         keys, self._keys = self._keys, []
         return self._policy.collect(keys, tuple(self._kinds))
+
+
+def shape(canonical: str) -> str:
+    """What an identifier looks like without saying what it is: 9s for digits, a for letters however many, the rest as it stands.
+
+    "+33612345678" is "+99999999999", "ann@example.org" is "a@a.a".
+    """
+    kinds = ["9" if one.isdigit() else "a" if one.isalpha() else one for one in canonical]
+    return "".join("a" if kind == "a" else "".join(run) for kind, run in groupby(kinds))
+
+
+def _times(encoded: pa.DictionaryArray) -> NDArray[np.int64]:
+    """How often each entry of the dictionary comes."""
+    import numpy as np
+
+    return np.bincount(entries(encoded.indices, np.int32), minlength=len(encoded.dictionary))
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -23,6 +23,7 @@ from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, LocalCounts
 from parties.data.scan import Scan, Unit, inspect
 from parties.data.source import BLOCK_ROWS, Source
+from parties.data.survey import Survey, survey
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,16 +92,15 @@ def validate(
     unit: Unit | None = None,
     allow_empty: bool = False,
     block_rows: int = BLOCK_ROWS,
-) -> list[str]:
-    """Everything that `count` would refuse, in one go: the first row of each kind of misfit in each column. Empty: all fits."""
+) -> Survey:
+    """Everything that `count` would refuse, in one go: the first row of each kind of misfit in each column; and what the
+    owner may know of its columns."""
     seen = inspect(source, domain, unit)
     if not seen.present:
-        return list(seen.problems)
+        return Survey(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
     scan = Scan(source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty)
-    for _ in scan.blocks(block_rows, stop=False):
-        pass
-    return [*seen.problems, *scan.problems()]
+    return survey(source, scan, block_rows, seen.problems)
 
 
 class _Tables:

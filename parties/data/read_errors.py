@@ -68,6 +68,9 @@ def unread(location: Location, error: Exception) -> str:
         return f"{location.label}: the connection to the server ended before the last row was read; run again when it is back."
     if location.kind != "csv":
         return f"{location.label} could not be read to its end; check the database and this user's right to read."
+    dialect = location.dialect
+    if isinstance(error, UnicodeError):
+        return f"{location.label} is not {dialect.encoding} text, as [csv] encoding in the private file says; name another."
     text = str(error)
     fault = next(
         (ours for theirs, ours in _CSV_FAULTS.items() if theirs.lower() in text.lower()),
@@ -76,7 +79,8 @@ def unread(location: Location, error: Exception) -> str:
     line = re.search(r"CSV Error on Line: (\d+)", text)
     where = f"line {line.group(1)}" if line else "a line"
     return (
-        f"{location.label}: {where} {fault}; expected are UTF-8, commas, and quotation marks as in RFC 4180."
+        f"{location.label}: {where} {fault}; expected are {dialect.encoding.upper()}, {dialect.words}, and quotation marks as "
+        "in RFC 4180 ([csv] in the private file says otherwise)."
     )
 
 

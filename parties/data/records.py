@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
 from parties.data.scan import Scan, inspect
 from parties.data.source import BLOCK_ROWS, Source
+from parties.data.survey import Survey, survey
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,27 +113,26 @@ def validate(
     max_rows: int,
     allow_empty: bool = False,
     block_rows: int = BLOCK_ROWS,
-) -> list[str]:
-    """Everything that `read` would refuse, in one go: the first row of each kind of misfit in each column. Empty: all fits."""
+) -> Survey:
+    """Everything that `read` would refuse, in one go: the first row of each kind of misfit in each column; and what the owner may
+    know of its columns and identifiers."""
     names = policy.columns if policy is not None else ()
     seen = inspect(source, domain, keys=names)
     known = policy if all(name in source.columns for name in names) else None
     problems = [*seen.problems, *_unordered(source, policy)]
     if not seen.present:
-        return problems
-    scan, reader = _scan(source, domain.subset(seen.present), known, max_rows, allow_empty)
-    for _ in scan.blocks(block_rows, stop=False):
-        pass
-    problems += scan.problems()
+        return Survey(tuple(problems))
+    scan, reader = _scan(source, domain.subset(seen.present), known, max_rows, allow_empty, shapes=True)
+    found = survey(source, scan, block_rows, problems, reader)
     if (
         known is not None
         and reader is not None
-        and not problems
+        and not found.problems
         and known.duplicates == "refuse"
         and reader.finish().duplicates
     ):
-        problems.append(f"{source.label} {known.repeated()}")
-    return problems
+        return replace(found, problems=(f"{source.label} {known.repeated()}",))
+    return found
 
 
 def code_type(column: Column) -> type[np.uint8 | np.uint16 | np.uint32]:
@@ -153,9 +153,17 @@ def _unordered(source: Source, policy: IdentifierPolicy | None) -> list[str]:
 
 
 def _scan(
-    source: Source, domain: Domain, policy: IdentifierPolicy | None, max_rows: int, allow_empty: bool
+    source: Source,
+    domain: Domain,
+    policy: IdentifierPolicy | None,
+    max_rows: int,
+    allow_empty: bool,
+    shapes: bool = False,
 ) -> tuple[Scan, IdentifierReader | None]:
     from parties.data.identifiers import IdentifierReader
 
-    reader = None if policy is None else IdentifierReader(policy, untyped=source.location.kind == "csv")
+    reader = None
+    if policy is not None:
+        untyped = source.location.kind == "csv"
+        reader = IdentifierReader(policy, untyped=untyped, leave_out=source.leaves_out, shapes=shapes)
     return Scan(source, domain, max_rows=max_rows, keys=reader, allow_empty=allow_empty), reader

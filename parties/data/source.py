@@ -7,9 +7,10 @@ A source is streamed in bounded Arrow record batches; nothing holds more than a 
 BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
 still reads calls `remove_spills`).
 
-Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8, whatever its first
-thousand lines look like: "007", "1.0" and "true" mean what the study's domain says (`coding.py`), not what a sniffer
-thinks. An empty field is a missing value.
+Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8 (or the delimiter and
+encoding that its custodian's private file says), whatever its first thousand lines look like: "007", "1.0" and "true" mean
+what the study's domain says (`coding.py`), not what a sniffer thinks. An empty field is a missing value. What else a private
+file makes of a table, `harmony/` does.
 
 Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
@@ -28,18 +29,23 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data import read_errors
 from parties.data.duckdb_engine import DuckDB, Engine, Shared
+from parties.data.harmony.rules import RFC, Dialect
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from parties.data.harmony.recipe import Recipe
+    from parties.data.harmony.values import Change
 
 BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
@@ -67,6 +73,8 @@ class Location:
     dataset: the ledger's name for the data when the custodian gives none: the file's absolute path without symbolic links,
     or the database's address and table. It names a place: a copy under another name starts a new account, so a custodian
     who sets a cap should also set `[ledger] dataset` to the name of the population.
+
+    dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
     """
 
     kind: Literal["csv", "parquet", "duckdb", "postgres"]
@@ -75,6 +83,8 @@ class Location:
     path: Path | None = None
     url: str = field(default="", repr=False)
     table: str = ""
+    dialect: Dialect = RFC
+    recipe: Recipe | None = field(default=None, repr=False)
 
 
 def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
@@ -159,6 +169,10 @@ def open_source(location: Location) -> Source:
             )
         if not path.is_file() or not os.access(path, os.R_OK):
             raise DataRefused(f"{path} is not a file that this user may read.")
+    if location.recipe is not None:
+        from parties.data.harmony.source import Harmonised
+
+        return Harmonised(location, location.recipe)
     return Source(location)
 
 
@@ -174,8 +188,14 @@ def _attempt(call: Callable[[], T], explain: Callable[[Exception], str]) -> T:
 class Source:
     """An open table: its column names, and its rows in blocks. Use as a context manager, or `close` it.
 
-    columns: the names as the data has them, in order. One query runs at a time.
+    columns: the names as the data has them, in order. leaves_out: whether rows without an identifier are left out, not
+    refused. changes, left_out: what the private file made of the values, and how many rows its filter left out, in the last
+    reading; private. One query runs at a time.
     """
+
+    leaves_out = False
+    left_out = 0
+    changes: Mapping[str, Change] = MappingProxyType({})
 
     def __init__(self, location: Location) -> None:
         self.location = location
@@ -193,7 +213,8 @@ class Source:
             self.close()
             raise
         # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
-        self.columns: tuple[str, ...] = header or self._engine.fields
+        self._header = header or self._engine.fields
+        self.columns: tuple[str, ...] = self._header
 
     def __enter__(self) -> Source:
         return self
@@ -214,7 +235,10 @@ class Source:
         if location.path is None:
             return Server(location.url, location.table)
         if location.kind == "csv":
-            return DuckDB.csv(location.path, columns, self._spill, _shared.get())
+            path = location.path
+            if location.dialect.encoding != RFC.encoding:
+                path = _transcoded(location, self._scratch.path / "table.csv")
+            return DuckDB.csv(path, columns, self._spill, _shared.get(), location.dialect.delimiter)
         if location.kind == "parquet":
             return DuckDB.parquet(location.path, self._spill, _shared.get())
         return DuckDB.database(location.path, location.table, self._spill)
@@ -259,7 +283,11 @@ class Source:
             raise DataRefused(self._changed)
 
     def _field(self, name: str) -> str:
-        return self._open().fields[self.columns.index(name)]
+        return self._open().fields[self._header.index(name)]
+
+    def lacking(self, name: str) -> str:
+        """The sentence about a column of the study that is not there."""
+        return f'{self.label} has no column "{name}", which the study declares; names must be equal, capitals included.'
 
     @property
     def ordered(self) -> bool:
@@ -275,24 +303,39 @@ class Source:
         """Where a person finds these rows (numbered from 0): "line 17" of a CSV, "row 16" of anything else."""
         if self.location.kind != "csv" or self.location.path is None or not rows:
             return {row: f"row {row + 1}" for row in rows}
-        with _text(self.location.path) as file:
-            places = _lines(csv.reader(file), set(rows), len(self.columns) == 1)
+        with _text(self.location) as file:
+            reader = csv.reader(file, delimiter=self.location.dialect.delimiter)
+            places = _lines(reader, set(rows), len(self._header) == 1)
         return {row: places.get(row, f"record {row + 1}") for row in rows}
 
 
-def _text(path: Path) -> Any:
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+def _text(location: Location) -> Any:
+    """A CSV file as text; what is no text of its encoding becomes surrogates."""
+    assert location.path is not None
+    errors = "surrogateescape" if location.dialect.encoding == RFC.encoding else "strict"
+    return location.path.open(encoding=location.dialect.codec, errors=errors, newline="")
+
+
+def _transcoded(location: Location, copy: Path) -> Path:
+    """The file in UTF-8, in this process's private folder: DuckDB reads few encodings. Raises UnicodeError."""
+    with _text(location) as file, copy.open("w", encoding="utf-8", newline="") as out:
+        while block := file.read(_MAX_LINE):
+            out.write(block)
+    return copy
 
 
 def _header(location: Location) -> tuple[str, ...]:
     """The names in a CSV's first line. Raises `DataRefused`."""
-    assert location.path is not None
+    dialect = location.dialect
     sentence = (
-        f"{location.label}: line 1 must be a header line of column names in UTF-8, separated by commas."
+        f"{location.label}: line 1 must be a header line of column names in {dialect.encoding.upper()}, separated by "
+        f"{dialect.words}."
     )
-    with _text(location.path) as file:
+    with _text(location) as file:
         lines = iter(lambda: file.readline(_MAX_LINE), "")
-        names: list[str] = _attempt(lambda: next(csv.reader(lines, strict=True), []), lambda _: sentence)
+        names: list[str] = _attempt(
+            lambda: next(csv.reader(lines, delimiter=dialect.delimiter, strict=True), []), lambda _: sentence
+        )
     if not names or any(
         "\ud800" <= letter <= "\udfff" or letter == "\0" for name in names for letter in name
     ):

@@ -18,7 +18,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -135,8 +135,16 @@ class Inbox:
         Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept. Whatever a file
         makes go wrong here refuses that file; of an unforeseen error only the kind is told. `InboxUnusable`: no fault of it.
         """
+        return self._refusing(lambda: self._add(self._read(file), now), shown(file))
+
+    def take(self, content: bytes, now: datetime, called: str) -> tuple[Outcome, str]:
+        """The same of a bundle that is no file. called: what it is, in sentences, after "the bundle"."""
+        return self._refusing(lambda: self._add(content, now), called)
+
+    def _refusing(self, add: Callable[[], tuple[Outcome, str]], called: str) -> tuple[Outcome, str]:
+        """Errors as `add` says."""
         try:
-            return self._add(self._read(file), now)
+            return add()
         except CosynthError as error:
             kind: type[CosynthError] = InboxUnusable if isinstance(error, DataRefused) else type(error)
             sentence = error.sentence
@@ -144,7 +152,7 @@ class Inbox:
             kind, sentence = InboxUnusable, f"The inbox {self.folder} cannot be read ({error.strerror})."
         except Exception as error:
             kind, sentence = ProtocolAborted, f"It cannot be examined ({type(error).__name__})."
-        raise kind(f"The bundle {shown(file)} is refused: {sentence[0].lower()}{sentence[1:]}")
+        raise kind(f"The bundle {called} is refused: {sentence[0].lower()}{sentence[1:]}")
 
     def _add(self, content: bytes, now: datetime) -> tuple[Outcome, str]:
         if self.void_file.exists():

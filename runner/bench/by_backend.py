@@ -20,7 +20,7 @@ from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, parse
 from mpc_protocols.registry import not_installed
 from mpc_protocols.wire import Wire
-from runner.bench.parameters import BACKEND, PARTIES, Params
+from runner.bench.parameters import BACKEND, PARTIES, PROOFS, Params
 from runner.bench.registry import Kernel
 from runner.bench.running.processes import party_names
 
@@ -55,6 +55,8 @@ class EngineKernel(Kernel):
             return why
         if not isinstance(backend, EngineBackend) or backend.parts().party is None:
             return f'backend = "{backend.name}" shows no engine that a benchmark could drive; run end-to-end with it'
+        if params.get(PROOFS.name) and backend.parts().proving is None:
+            return f'the parties of backend = "{backend.name}" prove nothing'
         return self.refusal(params)
 
     def refusal(self, params: Params) -> str | None:
@@ -82,10 +84,17 @@ def party_of(
     wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None, params: Params
 ) -> ComputingParty[Any, Any]:
     """This computing party over its backend's engine; it makes no noise ahead, and its guard allows everything."""
-    party = parts_of(params).party
+    parts = parts_of(params)
+    party = parts.proving if params.get(PROOFS.name) else parts.party
     assert party is not None
     found: ComputingParty[Any, Any] = party(wire, facts, data, AllowAll(), None, ahead=False)
     return found
+
+
+def prove(engine: Any, params: Params) -> None:
+    """What a party that proves its products does before anything is opened; nothing at others."""
+    if params.get(PROOFS.name):
+        engine.gates.verify()
 
 
 def facts_of(wire: Wire, sizes: dict[str, int], adjacency: Any, rows: int, params: Params) -> StudyFacts:

@@ -87,4 +87,10 @@ ROWS = Parameter("rows", "rows of all custodians together", (48_000,), 1, 2**31)
 PARTIES = Parameter("parties", "parties; as many of them compute as the backend lets", (3,), 2, 64)
 _SECURE = tuple(backend.name for backend in BACKENDS if not backend.ideal)
 BACKEND = Parameter("backend", f"who computes, and how: {', '.join(_SECURE)}", _SECURE[:1], choices=_SECURE)
+PROOFS = Parameter(
+    "proofs",
+    "the parties prove their products (docs/design/malicious.md); no study can ask for it yet",
+    (False,),
+    choices=(False, True),
+)
 TLS = Parameter("tls", "mutual TLS between the parties", (False,), choices=(False, True))

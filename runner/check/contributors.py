@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
     from mpc_protocols.bundles.bundle import part_bytes
-    from runner.contributors.collection import collection_of
+    from runner.contributors.collection import collection_of, contributors_of
+    from synth.budget.accounting import epsilon_of
 
     public = collection_of(study, plan)
     size = in_bytes(sum(part_bytes(public.layout.cells).values()))
@@ -27,6 +28,14 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
         f"{len(public.contributors):,} contributors may each leave a bundle of {size}: {public.layout.cells:,} cells of "
         f"{len(public.layout.cliques)} marginals"
     )
+    registered = contributors_of(study).registered
+    if registered is not None:
+        delta, rho = float(study.privacy.delta), registered.rho(plan.charges)
+        together = epsilon_of(rho + plan.budget.rho_cap, delta)
+        yield fine(
+            f"single columns of about {registered.rows:,} enrolled rows are known already; who is in both runs has spent epsilon "
+            f"{together:.3g} at delta {delta:g} together"
+        )
     if public.close_at is not None and public.close_at <= datetime.now(UTC):
         yield note(
             f"the collection has closed at {public.close_at:%Y-%m-%d %H:%M:%S} UTC: no inbox takes bundles any more"

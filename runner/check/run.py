@@ -24,6 +24,7 @@ from mpc_protocols.errors import (
 )
 from runner.check import contributors, vertical
 from runner.check.finding import Finding, fine, note, problem
+from runner.check.own_table import own_table
 from runner.failures import reason
 from runner.party import second_proposal
 from runner.party.custodian import Custodian
@@ -121,7 +122,7 @@ def _everybody(study: Study) -> Iterator[Finding]:
                 "where it is"
             )
         else:
-            here.append((yield from _table(study, party.name, party.data, False)))
+            here.append((yield from _table(study, party.name, party.data, False, owner=False)))
     if not here:
         yield note("no custodian's data is on this machine: only a deployment can run this study")
     elif isinstance(study, VerticalStudy):
@@ -148,15 +149,15 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
     if data is None:
         yield fine(f"{party} has no data of its own: it computes")
     else:
-        yield from _table(study, party, data, own.allow_empty)
+        yield from _table(study, party, data, own.allow_empty, owner=True)
 
 
 def _table(
-    study: Study, party: str, data: DataLocation, allow_empty: bool
+    study: Study, party: str, data: DataLocation, allow_empty: bool, *, owner: bool
 ) -> Generator[Finding, None, int | None]:
-    """Returns the number of rows of a vertical study's table, if it could be read."""
+    """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner asks."""
     if isinstance(study, VerticalStudy):
-        return (yield from vertical.records(study, party, data, allow_empty))
+        return (yield from vertical.records(study, party, data, allow_empty, owner=owner))
     from parties.data.local_marginals import validate
     from parties.data.scan import inspect
     from parties.data.source import open_source
@@ -165,19 +166,21 @@ def _table(
     own_unit = None if unit.id is None else (unit.id, unit.max_rows)
     try:
         with open_source(data.locate()) as source:
-            wrong = validate(
+            found = validate(
                 source, study.domain, max_rows=study.privacy.max_rows, unit=own_unit, allow_empty=allow_empty
             )
             ignored = inspect(source, study.domain, own_unit).ignored
     except CosynthError as error:
         yield problem(type(error)(f"{party}: {error.sentence}"))
         return None
-    for sentence in wrong:
+    for sentence in found.problems:
         yield problem(DataRefused(f"{party}: {sentence}"))
-    if not wrong:
+    if not found.problems:
         yield fine(f"{party}: its table fits the study")
     if ignored:
         yield note(f"{party}: columns that the study does not use are ignored: {', '.join(ignored)}")
+    if owner:
+        yield from own_table(party, data, found)
     return None
 
 
@@ -187,7 +190,12 @@ def _contributor(study: Study, name: str, own: Private, plan: Plan | None) -> It
     if own.data is None:
         yield problem(StudyInvalid(f"Contributor {name} has no data: name it as `data` in its private file."))
         return
-    yield from _table(study, name, own.data, own.allow_empty)
+    try:
+        data = private_file.read_by_rules(study, own.data, own.rules)
+    except StudyInvalid as error:
+        yield problem(error)
+        return
+    yield from _table(study, name, data, own.allow_empty, owner=True)
     try:
         known = list(contributors.account(study, name, own))
     except CosynthError as error:

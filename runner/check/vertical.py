@@ -13,6 +13,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
 from mpc_protocols.partition import MAX_OWNERS
 from runner.check.finding import Finding, fine, note, problem
+from runner.check.own_table import own_table
 from runner.study import DataLocation, VerticalStudy
 from runner.study.owners import Ownership, clashing, method_of, missing_owners
 from runner.study.private_file import Private
@@ -79,9 +80,12 @@ def ownership(study: VerticalStudy) -> Iterator[Finding]:
 
 
 def records(
-    study: VerticalStudy, party: str, data: DataLocation, allow_empty: bool
+    study: VerticalStudy, party: str, data: DataLocation, allow_empty: bool, *, owner: bool
 ) -> Generator[Finding, None, int | None]:
-    """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read."""
+    """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read.
+
+    owner: whether its owner asks, who alone is told of its columns.
+    """
     from parties.data.records import read, validate
     from parties.data.source import open_source
     from runner.party.alignment import check_size, identifier_policy, own_columns
@@ -90,10 +94,12 @@ def records(
         columns = own_columns(study, party, data)
         domain, policy = study.domain.subset(columns), identifier_policy(study)
         with open_source(data.locate()) as source:
-            wrong = validate(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
-            for sentence in wrong:
+            seen = validate(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
+            for sentence in seen.problems:
                 yield problem(DataRefused(f"{party}: {sentence}"))
-            if wrong:
+            if owner:
+                yield from own_table(party, data, seen)
+            if seen.problems:
                 return None
             found = read(source, domain, policy, max_rows=study.privacy.max_rows, allow_empty=allow_empty)
     except CosynthError as error:

@@ -6,11 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import UsageError
+from mpc_protocols.errors import CosynthError, UsageError
 from runner.commands import command
 from runner.study import load, private_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpc_protocols.bundles.bundle import Bundle
     from runner.commands import Commands
     from runner.contributors.contributing import Contribution
@@ -29,6 +31,8 @@ The private file names `data`, `key` (an Ed25519 key, --make-key makes one) and,
 EXAMPLES = """\
   python -m runner contribute study.toml --party clinic --make-key clinic.key
   python -m runner contribute study.toml --party clinic --private clinic.toml --out clinic.bundle
+  python -m runner contribute study.toml --party clinic --private clinic.toml --send clinic.bundle \\
+      --to north=north.example:8443 south=south.example:8443 west=west.example:8443
   python -m runner contribute study.toml --party clinic --private clinic.toml --settle result.json
   python -m runner contribute study.toml --party clinic --private clinic.toml --settle void-*.json
 """
@@ -55,11 +59,22 @@ def add(commands: Commands) -> None:
         "--make-key", metavar="FILE", type=Path, help="make a key; prints the line for the study's list"
     )
     what.add_argument(
+        "--send", metavar="BUNDLE", type=Path, help="deliver the bundle to the parties' drop boxes"
+    )
+    what.add_argument(
         "--settle",
         metavar="FILE",
         nargs="+",
         type=Path,
         help="charge what a run has spent (result.json), or nothing for a study that all three parties say is void",
+    )
+    parser.add_argument(
+        "--to",
+        metavar="NAME=HOST:PORT",
+        nargs="+",
+        default=[],
+        help="with --send: the drop box of each party; its certificate is to be NAME's by the `ca` of the private file, or else "
+        "HOST's by an authority that this machine trusts",
     )
     parser.add_argument(
         "--split",
@@ -76,14 +91,18 @@ def run(arguments: argparse.Namespace) -> None:
     forbid_core_dumps()
     if arguments.out is None and (arguments.split or arguments.replace):
         raise UsageError("--split and --replace belong to --out.")
+    if bool(arguments.to) != (arguments.send is not None):
+        raise UsageError("--send needs --to NAME=HOST:PORT, and --to belongs to --send.")
     if arguments.make_key is not None:
         _make_key(arguments.party, arguments.make_key)
         return
     from runner.contributors.contributing import Contribution
 
-    contribution = Contribution(
-        load(arguments.study), arguments.party, private_file.load(arguments.private), None
-    )
+    own = private_file.load(arguments.private)
+    contribution = Contribution(load(arguments.study), arguments.party, own, None)
+    if arguments.send is not None:
+        _send(contribution, arguments.send, arguments.to, own)
+        return
     if arguments.settle is not None:
         told = contribution.settle(*arguments.settle)
         took = "took part" if told.took_part else "did not take part, and will not in any run of this study"
@@ -103,6 +122,37 @@ def _make_key(name: str, file: Path) -> None:
             f'--party {name} cannot be a contributor\'s name: use letters, digits, "-", "_" or ".", a letter or digit first.'
         )
     print(key_line(name, make_key(file)))
+
+
+def _send(contribution: Contribution, file: Path, to: Sequence[str], own: private_file.Private) -> None:
+    """To each party; one that cannot be reached does not keep the others from getting theirs."""
+    from parties.inbox.upload import Box, client_tls
+    from runner.study.parties import address_of
+
+    boxes, tls = [], client_tls(own.ca)
+    for text in to:
+        name, _, address = text.partition("=")
+        place = address_of(address)
+        if name not in contribution.collection.receivers or place is None:
+            raise UsageError(
+                f"--to {text} is not NAME=HOST:PORT with a computing party of the study: "
+                f"{', '.join(contribution.collection.receivers)}."
+            )
+        boxes.append(Box(name, *place, tls, expected=name if own.ca else place[0]))
+    failed: list[CosynthError] = []
+    for box in boxes:
+        try:
+            print(f"{box.party}: {contribution.deliver(file, box)}", flush=True)
+        except CosynthError as error:
+            failed.append(error)
+            if len(boxes) > 1:
+                print(f"{box.party}: {error.sentence}", flush=True)
+    if len(boxes) == 1 and failed:
+        raise failed[0]
+    if failed:
+        raise type(failed[0])(
+            f"{len(failed)} of {len(boxes)} parties did not take the bundle, the first of them for this: {failed[0].sentence}"
+        )
 
 
 def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:

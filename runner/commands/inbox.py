@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.errors import CosynthError, PeerUnreachable, UsageError
 from runner.commands import command
 from runner.study import Study, load, private_file
 from runner.study.table import nearest, read_toml
@@ -29,6 +29,8 @@ sit at different places, merge their files into one.
 --add and --watch take bundles in that came by any courier. Each is checked: study, marginals, contributor,
 signature, expiry, and that its part can be opened here. A contributor's first bundle counts. Nothing is
 added up before the collection is over and `run` is started.
+--listen is a drop box: contributors deliver over HTTPS (`contribute --send`). It shows `cert` of the private
+file, and takes from nobody but the study's contributors, who sign each upload.
 --void, where no run will come about: signs that, for good, and deletes bundles and keys. With the word of all
 three parties contributors get back what their ledgers have reserved. It is refused once a run has begun to release.
 """
@@ -36,6 +38,7 @@ EXAMPLES = """\
   python -m runner inbox study.toml --party north --make-key
   python -m runner inbox study.toml --party north --add *.bundle
   python -m runner inbox study.toml --party north --watch arrivals
+  python -m runner inbox study.toml --party north --private north.toml --listen 0.0.0.0:8443
   python -m runner inbox study.toml --party north --list
   python -m runner inbox study.toml --party north --private north.toml --void
 """
@@ -60,6 +63,9 @@ def add(commands: Commands) -> None:
     what.add_argument("--add", metavar="FILE", nargs="+", type=Path, help="take these bundles in")
     what.add_argument(
         "--watch", metavar="DIR", type=Path, help="take in what appears in this folder, until stopped"
+    )
+    what.add_argument(
+        "--listen", metavar="HOST:PORT", help="take in what contributors send over HTTPS, until stopped"
     )
     what.add_argument(
         "--void",
@@ -87,8 +93,10 @@ def run(arguments: argparse.Namespace) -> None:
         _list(inbox, list(study.contributors.keys if study.contributors else ()))
     elif arguments.add:
         _add(inbox, arguments.add)
-    else:
+    elif arguments.watch:
         _watch(inbox, arguments.watch)
+    else:
+        _listen(inbox, arguments.listen, arguments.party, own)
 
 
 def _void(study: Study, party: str, own: private_file.Private) -> None:
@@ -183,6 +191,36 @@ def _watch(inbox: Inbox, folder: Path) -> None:
     while True:
         arrivals.sweep(datetime.now(UTC))
         time.sleep(POLL_S)
+
+
+def _listen(inbox: Inbox, address: str, party: str, own: private_file.Private) -> None:
+    import asyncio
+
+    from parties.inbox.drop_box import DropBox, server_tls
+    from runner.study.parties import address_of
+
+    if (place := address_of(address)) is None:
+        raise UsageError(f"--listen {address} is not HOST:PORT with a port from 1 to 65535.")
+    if own.cert is None or own.key is None:
+        raise UsageError(
+            f"--listen shows contributors the certificate of party {party}: name `cert` and `key` in its private file "
+            "(--private), or take bundles in with --watch."
+        )
+    inbox.ready()
+    box = DropBox(inbox, server_tls(own.cert, own.key), lambda line: print(line, flush=True))
+
+    async def serve() -> None:
+        try:
+            server = await box.listen(*place)
+        except OSError as error:
+            raise PeerUnreachable(
+                f"--listen {address} cannot be had ({error.strerror}); name another port."
+            ) from None
+        print(f"listening at {address}; stop with Ctrl-C", flush=True)
+        async with server:
+            await server.serve_forever()
+
+    asyncio.run(serve())
 
 
 def _list(inbox: Inbox, enrolled: Sequence[str]) -> None:

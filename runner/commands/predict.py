@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     model = TrainedModel.find(arguments.dir, arguments.study)
     role = PASSIVE if arguments.party is None else model.role(arguments.party)
-    data = None if arguments.data is None else override(arguments.data)
+    data = override(arguments.data)
     if role == ACTIVE and data is not None:
         raise UsageError("--data belongs to the owner without the label: the other one sends no records.")
     if role == PASSIVE and arguments.party is not None and arguments.out is not None:
@@ -171,5 +171,5 @@ def _over_a_session(
         certs = replace(certs, insecure_key=True)
     elif certs is not None:
         check_private(certs.key)
-    location = data or private_file.location(model.study, arguments.party, own)
+    location = private_file.location(model.study, arguments.party, own, data)
     return Part(model, arguments.dir, people, arguments.party, own, certs, location).carry_out(unobserved)

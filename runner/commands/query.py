@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import argparse
 import csv
-import itertools
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import UsageError
 from runner.commands import command
-from runner.study.table import nearest
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from runner.results.query import Answer
 
 DESCRIPTION = """\
 Print how many rows the model of a finished run expects for every combination of these columns'
 values, and their share of all rows. The counts are estimates from released, noisy values: asking
-costs no further budget, whatever the columns.
+costs no further budget, whatever the columns. Of columns that were counted together it says the
+standard error of a count; of others, that they were not.
 """
-MAX_LISTED_CELLS = 1 << 22
 Row = tuple[tuple[str, ...], float, float]
 
 
@@ -47,34 +45,22 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
+    from runner.report.files import measurements_of
     from runner.results.finished_run import open_run
+    from runner.results.query import ask
 
     finished = open_run(arguments.dir)
-    columns, domain = tuple(arguments.columns), finished.domain
-    for name in columns:
-        if name not in domain:
-            raise UsageError(
-                f"{arguments.dir} has no column {name}{nearest(name, domain.names)}; "
-                f"its columns: {', '.join(domain.names)}."
-            )
-    if len(set(columns)) != len(columns):
-        raise UsageError("A column is named twice; name each once.")
-    if (cells := domain.cells(columns)) > MAX_LISTED_CELLS:
-        raise UsageError(
-            f"{' x '.join(columns)} has {cells:,} cells; at most {MAX_LISTED_CELLS:,} can be listed: name fewer columns."
-        )
-    counts = finished.model.marginal(columns).tolist()
-    total = finished.model.total or 1.0
-    labels = itertools.product(
-        *([domain[name].label(code) for code in range(domain[name].size)] for name in columns)
-    )
-    rows = [(label, count, count / total) for label, count in zip(labels, counts, strict=True)]
+    measurements = measurements_of(arguments.dir, finished.domain)
+    answer = ask(finished, measurements, arguments.columns, str(arguments.dir))
+    rows = list(zip(answer.values, answer.counts, answer.shares, strict=True))
     if arguments.json:
         print(
             json.dumps(
                 {
-                    "columns": columns,
-                    "total": finished.model.total,
+                    "columns": answer.columns,
+                    "total": answer.total,
+                    "basis": answer.basis,
+                    "standard_error": answer.standard_error,
                     "cells": [
                         {"values": values, "count": round(count, 3), "share": round(share, 6)}
                         for values, count, share in rows
@@ -83,18 +69,16 @@ def run(arguments: argparse.Namespace) -> None:
             )
         )
     elif arguments.csv:
+        error = "" if answer.standard_error is None else f"{answer.standard_error:.3f}"
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([*columns, "count", "share"])
-        writer.writerows([*values, f"{count:.3f}", f"{share:.6f}"] for values, count, share in rows)
+        writer.writerow([*answer.columns, "count", "share", "standard_error"])
+        writer.writerows([*values, f"{count:.3f}", f"{share:.6f}", error] for values, count, share in rows)
     else:
-        _print(columns, rows, finished.model.total)
-        if len(columns) > 1 and not any(set(columns) <= set(clique) for clique in finished.model.cliques):
-            print(
-                f"{' x '.join(columns)} was not measured together: the relation shown follows from other measurements alone"
-            )
+        _print(answer, rows)
 
 
-def _print(columns: Sequence[str], rows: Sequence[Row], total: float) -> None:
+def _print(answer: Answer, rows: Sequence[Row]) -> None:
+    columns = answer.columns
     shown = [(*values, f"{count:,.0f}", f"{100 * share:.1f} %") for values, count, share in rows]
     header = (*columns, "rows (estimate)", "share")
     widths = [max(len(line[i]) for line in [header, *shown]) for i in range(len(header))]
@@ -104,4 +88,11 @@ def _print(columns: Sequence[str], rows: Sequence[Row], total: float) -> None:
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         print("  ".join(cells).rstrip())
-    print(f"of about {total:,.0f} rows; estimated from noisy counts that are already released")
+    print(f"of about {answer.total:,.0f} rows; estimated from noisy counts that are already released")
+    names = " x ".join(columns)
+    if answer.standard_error is not None:
+        print(f"standard error of a count, by the noise: {answer.standard_error:,.3g} rows")
+    elif answer.basis == "measured over bins":
+        print(f"{names} was measured over bins only: within a bin the counts follow from other measurements")
+    elif answer.basis == "not measured together":
+        print(f"{names} was not measured together: the relation shown follows from other measurements alone")

@@ -22,12 +22,13 @@ from runner.contributors.collection import collection_of, contributors_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, Study
-from runner.study.private_file import Private
+from runner.study.private_file import Private, read_by_rules
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
     from mpc_protocols.bundles.bundle import Bundle, Header
     from parties.inbox.collection import Collection
+    from parties.inbox.upload import Box
     from runner.contributors.result import Result
     from synth.plan import Plan
 
@@ -127,6 +128,7 @@ class Contribution:
             raise StudyInvalid(
                 f"Contributor {name} has no data: name it as `data` in its private file (--private)."
             )
+        data = read_by_rules(study, data, private.rules)
         self._study, self._name, self._public = study, name, public
         if like is not None and like._study is not study:
             raise ValueError("Contributions to one study were expected.")
@@ -167,6 +169,24 @@ class Contribution:
         finally:
             self._custodian.close()  # not settled: the reservation stands
         return bundle
+
+    def deliver(self, file: Path, box: Box) -> str:
+        """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and as `upload.send`."""
+        from mpc_protocols.bundles.bundle import file_bytes, parse
+        from parties.inbox.upload import send
+
+        most = file_bytes(self.collection.layout.cells)
+        try:
+            with file.open("rb") as stream:
+                content = stream.read(most + 1)
+            sender = parse(content[:most]).header.contributor
+        except OSError as error:
+            raise UsageError(f"{file} cannot be read ({error.strerror}).") from None
+        except CosynthError as error:
+            raise UsageError(f"{file} is no bundle of this study: {error.sentence}") from None
+        if sender != self._name:
+            raise UsageError(f"{file} is a bundle of {sender}, and each contributor sends its own.")
+        return send(box, content, self.collection.study, self._name, self._sign)
 
     def settle(self, *paths: Path) -> Settled:
         """Charge what the signed result says instead of the reservation, or nothing for a study that all three say is void.

@@ -61,6 +61,11 @@ class Evaluation:
     copies: Figure
     counts: Mapping[str, Sequence[int]]
 
+    def __str__(self) -> str:
+        from runner.evaluation.words import lines
+
+        return "\n".join(lines(self))
+
 
 def real_rows(path: Path, domain: Domain) -> Table:
     """The rows of a file as codes, (rows, columns) in the domain's order. Raises `DataRefused`."""

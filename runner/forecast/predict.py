@@ -20,17 +20,19 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joining
+from runner.forecast.cohorts import Cohorts
 from runner.forecast.training import MEMORY_MB, Training
 from runner.party.record.run_json import alignment_facts
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
+from runner.study.cohorts import cohorts_of
 from runner.study.trained import trained, training_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, Reports
-    from synth.algorithm import TrainedAlgorithm
+    from synth.algorithm import CohortRounds, TrainedAlgorithm
     from synth.plan import Plan
 
 LOOPBACK = "this machine"
@@ -110,6 +112,8 @@ def forecast(
         from runner.forecast.split_training import forecast_training
 
         return forecast_training(study, rows, networks)
+    if (cohorts := cohorts_of(study)) is not None:
+        return _of_cohorts(cohorts, study, rows, networks)
     plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = presumed_rows(study, rows)
@@ -314,6 +318,66 @@ def _of_training(
         oversized=(),
         claim=claim_of(study),
         cpu_s=round(work.seconds, 6),
+    )
+
+
+def _of_cohorts(
+    cohorts: CohortRounds[Any],
+    study: Study,
+    rows: int | None,
+    networks: Mapping[str, tuple[float, float]],
+) -> Forecast:
+    """Of a study whose custodians choose by themselves: they are asked, each about a presumed table of its own."""
+    assumed, source = presumed_rows(study, rows)
+    work = Cohorts(cohorts, plan_of(study), study, assumed)
+    plan, ideal, sent = work.plan, study.descriptor.ideal, list(work.sent)
+    if not ideal:
+        for number in range(len(sent)):
+            sent[number] += COUNTERS_BYTES
+        sent[study.leader_number] += (len(sent) - 1) * (work.handed + COUNTERS_BYTES)
+    rounds, total = (0 if ideal else work.rounds + COUNTERS_ROUNDS), sum(sent)
+    return Forecast(
+        study.name,
+        study.algorithm,
+        study.backend,
+        assumed,
+        source,
+        privacy={
+            "epsilon": float(study.privacy.epsilon),
+            "delta": float(study.privacy.delta),
+            "rho": float(plan.budget.rho_cap),
+            "adjacency": study.privacy.adjacency,
+            "unit": study.privacy.unit.words,
+        },
+        questions={
+            "rounds": list(plan.rounds),
+            "candidates": len(plan.candidates),
+            "offered": None,
+            "asked": ALGORITHMS[study.algorithm].asks(plan),
+            "label": plan.workload.label,
+            "expected": None,
+            "falls_back": False,
+            "shared_cells": 0,
+            "noise_sd": float(plan.sigma2) ** 0.5,
+        },
+        rounds=rounds,
+        bytes_sent=total,
+        range={} if ideal else {"rounds": [rounds, rounds], "bytes_sent": [total, total]},
+        parties=tuple(
+            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
+            for number, party in enumerate(study.numbered)
+        ),
+        memory_mb=round(
+            PROCESS_MB + ROW_BYTES * len(study.domain) * assumed / 2**20 + 8 * study.config.model_mb
+        ),
+        time_s={
+            name: round(START_S + work.seconds + rounds * latency + total / bandwidth, 1)
+            for name, (latency, bandwidth) in networks.items()
+            if not ideal or name == LOOPBACK
+        },
+        oversized=plan.oversized,
+        claim=claim_of(study),
+        cpu_s=round(work.secure_seconds, 6),
     )
 
 

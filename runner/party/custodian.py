@@ -303,6 +303,6 @@ class Custodian:
             self._run = None
 
 
-def override(path: Path) -> DataLocation:
-    """A file that replaces the study's `data` of one party (the Python API writes it)."""
-    return DataLocation(path=path.resolve())
+def override(path: Path | None) -> DataLocation | None:
+    """A file that replaces the study's `data` of one party (the Python API writes it); None if there is none."""
+    return None if path is None else DataLocation(path=path.resolve())

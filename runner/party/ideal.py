@@ -6,7 +6,7 @@ The same plan, the same ledgers, the same events and files as a run of parties, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,9 @@ from runner.party.record.logs import recording
 from runner.party.record.run_json import describe
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume, state_digest
 from runner.results.outdir import PARTY_FOLDERS, state
+from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy, digest, load, private_file
+from runner.study.cohorts import cohorts_of
 from runner.study.owners import ownership
 from runner.study.trained import trained
 from runner.version import VERSION
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Reports
+    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, Reports
     from runner.results.release import Release
+    from synth.algorithm import CohortRounds
+    from synth.run import Synthesis
 
 
 def run_ideal(options: PartyOptions) -> None:
@@ -71,11 +75,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     custodians = {}
     for party in study.parties:
         settings = options.settings(party.name)
-        data = (
-            override(options.data[party.name])
-            if party.name in options.data
-            else private_file.location(study, party.name, settings)
-        )
+        data = private_file.location(study, party.name, settings, override(options.data.get(party.name)))
         if data is not None:
             custodians[party.name] = Custodian(study, party.name, settings, data, one_machine=True)
     owned = None
@@ -143,8 +143,11 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         observe(phase, event, **fields)
 
     accountant = Accountant(plan.budget, record=record)
-    exchange = exchange_of(study, plan)
-    if algorithm is not None and owned is not None:
+    exchange, rounds = exchange_of(study, plan), cohorts_of(study)
+    events = accountant.events
+    if rounds is not None:
+        synthesis, events = _cohorts(study, plan, rounds, custodians, session, watch, itertools.count(1))
+    elif algorithm is not None and owned is not None:
         server_training.authorise(plan, accountant, study_digest)
         records_of = {name: records for name, of in custodians.items() if (records := of.records) is not None}
         synthesis = server_training.ideal(algorithm, plan, owned, records_of, watch)
@@ -156,7 +159,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         else:
             answers = exchange.clear(facts, joined, tables, accountant)
         synthesis = synthesize(study, plan, answers, watch)
-    release = sample(synthesis, plan, watch, row_limit(study, custodial), accountant.events)
+    release = sample(synthesis, plan, watch, row_limit(study, custodial), events)
     for custodian in custodians.values():
         custodian.settle()
     shared = {
@@ -180,6 +183,35 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     discard_others(options.out / PARTY_FOLDERS, session)
     meter.mark("report")
     observe("report", "written", rows=int(release.codes.shape[0]))
+
+
+def _cohorts(
+    study: Study,
+    plan: Any,
+    rounds: CohortRounds[Any],
+    custodians: Mapping[str, Custodian],
+    session: bytes,
+    observe: Observe,
+    releases: Iterator[int],
+) -> tuple[Synthesis, list[Event]]:
+    """All clients in the clear, and what was charged; each custodian's ledger has what is about its own records."""
+    backend, names = BACKENDS[study.backend], [party.name for party in study.numbered]
+    assert isinstance(backend, ClearBackend)
+    plan = rounds.fitted(plan, len(custodians), study.privacy.max_rows)
+    clients = {
+        number: rounds.client(plan, counts, session)
+        for number, name in enumerate(names)
+        if name in custodians and (counts := custodians[name].counts()) is not None
+    }
+
+    def record(event: Event, inputs: bytes) -> None:
+        number = next(releases)
+        for client in clients_of(event):
+            custodians[names[client]].begin(event, number)
+
+    guard = rounds.accounts(plan, list(clients), record)
+    synthesis = rounds.conduct(backend.clear_cohorts(clients, guard, session), plan, session, observe)
+    return synthesis, guard.events
 
 
 def _signed(closings: Sequence[Closing], run: bytes, release: Release) -> bytes:

@@ -5,7 +5,7 @@
     input     when all have counted (vertical: read) and reserved ("assembled"), shares of the counts leave, masked. Until then
               the others learn of a refusal only that there is one, and the run's clock stands at 0 (`docs/design/accounts.md`)
     align     vertical only: the owners' records are joined (`runner.party.alignment`); what their sizes say is on record first
-    select, measure, fit     as the algorithm has it, one of three courses (`runner.party.course`)
+    select, measure, fit     as the algorithm has it, one of four courses (`runner.party.course`)
     sample    the leader samples the table and hands the release to everybody
     report    counters are exchanged, every party writes its own files
 
@@ -34,6 +34,7 @@ from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import session_config, study_digest
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
+from runner.study.cohorts import cohorts_of
 from runner.study.owners import Ownership, ownership
 from runner.study.trained import trained, training_of
 
@@ -61,9 +62,7 @@ def run_party(options: PartyOptions) -> None:
             f"The {study.backend} backend protects nothing and runs in one process: it takes no --party."
         )
     settings = options.settings(name)
-    data = (
-        override(options.data[name]) if name in options.data else private_file.location(study, name, settings)
-    )
+    data = private_file.location(study, name, settings, override(options.data.get(name)))
     custodian = Custodian(study, name, settings, data, options.one_machine)
     earlier = None
     if options.resume:
@@ -205,6 +204,7 @@ class _Party:
             wire=wire,
             collective=collective,
             plan=plan,
+            custodians=tuple(custodians),
             owned=owned,
             facts=facts_of(self._study, tables, run),
             limit=row_limit(self._study, tables),
@@ -291,6 +291,10 @@ def _course_of(study: Study) -> Course:
         from runner.party.course.split_training import SplitTraining
 
         return SplitTraining(training)
+    if (rounds := cohorts_of(study)) is not None:
+        from runner.party.course.cohorts import InCohorts
+
+        return InCohorts(rounds)
     from runner.party.course.answers import Answers
 
     return Answers()

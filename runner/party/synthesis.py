@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Reports
 from runner.study import Study, VerticalStudy
+from runner.study.cohorts import cohorts_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
     from mpc_protocols.reports.exchange import ReportExchange
     from runner.results.release import Release
+    from runner.study.registered import Registered
     from synth.plan import Plan
     from synth.run import Synthesis
 
@@ -35,6 +37,8 @@ def plan_of(study: Study) -> Plan:
         adjacency=privacy.adjacency,
         unit_rows=privacy.unit.rows,
     )
+    if (rounds := cohorts_of(study)) is not None:
+        plan = rounds.fitted(plan, len(study.parties), privacy.max_rows)
     return plan if study.contributors is None else _offered(plan, study.contributors.expected_rows)
 
 
@@ -101,7 +105,25 @@ def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, obse
         synthesis = reporting.conclude(answers, plan, observe)
     else:
         synthesis = algorithm.run(answers, plan, observe)
+    if study.contributors is not None and study.contributors.registered is not None:
+        synthesis = _raked(synthesis, study.contributors.registered, plan, observe)
     return synthesis
+
+
+def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Observe) -> Synthesis:
+    """The model brought to the single columns of everybody who is enrolled; about as many rows as these have."""
+    import numpy as np
+
+    from synth.algorithms.flaim.raking import rake
+    from synth.mrf import Measurement
+
+    columns = [
+        Measurement((name,), np.array(values, dtype=np.float64), float(sigma2))
+        for name, (values, sigma2) in registered.columns.items()
+    ]
+    observe("fit", "raked", rows=registered.rows)
+    rows = plan.config.synthetic_rows or registered.rows
+    return replace(synthesis, model=rake(synthesis.model, columns), rows=rows)
 
 
 def sample(

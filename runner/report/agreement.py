@@ -64,12 +64,20 @@ def sizes_of(measurement: Measured) -> dict[str, int]:
     return {level.column: level.size for level in measurement.levels}
 
 
+def counted(run: Run, measurement: Measured) -> float:
+    """The noisy rows that a measurement is about: of the custodians that were asked, else of all."""
+    return max(run.noisy_total if measurement.rows is None else float(measurement.rows), 1.0)
+
+
 def agreements(run: Run) -> list[Agreement]:
     """Every measurement in the order it was taken."""
-    total, rows = max(run.noisy_total, 1.0), max(len(run.codes), 1)
-    found = []
+    rows, found = max(len(run.codes), 1), []
     for measurement in run.measurements:
-        cells, sigma = len(measurement.values), math.sqrt(measurement.sigma2)
+        cells, sigma, total = (
+            len(measurement.values),
+            math.sqrt(measurement.sigma2),
+            counted(run, measurement),
+        )
         shares = synthetic_counts(run, measurement.columns, measurement.bins) / rows
         distance = float(np.abs(measurement.values / total - shares).sum())
         noise = math.sqrt(2 / math.pi) * sigma * cells / total
@@ -79,18 +87,19 @@ def agreements(run: Run) -> list[Agreement]:
 
 def one_way(run: Run) -> list[OneWay]:
     """Each column of the domain: measured by itself, else summed out of the measurement with the least noise per value."""
-    total, rows = max(run.noisy_total, 1.0), max(len(run.codes), 1)
-    found = []
+    rows, found = max(len(run.codes), 1), []
     for name in run.domain.names:
         shares = synthetic_counts(run, (name,)) / rows
         alone = [m for m in run.measurements if m.clique == (name,)]
         wider = [m for m in run.measurements if name in m.clique]
         if alone:
-            weights = np.array([1 / float(m.sigma2) for m in alone])
-            mean = np.asarray(weights @ np.stack([m.values for m in alone])) / weights.sum()
-            found.append(OneWay(name, shares, mean / total, float(weights.sum() ** -0.5) / total, (name,)))
+            weights = np.array([counted(run, m) ** 2 / float(m.sigma2) for m in alone])
+            each = np.stack([m.values / counted(run, m) for m in alone])
+            mean = np.asarray(weights @ each) / weights.sum()
+            found.append(OneWay(name, shares, mean, float(weights.sum() ** -0.5), (name,)))
         elif wider:
-            best = min(wider, key=lambda m: _variance_of_sum(run, m, name))
+            best = min(wider, key=lambda m: _variance_of_sum(run, m, name) / counted(run, m) ** 2)
+            total = counted(run, best)
             spread = math.sqrt(_variance_of_sum(run, best, name)) / total
             found.append(OneWay(name, shares, _summed(run, best, name) / total, spread, best.columns))
         else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.report.number_format import listed, spelled
+from runner.report.number_format import listed, plain, spelled, whole
 
 MAX_NAMED = 60
 """Contributors that are named; of more, how many there were."""
@@ -40,13 +40,24 @@ def collected(facts: Mapping[str, Any]) -> Collected | None:
         rows.append(("Computing parties with tables of their own", listed(own)))
     return Collected(
         f"the data that {who}{' and ' + listed(own) if own else ''} hold",
-        f"The table is about the rows of {who}, of {spelled(told['enrolled'])} that the study lists{own_tables}.",
+        f"The table is about the rows of {who}, of {spelled(told['enrolled'])} that the study lists{own_tables}."
+        + _registered(told.get("registered")),
         _left_out(len(took_part), len(absent)),
         "Each contributor left one sealed file, with parts for two of the three computing parties; each part alone is "
         "random. The parties agreed on the list of files, added up their parts without opening anything else, and ran once. "
         "Single records are protected, not a contributor as a whole: its share in the total, and how its rows differ from the "
         "others’, may show. Nobody checks the values that a contributor sends: it is trusted to have counted its true rows.",
         tuple(rows),
+    )
+
+
+def _registered(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return ""
+    return (
+        f" Its single columns are brought to those of about {whole(told['rows'])} rows, of everybody who had left counts of "
+        "single columns before: an earlier run counted them, with noise. That is why single columns differ from what this run "
+        f"measured. That run has cost every record in it ρ = {plain(told['rho'])} besides."
     )
 
 

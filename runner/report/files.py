@@ -69,7 +69,7 @@ class Run:
 def load(directory: Path) -> Run:
     """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it should."""
     facts = _read(directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8")))
-    domain = _read(directory, "run.json", lambda _: domain_of(facts["columns"]))
+    domain = _read(directory, "run.json", lambda _: domain_of(facts))
     events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
     selected = _read(
         directory, "run.json", lambda _: tuple(_clique(names, domain) for names in facts["selected"])
@@ -89,6 +89,14 @@ def facts_of(directory: Path) -> Mapping[str, Any]:
         directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8"))
     )
     return facts
+
+
+def measurements_of(directory: Path, domain: Domain) -> tuple[Measured, ...]:
+    """What measurements.json holds, in order. Raises `UsageError` as `load`."""
+    found: tuple[float, tuple[Measured, ...]] = _read(
+        directory, "measurements.json", lambda path: _measurements(path, domain)
+    )
+    return found[1]
 
 
 def _read(directory: Path, name: str, parse: Any) -> Any:
@@ -197,7 +205,8 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ..
         values = np.asarray(entry["values"], dtype=np.int64)
         names = tuple(entry.get("resolution", clique))
         coarse = tuple(levels[name] for name in names if name not in clique)
-        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse)
+        rows = None if entry.get("rows") is None else int(entry["rows"])
+        measured = Measured(names, Fraction(entry["sigma2"]), int(entry["round"]), values, coarse, rows)
         if measured.columns != clique or len(values) != math.prod(measured.shape(domain.sizes)):
             raise ValueError("number of cells")
         found.append(measured)

@@ -138,7 +138,10 @@ def source_text(name: str) -> str:
 def _algorithm(facts: Mapping[str, Any]) -> str:
     algorithm = ALGORITHMS.get(facts["algorithm"])
     name = facts["algorithm"] if algorithm is None else algorithm.title
-    rounds = (facts.get("public_study") or {}).get(facts["algorithm"], {}).get("rounds")
+    table = (facts.get("public_study") or {}).get(facts["algorithm"], {})
+    if "variant" in table:  # of several that go by one name; its cohorts follow from who takes part
+        return f"{name}, {table['variant']}"
+    rounds = table.get("rounds")
     if isinstance(rounds, int):
         return f"{name}, {number_format.spelled(rounds)} rounds"
     return f"{name}, adaptive" if rounds == "adaptive" else name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ def open_run(directory: Path) -> FinishedRun:
             f"{directory} holds the run of a trained model, which makes no table; there are no rows to draw or count."
         )
     try:
-        domain = domain_of(facts["columns"])
+        domain = domain_of(facts)
     except (KeyError, TypeError, AttributeError, StudyInvalid):
         raise UsageError(
             f"{directory / RUN} does not state the study's columns; it is damaged or of another version."
@@ -66,13 +66,19 @@ def columns_of(domain: Domain) -> list[dict[str, Any]]:
     return [{"size": column.size, **spec} for column, spec in zip(domain.columns, specs, strict=True)]
 
 
-def domain_of(columns: Sequence[Mapping[str, Any]]) -> Domain:
-    """The domain that run.json's `columns` state; keys of newer versions are ignored.
+def constraints_of(domain: Domain) -> dict[str, Any]:
+    """run.json's `constraints`, if there are any."""
+    specs = domain.to_spec()
+    return {"constraints": specs["constraints"]} if "constraints" in specs else {}
+
+
+def domain_of(facts: Mapping[str, Any]) -> Domain:
+    """The domain that run.json's `columns` and `constraints` state; keys of newer versions are ignored.
 
     Raises `StudyInvalid`, or KeyError, TypeError or AttributeError if they are something else.
     """
     specs = [
         {key: value for key, value in column.items() if key in {"name", "kind"} | KINDS[column["kind"]].keys}
-        for column in columns
+        for column in facts["columns"]
     ]
-    return Domain.from_spec({"columns": specs})
+    return Domain.from_spec({"columns": specs, "constraints": facts.get("constraints", [])})

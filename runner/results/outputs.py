@@ -22,6 +22,7 @@ from runner.results.release import Release
 from synth.domain import Binned, Calendar, Categorical, DateTime
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -62,6 +63,7 @@ def write_outputs(
                             **({"resolution": list(m.clique)} if m.levels else {}),
                             "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
                             "round": m.round,
+                            **({} if m.rows is None else {"rows": m.rows}),
                             "values": m.values.tolist(),
                         }
                         for m in release.measurements
@@ -118,12 +120,31 @@ def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, s
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
+def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.DataFrame:
+    """The rows that `write_table` would write as a data frame; a missing value is NaN or NaT, days and times are datetime64."""
+    import pandas as pd
+
+    values: list[list[Any]] = [[] for _ in domain.names]
+    for block in _decoded(codes, domain, seed):
+        for known, more in zip(values, block, strict=True):
+            known += more
+    frame = {}
+    for name, column, own in zip(domain.names, domain.columns, values, strict=True):
+        if isinstance(column, Calendar):
+            frame[name] = pd.Series(pd.to_datetime(pd.Series(own, dtype=object)))
+        elif isinstance(column, Binned) and column.missing:
+            frame[name] = pd.Series(own, dtype=float)  # None becomes NaN
+        else:
+            frame[name] = pd.Series(own)
+    return pd.DataFrame(frame)
+
+
 def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
     """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten times the table."""
     rng = np.random.default_rng(seed)
     for start in range(0, len(codes), BLOCK_ROWS):
         block = codes[start : start + BLOCK_ROWS]
-        yield [column.decode(block[:, j], rng).tolist() for j, column in enumerate(domain.columns)]
+        yield [column.tolist() for column in domain.decode(block, rng)]
 
 
 def _arrow_type(column: Column) -> pa.DataType:

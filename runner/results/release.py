@@ -22,9 +22,10 @@ import numpy as np
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
 from mpc_protocols.public.cliques import MAX_LEVELS
-from synth.algorithm import OWN_MODEL
+from synth.algorithm import CHOICES, OWN_MODEL
 from synth.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
+from synth.mrf.factor import varying
 from synth.run import Measured, without_levels
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
 SEED_BITS = 64
+MAX_NOISY_ROWS = 1 << 40
 _KEYS = {
     "rows",
     "codes",
@@ -73,6 +75,28 @@ class Release:
     def reported(self) -> bool:
         """Whether the measurements are owners' own, which no other party has opened."""
         return any(event.what == OWN_MODEL for event in self.events)
+
+    @property
+    def by_client(self) -> dict[int, tuple[Event, ...]] | None:
+        """The events of each custodian, by number, where they are charged side by side; None where all are charged all."""
+        named = [(event, clients_of(event)) for event in self.events]
+        if not any("charged" in event.detail for event in self.events):
+            return None
+        return {
+            client: tuple(event for event, clients in named if client in clients)
+            for client in dict.fromkeys(client for _, clients in named for client in clients)
+        }
+
+    @property
+    def charged(self) -> tuple[Event, ...]:
+        """What any record can have been charged: all events, or those of the custodian that is charged most."""
+        by_client = self.by_client
+        if by_client is None:
+            return self.events
+        most = max(
+            by_client.values(), key=lambda events: (sum(e.rho for e in events), len(events)), default=()
+        )
+        return tuple(most)
 
     @property
     def picked(self) -> tuple[Clique, ...]:
@@ -132,7 +156,7 @@ class Release:
                 "model": len(self.model),
                 "levels": [[level.name, level.column, list(level.bins)] for level in self.levels],
                 "measurements": [
-                    [list(m.clique), *m.sigma2.as_integer_ratio(), m.round] for m in self.measurements
+                    [list(m.clique), *m.sigma2.as_integer_ratio(), m.round, m.rows] for m in self.measurements
                 ],
                 "selections": [list(clique) for clique in self.selections],
                 "noisy_total": self.noisy_total,
@@ -190,19 +214,25 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
     for j, name in enumerate(domain.names):
         if rows and int(codes[:, j].max()) >= domain.sizes[name]:
             raise ValueError("code outside the domain")
+    for names, zero in domain.impossible.items():
+        if zero[tuple(codes[:, domain.names.index(name)] for name in names)].any():
+            raise ValueError("row that breaks a constraint")
     at += packed
     model = bytes(payload[at : at + _whole(header["model"], MODEL_LIMIT)])
     at += len(model)
     levels = _levels(header["levels"], domain)
-    sizes, _, _, used = storage.from_bytes(model)
+    sizes, _, _, used, zeros = storage.from_bytes(model)
     if list(sizes.items()) != list(domain.sizes.items()):
         raise ValueError("model of other columns")
     if any(levels.get(name) != level for name, level in used.items()):
         raise ValueError("model of other levels")
+    known = varying(domain.impossible)
+    if zeros.keys() != known.keys() or any(not np.array_equal(zeros[names], known[names]) for names in known):
+        raise ValueError("model of other constraints")
     selections = tuple(_clique(names, domain, levels) if names else () for names in header["selections"])
     picked, named = [clique for clique in selections if clique], set[str]()
     measurements = []
-    for names, numerator, denominator, number in header["measurements"]:
+    for names, numerator, denominator, number, counted in header["measurements"]:
         clique = _clique(names, domain, levels)
         named.update(clique)
         cells = math.prod(levels[name].size if name in levels else domain.sizes[name] for name in clique)
@@ -217,7 +247,8 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         if 1 <= step <= len(picked) and clique != picked[step - 1]:
             raise ValueError("a measurement of what was not selected")
         coarse = tuple(levels[name] for name in clique if name in levels)
-        measurements.append(Measured(clique, sigma2, step, values, coarse))
+        about = None if counted is None else _signed(counted)
+        measurements.append(Measured(clique, sigma2, step, values, coarse, about))
     if not named.union(*picked) >= levels.keys():
         raise ValueError("a level that nothing names")
     if at != len(payload):
@@ -245,9 +276,13 @@ def _check_events(
 ) -> None:
     """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with the same noise.
 
-    An owner's own model is charged as a whole: what is told of it are marginals of its own columns.
+    What clients chose by themselves is told as far as it was measured. An owner's own model is charged as a whole: what is told
+    of it are marginals of its own columns.
     """
-    if len(selections) != sum(event.what == "select" for event in events):
+    if any(event.what == CHOICES for event in events):
+        if [m.round for m in measurements if m.round] != list(range(1, len(selections) + 1)):
+            raise ValueError("a choice without its measurement")
+    elif len(selections) != sum(event.what == "select" for event in events):
         raise ValueError("selections")
     own = [event.detail["columns"] for event in events if event.what == OWN_MODEL]
     if own:
@@ -257,7 +292,8 @@ def _check_events(
         return
     charged = []
     for event in events:
-        if event.what == "measure":
+        clients_of(event)
+        if event.what in ("measure", "sum"):
             cliques, noise = event.detail["cliques"], event.detail["sigma2"]
             if not isinstance(cliques, list):
                 raise ValueError("cliques")
@@ -266,6 +302,14 @@ def _check_events(
     told = [[list(m.clique), f"{m.sigma2.numerator}/{m.sigma2.denominator}"] for m in measurements]
     if [list(pair) for pair in charged] != told:  # texts: a rational's could stand for any number of digits
         raise ValueError("measurements")
+
+
+def clients_of(event: Event) -> Sequence[int]:
+    """The numbers of the custodians that an event charges; none of an event that charges all."""
+    clients = event.detail.get("charged", [])
+    if not isinstance(clients, list) or not all(type(client) is int and client >= 0 for client in clients):
+        raise ValueError("charged")
+    return clients
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
@@ -294,6 +338,13 @@ def _whole(value: object, most: int) -> int:
     """An integer from 0 to `most`, and no bool."""
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError("integer")
+    return value
+
+
+def _signed(value: object) -> int:
+    """A noisy number of rows, and no bool."""
+    if type(value) is not int or abs(value) > MAX_NOISY_ROWS:
+        raise ValueError("rows")
     return value
 
 

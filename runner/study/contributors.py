@@ -1,8 +1,8 @@
 """The [contributors] table of a study: who may leave a bundle, to whom it is sealed, when the collection closes
 (`docs/reference/study-file.md`, `docs/design/federated.md` 3).
 
-Two files stand beside the study and are part of its digest: `keys`, one line "NAME ed25519:KEY" for each contributor, and
-`receivers`, a JSON object with the public keys of the three computing parties. Standard library only.
+Files stand beside the study and are part of its digest: `keys`, one line "NAME ed25519:KEY" for each contributor, `receivers`, a
+JSON object with the public keys of the three computing parties, and maybe `registered`. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from mpc_protocols.bundles.sealing import SEALING_BYTES, SIGNING_BYTES, Receiver
 from runner.failures import reason
 from runner.study.model import Party
 from runner.study.parties import NAME
+from runner.study.registered import Registered, read_registered
 from runner.study.table import Table, nearest, shown
 
 if TYPE_CHECKING:
     from runner.study.model import Privacy
+    from synth.domain import Domain
 
-KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule")
+KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule", "registered")
 MIN_BUNDLES = 10
 MAX_CONTRIBUTORS = 1 << 16
 CLOSES_BEFORE = 9000
@@ -42,6 +44,7 @@ class Contributors:
     """keys: Ed25519 public key of each contributor, 32 bytes, in the file's order. receivers: of the computing parties.
 
     minimum: bundles below which nothing is opened. close_at, close_bundles: whichever comes first; one of them may be None.
+    registered: single columns of everybody who is enrolled, from an earlier run.
     """
 
     keys: Mapping[str, bytes]
@@ -51,6 +54,7 @@ class Contributors:
     close_at: datetime | None
     close_bundles: int | None
     schedule: str = "collect"
+    registered: Registered | None = None
 
     def public(self) -> dict[str, Any]:
         """JSON-able form, with the content of both files: for the digest and run.json."""
@@ -67,6 +71,7 @@ class Contributors:
             "min": self.minimum,
             "close": close,
             "schedule": self.schedule,
+            **({} if self.registered is None else {"registered": self.registered.digest.hex()}),
         }
 
 
@@ -78,6 +83,7 @@ def read_contributors(
     partition: str,
     privacy: Privacy,
     parties: tuple[Party, ...],
+    domain: Domain | None,
 ) -> Contributors | None:
     """The table; every problem is noted, and None returned if there is one."""
     before = len(problems)
@@ -136,9 +142,10 @@ def read_contributors(
             f"parties: all rows together must stay below 2^31; lower it to at most {((1 << 31) - 1) // most:,}, well above any "
             "contributor's table."
         )
+    registered = None if domain is None else _registered(table, path.parent, domain)
     if len(problems) > before:
         return None
-    return Contributors(keys, receivers, expected, minimum, at, bundles)
+    return Contributors(keys, receivers, expected, minimum, at, bundles, registered=registered)
 
 
 def read_receivers(file: Path) -> dict[str, ReceiverKey]:
@@ -242,6 +249,19 @@ def _receivers(table: Table, file: Path, computing: list[str]) -> dict[str, Rece
                 "receivers",
             )
     return {name: found[name] for name in computing if name in found}
+
+
+def _registered(table: Table, folder: Path, domain: Domain) -> Registered | None:
+    if "registered" not in table:
+        return None
+    file = folder / table.text("registered", expected="the name of a measurements.json")
+    try:
+        return read_registered(file, domain)
+    except OSError as error:
+        table.problem(f"names {file}, which cannot be read ({reason(error)})", "registered")
+    except (ValueError, RecursionError) as error:
+        table.problem(f"names {file}, which cannot be used: {error}", "registered")
+    return None
 
 
 def _close(table: Table) -> tuple[datetime | None, int | None]:

@@ -7,8 +7,9 @@ Standard library only: the launcher imports this file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.psu.method import PSU
+from parties.data.harmony.rules import RFC, Dialect
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.training import Training
 
 if TYPE_CHECKING:
     from mpc_protocols.options import Options
     from parties.budget.notion import Notion, ProtectedUnit
+    from parties.data.harmony.recipe import Recipe
     from parties.data.source import Location
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
@@ -34,18 +37,22 @@ if TYPE_CHECKING:
 class DataLocation:
     """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database.
 
-    The address may hold a password and is not even in the `repr`.
+    The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
+    table; None: it is read as it is.
     """
 
     path: Path | None = None
     url: str | None = field(default=None, repr=False)
     table: str | None = None
+    dialect: Dialect = RFC
+    recipe: Recipe | None = field(default=None, repr=False)
 
     def locate(self) -> Location:
         """The place, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
-        return locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        place = locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        return replace(place, dialect=self.dialect, recipe=self.recipe)
 
 
 @dataclass(frozen=True)
@@ -193,6 +200,73 @@ class Study:
     tree: Mapping[str, Any] = field(repr=False)
     contributors: Contributors | None
 
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Study:
+        """The study of a file. Raises `StudyInvalid` with its first problem."""
+        from runner.study.read import load
+
+        return load(Path(path))
+
+    @staticmethod
+    def from_dict(tree: Mapping[str, Any], base: str | os.PathLike[str] = ".") -> Study:
+        """The study of a tree with the study file's tables and keys. base: where relative paths in it start.
+
+        Raises `StudyInvalid` with the first problem.
+        """
+        from runner.study.in_code import from_dict
+
+        return from_dict(tree, Path(base).resolve())
+
+    @staticmethod
+    def from_toml(text: str, base: str | os.PathLike[str] = ".") -> Study:
+        """The study of a study file's text. Otherwise as `from_dict`."""
+        from runner.study.in_code import from_toml
+
+        return from_toml(text, Path(base).resolve())
+
+    @staticmethod
+    def of(
+        name: str,
+        columns: Mapping[str, Any],
+        parties: Iterable[str | Mapping[str, Any]],
+        *,
+        epsilon: float,
+        delta: float,
+        algorithm: str = "aim",
+        backend: str = "replicated",
+        partition: str = "horizontal",
+        adjacency: Adjacency = "add-remove",
+        workload: Mapping[str, Any] | None = None,
+        **tables: Mapping[str, Any],
+    ) -> Study:
+        """A study from Python, in the study file's words.
+
+        columns: of each column its size or its table, as under [domain.columns]. parties: names, for a run on this machine, or
+        tables as under [[party]]. workload: default: all pairs of columns. tables: further keys of any table, such as
+        aim={"rounds": 5} or privacy={"max_rows": 5000}. Raises `StudyInvalid` with the first problem.
+        """
+        from runner.study.in_code import of
+
+        return of(
+            name,
+            columns,
+            parties,
+            epsilon=epsilon,
+            delta=delta,
+            algorithm=algorithm,
+            backend=backend,
+            partition=partition,
+            adjacency=adjacency,
+            workload=workload,
+            tables=tables,
+        )
+
+    def to_toml(self) -> str:
+        """The text of a study file that holds this study, without its comments."""
+        from runner.study.toml_text import to_toml
+
+        return to_toml(self.tree)
+
     @cached_property
     def workload(self) -> Workload:
         """The workload's cliques (a random subset of a degree needs NumPy); every column alone in a study that has none."""
@@ -229,7 +303,8 @@ class Study:
         trains = isinstance(
             algorithm, TrainedAlgorithm | Training
         )  # no step of a training is ever made twice
-        return self.descriptor.resumes and not trains and algorithm.reporting(self.config) is None
+        by_itself = algorithm.reporting(self.config) or algorithm.cohorts(self.config)
+        return self.descriptor.resumes and not trains and by_itself is None
 
     @property
     def leader_number(self) -> int:

@@ -109,13 +109,19 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
 def read_address(table: Table, key: str) -> tuple[str, int]:
     """The (host, port) of "host:port"; ("?", 0) after noting a problem."""
     text = table.text(key, expected='"host:port"')
-    host, _, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if _is_host(host) and port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535:
-        return host, int(port)
+    if (address := address_of(text)) is not None:
+        return address
     if text != "?":
         table.problem(f'must be "host:port" with a port from 1 to 65535, got {shown(text)}', key)
     return "?", 0
+
+
+def address_of(text: str) -> tuple[str, int] | None:
+    """The (host, port) of "host:port"; None if it is not that."""
+    host, _, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
+    return (host, number) if _is_host(host) and 1 <= number <= 65535 else None
 
 
 def _is_host(host: str) -> bool:

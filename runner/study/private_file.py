@@ -8,22 +8,25 @@ Standard library only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import ProtectedUnit
+from parties.data.harmony.recipe import fit
+from parties.data.harmony.rules import RFC, Rules
 from runner.party.options import CertificateFiles
-from runner.study.model import DataLocation, Study
+from runner.study.model import DataLocation, Study, VerticalStudy
+from runner.study.own_table import read_rules
 from runner.study.parties import read_address, read_location
 from runner.study.table import Table, read_toml, shown
 
 if TYPE_CHECKING:
     from parties.budget.spending import Cap
 
-KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "ledger")
+KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise", "ledger")
 LEDGER_KEYS = (
     "file",
     "dataset",
@@ -62,7 +65,10 @@ class LedgerSettings:
 
 @dataclass(frozen=True)
 class Private:
-    """One party's private file; all paths absolute. `listen` is (host, port) when it differs from the study's address."""
+    """One party's private file; all paths absolute. `listen` is (host, port) when it differs from the study's address.
+
+    rules: how its table is read ([csv], [harmonise]).
+    """
 
     data: DataLocation | None = None
     listen: tuple[str, int] | None = None
@@ -72,6 +78,7 @@ class Private:
     ca: Path | None = None
     allow_empty: bool = False
     inbox: Path | None = None
+    rules: Rules = field(default_factory=Rules)
     ledger: LedgerSettings = LedgerSettings()
 
 
@@ -103,19 +110,39 @@ def ledger_settings(given: Mapping[str, Any], where: str, base: Path) -> LedgerS
     return settings
 
 
-def location(study: Study, name: str, private: Private) -> DataLocation | None:
-    """Where this party's data lies: its private file wins over the study; None if it only computes.
+def location(
+    study: Study, name: str, private: Private, instead: DataLocation | None = None
+) -> DataLocation | None:
+    """Where this party's data lies and how it is read; None if it only computes.
 
-    Raises `StudyInvalid` for a party that would neither compute nor have data.
+    Its private file wins over the study, and `instead` over both. Raises `StudyInvalid` for a party that would neither compute
+    nor have data, and for rules in the private file that do not fit the study.
     """
     party = study.party(name)
-    found = private.data or party.data
+    found = instead or private.data or party.data
     if found is None and not party.compute:
         raise StudyInvalid(
             f"{study.path}: [[party]] {name} neither computes nor has data; give it data in the study or in its "
             "private file, let it compute, or remove it."
         )
-    return found
+    return found and read_by_rules(study, found, private.rules)
+
+
+def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:
+    """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that does not fit."""
+    if not rules.stated:
+        return found
+    alignment = study.alignment if isinstance(study, VerticalStudy) else None
+    if alignment is not None and not alignment.psu and rules.filter is not None:
+        raise StudyInvalid(
+            f"{rules.file}: [harmonise] filter leaves rows out, and the study joins tables row by row "
+            '([alignment] method = "row-order"); leave them out in all tables, or align by identifiers.'
+        )
+    if rules.dialect != RFC and (found.path is None or found.path.suffix.lower() != ".csv"):
+        raise StudyInvalid(f"{rules.file}: [csv] has no meaning, for the data is not a CSV file; remove it.")
+    unit = study.privacy.unit.id
+    identifiers = alignment.id if alignment is not None else () if unit is None else (unit,)
+    return replace(found, dialect=rules.dialect, recipe=fit(rules, study.domain, identifiers))
 
 
 def certificates(study: Study, name: str, private: Private) -> CertificateFiles | None:
@@ -150,6 +177,7 @@ def _read(path: Path, found: list[str]) -> Private:
         ca=place(table, "ca"),
         allow_empty=table.flag("allow_empty", False),
         inbox=place(table, "inbox"),
+        rules=read_rules(table),
         ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
 

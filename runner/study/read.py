@@ -29,7 +29,8 @@ from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
-from synth.domain import Column, Domain, column_from_spec
+from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
+from synth.domain.domain import DOMAIN_KEYS
 from synth.training import Training
 from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
@@ -58,15 +59,16 @@ def problems(path: Path | str) -> list[str]:
 
 def changed(study: Study, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
     """The study whose file holds another tree, None if it is invalid; and what is then wrong, a sentence each."""
-    read, found = _read_tree(study.path, tree)
+    read, found = read_tree(study.path, tree)
     return read, [sentence.removeprefix(f"{study.path}: ") for sentence in found]
 
 
 def _read(path: Path) -> tuple[Study | None, list[str]]:
-    return _read_tree(path, read_toml(path))
+    return read_tree(path, read_toml(path))
 
 
-def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
+    """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths start, and its name."""
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     needed = ("study", "privacy", *(("workload",) if _has_workload(tree) else ()), "domain", "party")
@@ -90,13 +92,19 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
     privacy = _privacy(
         section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
     )
-    names, domain = _domain(section("domain", ("file", "columns")), path) if "domain" in root else ((), None)
+    names, domain = _domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
     security, research = _security(head, backend), head.flag("research", False)
     if algorithm is not None and backend is not None:
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
+    if algorithm is not None and domain is not None and domain.constraints and not algorithm.constrained:
+        others = listed(one.name for one in ALGORITHMS if one.constrained)
+        root.problem(
+            f'[domain] constraints cannot be kept by algorithm = "{algorithm.name}", whose rows would break them; use {others}, '
+            "or remove them"
+        )
     workload = section("workload", KEYS)
     if algorithm is not None and not algorithm.workload and "workload" in root:
         root.problem(
@@ -123,8 +131,10 @@ def _read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[
     contributors = None
     if "contributors" in root:
         contributors = read_contributors(
-            tree["contributors"], path, found, backend, partition, privacy, parties
+            tree["contributors"], path, found, backend, partition, privacy, parties, domain
         )
+    if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
+        _cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
         privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
@@ -193,6 +203,22 @@ def _training(
             f'has no meaning with algorithm = "{algorithm.name}", which trains on the union and is evaluated on the '
             "intersection; remove it",
             "population",
+        )
+
+
+def _cohorts(head: Table, root: Table, algorithm: Algorithm[Any, Any], backend: Backend) -> None:
+    """What clients that choose by themselves need of the rest of the study."""
+    if not backend.cohorts:
+        others = [f'"{other.name}"' for other in BACKENDS if other.cohorts and not other.ideal]
+        head.problem(
+            f'= "{backend.name}" serves no clients that choose by themselves, as algorithm = "{algorithm.name}" has them; use '
+            f"{' or '.join(others)}",
+            "backend",
+        )
+    if "contributors" in root:
+        root.problem(
+            f'[contributors] has no meaning with algorithm = "{algorithm.name}" as configured, whose clients are there in every '
+            "round; use an algorithm that runs on what they leave"
         )
 
 
@@ -326,7 +352,9 @@ def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:
     if len(columns) != len(given):
         return tuple(given), None
     try:
-        return tuple(given), Domain(tuple(columns), tuple(columns.values()))
+        domain = Domain(tuple(columns), tuple(columns.values()))
+        rule = table.raw.get("broken_rows", BROKEN_ROWS[0])
+        return tuple(given), domain.constrained(table.raw.get("constraints", []), rule)
     except StudyInvalid as error:
         table.problems.append(f"{table.file}: {error.sentence}")
         return tuple(given), None

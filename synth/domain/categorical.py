@@ -44,7 +44,7 @@ class Categorical:
                 raise StudyInvalid(
                     "values must not hold the empty text, which reads as a missing value: declare missing = true."
                 )
-            written = _written(value)
+            written = shown_as(value)
             if written in seen:
                 raise StudyInvalid(f"values holds {value!r} twice (a table cannot tell them apart).")
             seen.add(written)
@@ -81,7 +81,7 @@ class Categorical:
         return {"kind": self.kind, "values": list(self.values), "missing": self.missing, **named}
 
 
-def _written(value: Value) -> str:
+def shown_as(value: Value) -> str:
     """What a table without types shows of it: 1 and 1.0 are one number, true and "true" one text."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -92,9 +92,15 @@ class Calendar(Binned):
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """Days or times drawn within their bins, None where missing; an object array."""
+        return self._values(super().decode(codes, rng))
+
+    def shown(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """See `Binned`."""
+        return self._values(super().shown(numbers, codes))
+
+    def _values(self, numbers: NDArray[Any]) -> NDArray[Any]:
         import numpy as np
 
-        numbers = super().decode(codes, rng)
         values = np.empty(len(numbers), dtype=object)
         values[:] = [None if number is None else self.value_of(int(number)) for number in numbers]
         return values

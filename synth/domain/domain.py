@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import StudyInvalid
+from synth.domain.constraints import Constraint, closed, constraint_from_spec, impossible_cells
 from synth.domain.kinds import Column, column_from_spec
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mpc_protocols.functionality import Clique
+
+
+DOMAIN_KEYS = ("file", "columns", "constraints", "broken_rows")
+"""Of [domain]."""
+BROKEN_ROWS = ("refuse", "leave out")
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The columns of a study, in order. Frozen and hashable."""
+    """The columns of a study, in order, and what is known to be impossible. Frozen and hashable."""
 
     names: tuple[str, ...]
     columns: tuple[Column, ...]
+    constraints: tuple[Constraint, ...] = ()
+    """With every order that follows from others (`constraints.closed`)."""
+    broken_rows: str = BROKEN_ROWS[0]
+    """What becomes of a real row that breaks a constraint: one of `BROKEN_ROWS`."""
+    constraints_spec: tuple[str, ...] = ()
+    """The constraints as they were given, each as JSON: part of the study's hash."""
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.columns):
@@ -58,7 +76,28 @@ class Domain:
     def subset(self, names: Iterable[str]) -> Domain:
         """The domain of these columns only, in the domain's order (vertical: what one party owns)."""
         kept = self.ordered(names)
-        return Domain(kept, tuple(self[name] for name in kept))
+        return Domain(
+            kept,
+            tuple(self[name] for name in kept),
+            tuple(one for one in self.constraints if one.names <= set(kept)),
+            self.broken_rows,
+        )
+
+    @cached_property
+    def impossible(self) -> Mapping[Clique, NDArray[np.bool_]]:
+        """The structural zeros: sets of columns in domain order, and which of their cells cannot be, one axis a column."""
+        columns = dict(zip(self.names, self.columns, strict=True))
+        found: dict[Clique, NDArray[np.bool_]] = {}
+        for constraint in self.constraints:
+            for clique, cells in impossible_cells(constraint, columns):
+                found[clique] = found[clique] | cells if clique in found else cells
+        return found
+
+    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> list[NDArray[Any]]:
+        """The values of a table of codes, (rows, columns in domain order), as an array a column (`decoding.py`)."""
+        from synth.domain.decoding import decode
+
+        return decode(self, codes, rng)
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Domain:
@@ -67,11 +106,14 @@ class Domain:
         contents (of the referenced JSON file, already parsed) and columns: mappings from a column's name to its size or its
         table, in the columns' order.
         """
-        if foreign := sorted(str(key) for key in spec.keys() - {"file", "columns"}):
-            raise StudyInvalid(f"[domain] has an unknown key {foreign[0]}; it knows file and columns.")
-        if len(spec) != 1:
+        if foreign := sorted(str(key) for key in spec.keys() - set(DOMAIN_KEYS)):
+            raise StudyInvalid(
+                f"[domain] has an unknown key {foreign[0]}; it knows {', '.join(DOMAIN_KEYS)}."
+            )
+        if len(spec.keys() & {"file", "columns"}) != 1:
             raise StudyInvalid("[domain] needs either file or columns, and only one of them.")
-        ((key, given),) = spec.items()
+        key = "file" if "file" in spec else "columns"
+        given = spec[key]
         if key == "columns" and isinstance(given, Sequence) and not isinstance(given, str | bytes):
             pairs = [_named(entry) for entry in given]
         elif isinstance(given, Mapping):
@@ -80,19 +122,48 @@ class Domain:
             raise StudyInvalid(f"[domain] {key} must map each column to its size or its table.")
         prefix = "domain.columns" if key == "columns" else "the domain file's"
         joint = "." if key == "columns" else " "
-        return cls(
+        domain = cls(
             tuple(name for name, _ in pairs),
             tuple(column_from_spec(column, f"{prefix}{joint}{name}") for name, column in pairs),
         )
+        return domain.constrained(spec.get("constraints", ()), spec.get("broken_rows", BROKEN_ROWS[0]))
+
+    def constrained(self, specs: object, broken_rows: object) -> Domain:
+        """With constraints as the study writes them. Raises `StudyInvalid` with the first that does not fit."""
+        if broken_rows not in BROKEN_ROWS:
+            listed = " or ".join(f'"{word}"' for word in BROKEN_ROWS)
+            raise StudyInvalid(f"[domain] broken_rows must be {listed}, got {broken_rows!r}.")
+        if not isinstance(specs, Sequence) or isinstance(specs, str | bytes):
+            raise StudyInvalid(
+                "[domain] constraints must be a list of tables: begin each with [[domain.constraints]]."
+            )
+        columns = dict(zip(self.names, self.columns, strict=True))
+        found = []
+        for number, spec in enumerate(specs, 1):
+            try:
+                found.append(constraint_from_spec(spec, columns))
+            except StudyInvalid as error:
+                raise StudyInvalid(f"[[domain.constraints]] {number}: {error.sentence}") from None
+        texts = tuple(json.dumps(spec, default=_iso) for spec in specs)
+        return replace(self, constraints=closed(found), broken_rows=str(broken_rows), constraints_spec=texts)
 
     def to_spec(self) -> dict[str, object]:
         """Canonical, JSON-able and ordered whatever becomes of the order of keys: for run.json and the study's hash."""
+        given = [json.loads(text) for text in self.constraints_spec]
         return {
             "columns": [
                 {"name": name, **column.to_spec()}
                 for name, column in zip(self.names, self.columns, strict=True)
-            ]
+            ],
+            **({"constraints": given, "broken_rows": self.broken_rows} if given else {}),
         }
+
+
+def _iso(value: object) -> str:
+    """A day or time as text."""
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError
 
 
 def _named(entry: object) -> tuple[str, object]:

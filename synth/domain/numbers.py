@@ -75,6 +75,54 @@ class Binned(ABC):
             return None
         return code - (self.zero and code > self.zero_code)
 
+    def span(self, code: int) -> tuple[float, float]:
+        """The smallest and the largest number that a code decodes to; of the code of a missing value, there is none."""
+        number = self.bin(code)
+        if number is None:
+            return 0.0, 0.0
+        if self.integral:
+            first, last = self._whole_numbers()
+            return float(first[number]), float(last[number])
+        left, right = self.edges()[number : number + 2]
+        return math.nextafter(0, 1) if self.zero and left == 0 else left, math.nextafter(right, left)
+
+    def between(
+        self,
+        codes: NDArray[np.integer[Any]],
+        least: NDArray[np.float64],
+        most: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """Numbers drawn within their bins and between least and most, which must leave room; 0 where a value is missing."""
+        import numpy as np
+
+        there = self.size - self.missing
+        spans = np.array([*(self.span(code) for code in range(there)), *([(0.0, 0.0)] * self.missing)])
+        low, high = spans[np.asarray(codes, dtype=np.int64)].T
+        absent = np.asarray(codes) >= there
+        low, high = np.maximum(low, least), np.minimum(high, most)
+        low, high = np.where(absent, 0.0, low), np.where(absent, 0.0, high)
+        if self.integral:
+            return rng.integers(low.astype(np.int64), high.astype(np.int64), endpoint=True).astype(np.float64)
+        values = np.clip(self._between(low, high, rng.random(len(low))), low, high)
+        steps = self._steps()
+        if steps is not None:
+            step = np.array([*(steps[self.bin(code) or 0] for code in range(there)), *([1.0] * self.missing)])
+            step = step[np.asarray(codes, dtype=np.int64)]
+            values = np.maximum(np.floor(values * step) / step, low)
+        return values
+
+    def shown(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """Numbers that were drawn, as `decode` shows them."""
+        import numpy as np
+
+        values: NDArray[Any] = numbers.astype(np.int64) if self.integral else numbers
+        absent = np.asarray(codes) >= self.size - self.missing
+        if absent.any():
+            values = values.astype(object)
+            values[absent] = None
+        return values
+
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """Numbers drawn within their bins: int64 if integral, else float64; object with None where a value is missing.
 
@@ -94,6 +142,12 @@ class Binned(ABC):
         return values
 
     def _integers(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
+        first, last = self._whole_numbers()
+        drawn: NDArray[Any] = rng.integers(first[bins], last[bins], endpoint=True)
+        return drawn
+
+    def _whole_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first and the last integer of each bin."""
         import numpy as np
 
         edges = np.asarray(self.edges())
@@ -106,9 +160,7 @@ class Binned(ABC):
         if self.zero:
             last[last == 0] = -1
         hollow = last < first
-        first, last = np.where(hollow, nearest, first), np.where(hollow, nearest, last)
-        drawn: NDArray[Any] = rng.integers(first[bins], last[bins], endpoint=True)
-        return drawn
+        return np.where(hollow, nearest, first), np.where(hollow, nearest, last)
 
     def _floats(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
         import numpy as np

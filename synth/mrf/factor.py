@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from synth.mrf.junction_tree import Clique
 
 Array = NDArray[np.float64]
+Impossible = Mapping[Clique, NDArray[np.bool_]]
+"""Structural zeros: sets of columns, and which of their cells cannot be, one axis a column."""
 
 
 def aligned(values: Array, columns: Clique, target: Clique) -> Array:
@@ -73,3 +75,21 @@ class Factor:
         """Marginal weight over `columns`, in that order."""
         rest = self.sum_out(set(self.columns) - set(columns))
         return Factor(columns, rest.values.transpose([rest.columns.index(name) for name in columns]))
+
+
+def zero_factors(impossible: Impossible) -> list[Factor]:
+    """Factors that leave the impossible cells no weight and change no other."""
+    return [Factor(clique, np.where(cells, -np.inf, 0.0)) for clique, cells in impossible.items()]
+
+
+def varying(impossible: Impossible) -> dict[Clique, NDArray[np.bool_]]:
+    """Without the columns of a single value. ValueError if there is nothing else, and it is impossible."""
+    found: dict[Clique, NDArray[np.bool_]] = {}
+    for clique, cells in impossible.items():
+        names = tuple(name for name, size in zip(clique, cells.shape, strict=True) if size > 1)
+        if names:
+            held = cells.reshape([size for size in cells.shape if size > 1])
+            found[names] = found[names] | held if names in found else held
+        elif cells.any():
+            raise ValueError(f"No cell of ({', '.join(clique)}) is possible.")
+    return found

@@ -20,13 +20,14 @@ estimated from the measurements or given as a noisy value; the true row count mu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from synth.mrf.acceleration import Memory
-from synth.mrf.factor import Array, Factor
+from synth.mrf.factor import Array, Factor, Impossible, aligned, varying, zero_factors
 from synth.mrf.junction_tree import Clique, junction_tree
 from synth.mrf.levels import Chains, Levels
 from synth.mrf.model import Model
@@ -80,6 +81,22 @@ class _Target:
     clique: Clique
     values: Array
     variance: float
+    possible: NDArray[np.bool_]
+    """Which cells are not structural zeros."""
+
+
+def _without_zeros(target: _Target, sizes: Mapping[str, int], zeros: Impossible) -> _Target:
+    """0 in the cells that cannot be: that is known, whatever the noise says."""
+    possible = target.possible.reshape([sizes[name] for name in target.clique])
+    for clique, cells in zeros.items():
+        if set(clique) <= set(target.clique):
+            possible = possible & ~np.broadcast_to(
+                aligned(cells.astype(np.float64), clique, target.clique) > 0, possible.shape
+            )
+    flat = np.ascontiguousarray(possible).reshape(-1)
+    if not flat.any():
+        raise ValueError(f"No cell of ({', '.join(target.clique)}) is possible.")
+    return replace(target, values=np.where(flat, target.values, 0.0), possible=flat)
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
@@ -117,7 +134,7 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
         precision = sum(1.0 / variance for _, variance in parts)
         mean = sum((values / variance for values, variance in parts), np.zeros_like(parts[0][0])) / precision
         constant += sum(float(np.square(values - mean).sum()) / (2 * variance) for values, variance in parts)
-        targets.append(_Target(clique, mean, 1.0 / precision))
+        targets.append(_Target(clique, mean, 1.0 / precision, np.ones(mean.size, np.bool_)))
     return targets, constant
 
 
@@ -207,6 +224,7 @@ def fit(
     total: float | None = None,
     warm_start: Model | None = None,
     levels: Levels | None = None,
+    impossible: Impossible | None = None,
     iterations: int = 1000,
     tolerance: float = TOLERANCE,
     callback: Callback | None = None,
@@ -216,6 +234,7 @@ def fit(
     total: number of rows as released (noisy), raised to at least 1; None estimates it from the measurements.
     warm_start: a model whose potentials are the starting point for the cliques it shares with the measurements.
     levels: coarser versions of columns that measurements may name; combinations that their bins exclude have no mass.
+    impossible: structural zeros, known beforehand; these cells have no mass, and what was measured in them says nothing.
     iterations: at most that many steps; fewer once five of them lower the loss by less than `tolerance` of itself, or what is
     left is rounding (0: never fewer, for the exact optimum).
     callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the formula above.
@@ -232,24 +251,27 @@ def fit(
     constant += sum(
         float(np.square(rows - t.values).sum()) / (2 * t.variance) for t in targets if not t.clique
     )
-    targets = [target for target in targets if target.clique]
+    zeros = varying(impossible or {})
+    targets = [_without_zeros(target, sizes, zeros) for target in targets if target.clique]
     cliques = [target.clique for target in targets]
-    tree = junction_tree(sizes, cliques, chains.coarser)
+    tree = junction_tree(sizes, [*cliques, *zeros], chains.coarser)
     work = Propagation(tree, chains, cliques, rows)
 
     def shaped(clique: Clique, flat: Array) -> Factor:
         return Factor(clique, flat.reshape([sizes[name] for name in clique]))
 
     start = _starting_potentials(targets, warm_start)
-    work.start([shaped(clique, flat) for clique, flat in start.items()])
+    work.start([*(shaped(clique, flat) for clique, flat in start.items()), *zero_factors(zeros)])
     goal, weight, theta = (np.zeros_like(work.marginals) for _ in range(3))
     for target, layout, part in zip(targets, work.layouts, work.parts, strict=True):
         # Every model's marginal adds up to the total, so only the part of the goal that does so too can be approached.
         excess = rows - float(target.values.sum())
-        constant += excess * excess / target.values.size / (2 * target.variance)
-        balanced = target.values + excess / target.values.size
+        constant += excess * excess / int(target.possible.sum()) / (2 * target.variance)
+        possible = target.possible
+        balanced = target.values + np.where(possible, excess / int(possible.sum()), 0.0)
         goal[part] = shaped(target.clique, balanced).project(layout).values.reshape(-1)
-        weight[part] = 1.0 / target.variance
+        precision = np.where(possible, 1.0 / target.variance, 0.0)
+        weight[part] = shaped(target.clique, precision).project(layout).values.reshape(-1)
         if target.clique in start:
             theta[part] = shaped(target.clique, start[target.clique]).project(layout).values.reshape(-1)
 
@@ -270,4 +292,4 @@ def fit(
         clique: Factor(layout, view).project(clique).values.reshape(-1).copy()
         for clique, layout, view in zip(cliques, work.layouts, work.views(descent.theta), strict=True)
     }
-    return Model(columns, rows, potentials, levels, tree)
+    return Model(columns, rows, potentials, levels, zeros, tree)

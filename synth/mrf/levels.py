@@ -154,6 +154,7 @@ class Chains:
             if name in kept and name not in target:
                 order, starts = self._groups(name, self.at((name,), target)[0])
                 top = np.maximum.reduceat(top.take(order, axis=axis), starts, axis=axis)
+        top = np.where(np.isfinite(top), top, 0.0)  # a slice of impossible cells stays one: its sum is 0
         below = tuple(name if name not in kept else self.at((name,), target)[0] for name in columns)
         spread = top
         for axis, (fine, own) in enumerate(zip(columns, below, strict=True)):
@@ -162,7 +163,8 @@ class Chains:
         total = self.summed(np.exp(values - spread), columns, target)
         peak = top.reshape([size for size, name in zip(top.shape, columns, strict=True) if name in kept])
         held = tuple(name for name in below if name in target)
-        logs: Array = np.log(total) + peak.transpose([held.index(name) for name in target])
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(total) + peak.transpose([held.index(name) for name in target])
         return logs
 
     def beside(self, name: str, used: Mapping[str, Level]) -> Clique:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from synth.mrf import storage
 from synth.mrf.elimination import Marginals
-from synth.mrf.factor import Array, Factor
+from synth.mrf.factor import Array, Factor, Impossible, zero_factors
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
 from synth.mrf.propagation import log_conditionals
@@ -32,7 +32,8 @@ class Model:
     sizes: number of values of each column, in domain order. total: rows, at least 1. cliques: the measured cliques (domain order,
     without single-value columns). potentials[clique]: log weights, flat row-major, finite. Columns in no clique are uniform.
     levels: coarser versions of columns, which cliques may name in their place (`levels.py`), and marginals as well; used_levels:
-    those that cliques do name.
+    those that cliques do name. impossible: structural zeros, sets of columns (domain order, without single-value columns) and
+    which of their cells have no mass, whatever the potentials.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class Model:
         total: float,
         potentials: Mapping[Clique, Array],
         levels: Levels | None = None,
+        impossible: Impossible | None = None,
         tree: JunctionTree | None = None,
     ) -> None:
-        """tree: that of these cliques in this order, if it is at hand."""
+        """tree: that of these cliques in this order, then those of `impossible`, if it is at hand."""
         self.sizes = dict(sizes)
+        self.impossible: Impossible = dict(impossible or {})
         self.total = float(total)
         self.potentials = dict(potentials)
         self.cliques: tuple[Clique, ...] = tuple(self.potentials)
@@ -52,8 +55,9 @@ class Model:
         self.levels: Levels = self._chains.levels
         used = Chains.used(self.sizes, self.levels, self.cliques)
         self.used_levels: Levels = used.levels
-        self.tree = tree or junction_tree(used.sizes, self.cliques, used.coarser)
+        self.tree = tree or junction_tree(used.sizes, [*self.cliques, *self.impossible], used.coarser)
         factors = [Factor(c, v.reshape([used.sizes[n] for n in c])) for c, v in self.potentials.items()]
+        factors += zero_factors(self.impossible)
         self._conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, used, factors)]
         self._marginals = Marginals(self.tree, self._chains, self.total, self._conditionals)
 
@@ -101,12 +105,16 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """The model as an .npz archive (`storage.py`): equal models give equal bytes."""
-        return storage.to_bytes(self.sizes, self.total, self.potentials, self.used_levels)
+        return storage.to_bytes(self.sizes, self.total, self.potentials, self.used_levels, self.impossible)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """The model in an archive that may come from another party. ProtocolAborted if it is not one."""
-        return cls(*storage.from_bytes(data))
+        content = storage.from_bytes(data)
+        try:
+            return cls(*content)
+        except ValueError:  # structural zeros that leave nothing
+            raise storage.refuse("no combination of values is possible in it") from None
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Model:

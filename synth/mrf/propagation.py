@@ -51,7 +51,9 @@ def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
 def log_conditionals(tree: JunctionTree, chains: Chains, potentials: Sequence[Factor]) -> list[Factor]:
     """Log conditional of each node given its separator, for the distribution proportional to the product of `potentials`.
 
-    Each potential's columns must lie in a node of `tree`. Node 0 gets the log joint distribution of its columns.
+    Each potential's columns must lie in a node of `tree`. Node 0 gets the log joint distribution of its columns. A cell may be
+    impossible (-inf): so it stays, and a separator's value that is gives a conditional of nothing but impossible cells.
+    ValueError if all cells are.
     """
     held: list[list[Factor]] = [[] for _ in tree.nodes]
     for potential in potentials:
@@ -63,7 +65,10 @@ def log_conditionals(tree: JunctionTree, chains: Chains, potentials: Sequence[Fa
         for factor in held[index]:
             belief += chains.lifted(factor.values, factor.columns, node)
         message = chains.log_summed(belief, node, separator)
-        result.append(Factor(node, belief - chains.lifted(message, separator, node)))
+        if not np.isfinite(message).any():
+            raise ValueError(f"The potentials leave no possible cell of ({', '.join(node)}).")
+        known = np.where(np.isfinite(message), message, 0.0)
+        result.append(Factor(node, belief - chains.lifted(known, separator, node)))
         if index:
             held[tree.parents[index]].append(Factor(separator, message))
     return result[::-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
+from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.training import Training
 from tests.conformance import Check, check_algorithm
 from tests.toys import uniform_algorithm
@@ -13,9 +14,11 @@ MAKE_TABLES = [algorithm for algorithm in ALGORITHMS if not isinstance(algorithm
 CHECKS = [
     check
     for algorithm in (*MAKE_TABLES, uniform_algorithm.ALGORITHM)
-    if not isinstance(algorithm, TrainedAlgorithm)  # those ask no oracle
+    if not isinstance(algorithm, TrainedAlgorithm)
+    and algorithm.cohorts(algorithm.config()) is None  # those ask no oracle
     for check in check_algorithm(algorithm)
 ]
+CHECKS += check_algorithm(ALGORITHMS["flaim"], FlaimConfig(variant="one-shot"))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

@@ -65,12 +65,12 @@ def secure(
             return result
         if wire.me < 3:
             return follow(wire, vectors.get(wire.me), holders, guards[wire.me], LEADER)
-        return answer(wire, vectors[wire.me], LEADER)
+        return answer(wire, vectors[wire.me], LEADER, Recorder())
 
     results = network.run([party] * parties)
     assert len(results[0]) == len(results[2])
-    for ours, theirs in zip(results[0], results[2], strict=True):
-        assert np.array_equal(ours, theirs)
+    for (asked, ours), (also, theirs) in zip(results[0], results[2], strict=True):
+        assert asked == also and np.array_equal(ours, theirs)
     return results[LEADER], guards
 
 

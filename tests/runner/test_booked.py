@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
+from mpc_protocols.cohorts.public import CohortState
 from mpc_protocols.functionality import Event
 from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.state import PublicState
@@ -39,8 +40,10 @@ class Books:
         self, out: Path, computing: list[str], custodians: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self._out, self._computing, self._custodians = out, computing, custodians
-        self._released: dict[PublicState, int] = {}
+        self._released: dict[PublicState | CohortState, int] = {}
         self.looked = 0
+        monkeypatch.setattr(CohortState, "_begin", self._counted(CohortState._begin))
+        monkeypatch.setattr(CohortState, "opened", self._watched_cohorts(CohortState.opened))
         for name in LEARN:
             monkeypatch.setattr(PublicState, name, self._watched(getattr(PublicState, name)))
 
@@ -54,6 +57,20 @@ class Books:
             learn(state, begun, answer)
 
         return learn_and_look
+
+    def _counted(self, begin: Callable[..., None]) -> Callable[..., None]:
+        def begin_and_count(state: CohortState, *arguments: Any) -> None:
+            begin(state, *arguments)
+            self._released[state] = self._released.get(state, 0) + 1
+
+        return begin_and_count
+
+    def _watched_cohorts(self, opened: Callable[[CohortState, Any], None]) -> Callable[..., None]:
+        def look_and_open(state: CohortState, values: Any) -> None:
+            self._look(self._released[state])
+            opened(state, values)
+
+        return look_and_open
 
     def _look(self, released: int) -> None:
         for name in self._computing:
@@ -77,23 +94,31 @@ def whole(event: Event) -> tuple[str, Fraction, Fraction, dict[str, object]]:
     return event.what, event.rho, event.beta, dict(event.detail)
 
 
-@pytest.mark.parametrize("backend", HORIZONTAL)
 @pytest.mark.parametrize(
-    "algorithm", [algorithm.name for algorithm in ALGORITHMS if "horizontal" in algorithm.partitions]
+    ("algorithm", "backend"),
+    [
+        (algorithm.name, backend)
+        for backend in HORIZONTAL
+        for algorithm in ALGORITHMS
+        if "horizontal" in algorithm.partitions
+        and (BACKENDS[backend].cohorts or algorithm.cohorts(algorithm.config()) is None)
+    ],
 )
 def test_every_release_is_on_all_books_before_it_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, backend: str
 ) -> None:
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     clear, keys = isinstance(BACKENDS[backend], ClearBackend), ALGORITHMS[algorithm].config.options()
-    table = "[aim]\nrounds = 3"
+    table, rounds = "[aim]\nrounds = 3", "rounds = 4" if "rounds" in keys else ""
+    if "group" in keys:  # one cohort of all, so that everybody is charged the same
+        rounds = "rounds = 1\ngroup = 1"
     trial = small.write(
         tmp_path / "study",
         parties=3 if clear else max(BACKENDS[backend].computing[0], 2) + 1,
         changes=[
             ('algorithm = "aim"', f'algorithm = "{algorithm}"'),
             ('backend = "replicated"', f'backend = "{backend}"'),
-            (table, f"[{algorithm}]\nsynthetic_rows = 20\n" + ("rounds = 4" if "rounds" in keys else "")),
+            (table, f"[{algorithm}]\nsynthetic_rows = 20\n{rounds}"),
             ("[session]\n", '[session]\ntls = "insecure-loopback"\n'),
         ],
         party={} if clear else {small.NAMES[max(BACKENDS[backend].computing[0], 2)]: "compute = false"},

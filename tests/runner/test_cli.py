@@ -357,7 +357,13 @@ def test_query(run: Run, finished: Path) -> None:
     assert sum(float(row["count"]) for row in rows) == pytest.approx(total, rel=1e-3)
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1, abs=1e-4)
     code, text, _ = run("query", out, "age")
-    assert code == 0 and len(text.splitlines()) == 1 + 8 + 1 and " %" in text
+    assert code == 0 and len(text.splitlines()) == 1 + 8 + 2 and " %" in text
+    told = json.loads(run("query", out, "age", "--json")[1])
+    assert told["basis"] == "measured" and f"by the noise: {told['standard_error']:,.3g} rows" in text
+    rows = list(csv.DictReader(io.StringIO(run("query", out, "age", "--csv")[1])))
+    assert {row["standard_error"] for row in rows} == {f"{told['standard_error']:.3f}"}
+    apart = json.loads(run("query", out, "age", "sex", "work", "--json")[1])
+    assert apart["basis"] == "not measured together" and apart["standard_error"] is None
     code, text, _ = run("query", out, "age", "sex", "work")  # the workload has pairs only
     assert code == 0 and "age x sex x work was not measured together" in text
     code, _, err = run("query", out, "sexx")

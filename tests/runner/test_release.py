@@ -245,3 +245,18 @@ def test_levels_that_are_not_nested_are_refused() -> None:
         read(memoryview(found.to_bytes(DOMAIN)))
     nested = replace(found, levels=(HALVES, Level("b/3", "b", (0, 1, 1, 2))))
     assert read(memoryview(nested.to_bytes(DOMAIN))).bins(("b/3",)) == {"b": 3}
+
+
+def test_a_table_or_a_model_that_breaks_the_studys_constraints_is_refused() -> None:
+    spec = {"columns": {"a": 3, "b": 4}, "constraints": [{"if": {"a": 2}, "then": {"b": [2, 3]}}]}
+    domain = Domain.from_spec(spec)
+    model = fit(domain.sizes, [], total=6.0, impossible=domain.impossible).to_bytes()
+    kept = replace(RELEASE, codes=np.array([[0, 3], [2, 2]], np.uint8), model=model, levels=())
+    kept = replace(kept, measurements=kept.measurements[:1], selections=(), events=kept.events[:1])
+    assert np.array_equal(parse(memoryview(kept.to_bytes(domain)), domain, 2, "P1").codes, kept.codes)
+    for broken in (
+        replace(kept, codes=RELEASE.codes),
+        replace(kept, model=fit(domain.sizes, [], total=6.0).to_bytes()),
+    ):
+        with pytest.raises(ProtocolAborted):
+            parse(memoryview(broken.to_bytes(domain)), domain, 2, "P1")

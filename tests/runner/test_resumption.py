@@ -16,18 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.additive.oracle import AdditiveOracle
-from mpc_protocols.additive.oracle import follow as additive_follow
+from mpc_protocols.additive.oracle import ROLES as ADDITIVE
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair.oracle import PairOracle
-from mpc_protocols.pair.oracle import follow as pair_follow
+from mpc_protocols.pair.oracle import ROLES as PAIR
 from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
-from mpc_protocols.shamir.oracle import ShamirOracle
-from mpc_protocols.shamir.oracle import follow as shamir_follow
+from mpc_protocols.shamir.oracle import ROLES as SHAMIR
 from mpc_protocols.wire import Wire
 from parties.budget.journal import Header, Journal, read
 from parties.budget.run_state import RunState
@@ -287,9 +284,9 @@ def test_a_resumed_run_in_the_clear_tells_what_an_uninterrupted_one_tells(
 
 ENGINES: dict[str, Any] = {
     "replicated": (ReplicatedOracle, follow, 3),
-    "pair": (PairOracle, pair_follow, 2),
-    "shamir": (ShamirOracle, shamir_follow, 3),
-    "additive": (AdditiveOracle, additive_follow, 3),
+    "pair": (PAIR.lead, PAIR.follow, 2),
+    "shamir": (SHAMIR.lead, SHAMIR.follow, 3),
+    "additive": (ADDITIVE.lead, ADDITIVE.follow, 3),
 }
 
 

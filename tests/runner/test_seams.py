@@ -47,7 +47,17 @@ HOOK = "from mpc_protocols.backend import BACKENDS; from tests.toys.plain_backen
 
 
 def test_versions_are_found_where_they_lie() -> None:
-    assert ALGORITHMS.names == ("aim", "mwem", "mst", "mosaic", "privmrf", "vertimrf", "vertigan", "florist")
+    assert ALGORITHMS.names == (
+        "aim",
+        "mwem",
+        "mst",
+        "mosaic",
+        "privmrf",
+        "vertimrf",
+        "flaim",
+        "vertigan",
+        "florist",
+    )
     assert BACKENDS.names == ("replicated", "shamir", "pair", "paillier", "additive", "ideal")
     assert METHODS.names == ("merge3", "helper", "dh2", "florist", "row-order")
     assert [a.name for a in ALGORITHMS if a.proposed] == [proposed().name]

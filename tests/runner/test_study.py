@@ -80,7 +80,8 @@ BAD = {
     "unknown table": (("[session]", "[sesion]"), 'unknown key "sesion" (did you mean "session"?)'),
     "algorithm typo": (
         ('"aim"', '"aims"'),
-        '[study] algorithm must be "aim", "mwem", "mst", "mosaic", "privmrf", "vertimrf", "vertigan" or "florist", got "aims" '
+        '[study] algorithm must be "aim", "mwem", "mst", "mosaic", "privmrf", "vertimrf", "flaim", '
+        '"vertigan" or "florist", got "aims" '
         '(did you mean "aim"?)',
     ),
     "table of another": (

@@ -73,6 +73,16 @@ def to_planes(values: Elements, planes: int, out: Words | None = None) -> Words:
     return out
 
 
+def in_words(values: Elements) -> Elements:
+    """Values in rows of which words [a, b) of all planes hold the columns [2a, 2b): (n,) to (32, 2 words_for(n)), padded by 0.
+
+    So `planes[:, a:b]` are the planes of `in_words(values)[:, 2 * a : 2 * b].reshape(-1)`.
+    """
+    rows: Elements = np.zeros((_LANES, 2 * words_for(len(values))), values.dtype)
+    rows.reshape(-1)[: len(values)] = values
+    return rows
+
+
 def from_planes(planes: Words, cells: int) -> NDArray[np.uint32]:
     """Inverse of `to_planes` for up to 32 planes of shape (planes, words_for(cells)): values of shape (cells,)."""
     lanes = planes.view(np.uint32)

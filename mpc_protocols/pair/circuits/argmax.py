@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc_protocols.engine.bitwise.argmax import PAIRS, argmax_rows, loss_vectors, losses
+from mpc_protocols.engine.bitwise.argmax import argmax_rows, loss_vectors, losses
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.pair.circuits.conversion import masked_numbers
 from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.circuits.gmw import and_bits
-from mpc_protocols.pair.circuits.sign import AND_BYTES, BYTE_WORTH, signs_cost
+from mpc_protocols.pair.circuits.sign import AND_BYTES, BYTE_WORTH, CHUNK, signs_cost
 from mpc_protocols.pair.shares import Shares
 
 GROUP = 64
@@ -39,7 +39,7 @@ def in_groups(count: int, element: int, latency_bytes: int) -> bool:
     """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes + bytes' worth."""
 
     def comparisons(pairs: int) -> float:
-        batches = -(-pairs // PAIRS)
+        batches = -(-pairs // CHUNK)
         return signs_cost(8 * element, words_for(pairs), latency_bytes) + (batches - 1) * latency_bytes
 
     groups = -(-count // GROUP)

@@ -15,7 +15,7 @@ import numpy as np
 
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits, to_planes, words_for
-from mpc_protocols.pair.circuits.sign import carry, carry_demand
+from mpc_protocols.pair.circuits.sign import carry, carry_demand, chunks
 from mpc_protocols.pair.transfers.correlated import products, products_demand
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand
@@ -75,16 +75,21 @@ def masked_numbers(transfers: Transfers, bits: Words, x: Elements) -> Elements:
 
 
 def lift_demand(bits: int, cells: int, adder: Adder) -> Demand:
-    """Transfers for `lift` of integers of so many bits."""
+    """Transfers for one chunk of `lift`, of integers of so many bits."""
     return carry_demand(bits, words_for(cells), adder) + weighted_sum_demand(1, cells)
 
 
 def lift(transfers: Transfers, x: Elements, dtype: UInt = np.uint64, adder: Adder = "tree") -> Elements:
     """A share modulo 2^K of integers in [0, 2^K) as a share of the same integers in a wider ring, that of `dtype`.
 
-    x = x_0 + x_1 - 2^K o, o the carry out of K planes. Rounds: those of `sign.carry`, and 1.
+    x = x_0 + x_1 - 2^K o, o the carry out of K planes. Rounds: for each chunk of cells those of `sign.carry`, and 1.
     """
     bits = 8 * x.dtype.itemsize
-    transfers.reserve(lift_demand(bits, len(x), adder))
-    overflow = carry(transfers, x, to_planes(x, bits), adder)
-    return x.astype(dtype) + weighted_sum(transfers, overflow[np.newaxis], (-(1 << bits),), len(x), dtype)
+    lifted, start = x.astype(dtype), 0
+    for cells in chunks(len(x)):
+        piece = slice(start, start + cells)
+        transfers.reserve(lift_demand(bits, cells, adder))
+        overflow = carry(transfers, x[piece], to_planes(x[piece], bits), adder)
+        lifted[piece] += weighted_sum(transfers, overflow[np.newaxis], (-(1 << bits),), cells, dtype)
+        start += cells
+    return lifted

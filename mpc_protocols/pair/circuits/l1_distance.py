@@ -16,17 +16,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, words_for
 from mpc_protocols.pair.circuits.conversion import masked_numbers, masked_numbers_demand
-from mpc_protocols.pair.circuits.sign import carry_demand, signs
+from mpc_protocols.pair.circuits.sign import carry_demand, chunks, signs
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand
-
-CHUNK = 1 << 18
-"""Cells that are computed with at a time: bounds the memory at some 250 bytes a cell of a chunk."""
-
-
-def chunks(cells: int) -> list[int]:
-    """Cells of each chunk."""
-    return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
 
 
 def l1_demand(cells: int, planes: int, adder: Adder) -> Demand:

@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 
 from mpc_protocols.engine.bitwise.adders import Adder, merge_schedule
-from mpc_protocols.engine.bitwise.bitslice import Elements, Words, to_planes
+from mpc_protocols.engine.bitwise.bitslice import Elements, Words, in_words, to_planes, words_for
 from mpc_protocols.pair.circuits.gmw import and_bits, and_pairs
 from mpc_protocols.pair.transfers.lookup import Field, PublicTable, lookups, lookups_demand
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
@@ -34,6 +34,9 @@ AND_BYTES = message_bytes(1) + 16
 BYTE_WORTH = 3
 """What a byte is worth where `engine.latency` counts 64 bytes for a microsecond: 216 bytes of ANDs take some ten of them."""
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")
+
+CHUNK = 1 << 18
+"""Cells that are computed with at a time, a multiple of 64: bounds the memory at some 250 bytes a cell of a chunk."""
 
 _LOWEST, _OTHERS = 5, 4  # most bits of a field
 
@@ -83,8 +86,18 @@ def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
     return min(ADDERS, key=lambda adder: signs_cost(planes, words, latency_bytes, adder))
 
 
+def chunks(cells: int) -> list[int]:
+    """Cells of each chunk of so many."""
+    return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
+
+
+def carry_pieces(cells: int) -> list[int]:
+    """Cells of each piece of `carry`: all, or padded ones that fill whole words."""
+    return [cells] if cells <= CHUNK else chunks(64 * words_for(cells))
+
+
 def carry_demand(planes: int, words: int, adder: Adder) -> Demand:
-    """Transfers for `carry`."""
+    """Transfers for `carry` of one piece."""
     fields = carry_fields(planes)
     gates = sum(merges(len(fields), adder)) * words
     return lookups_demand(fields, words) + Demand(bits=(gates, gates))
@@ -93,8 +106,22 @@ def carry_demand(planes: int, words: int, adder: Adder) -> Demand:
 def carry(transfers: Transfers, x: Elements, planes: Words, adder: Adder) -> Words:
     """The carry of a + b out of the lowest planes of a at party 0, of b at party 1: a plane of shape (words,).
 
-    x: this party's elements. planes: their lowest bit planes, one or more.
+    x: this party's elements. planes: their lowest bit planes, one or more. More than CHUNK cells go piece by piece, a round more
+    for each round.
     """
+    pieces = carry_pieces(len(x))
+    if len(pieces) == 1:
+        return _carry(transfers, x, planes, adder)
+    rows, found, start = in_words(x), [], 0
+    for cells in pieces:
+        piece = slice(start, start + cells // 64)
+        elements = rows[:, 2 * piece.start : 2 * piece.stop].reshape(-1)
+        found.append(_carry(transfers, elements, planes[:, piece], adder))
+        start = piece.stop
+    return np.concatenate(found)
+
+
+def _carry(transfers: Transfers, x: Elements, planes: Words, adder: Adder) -> Words:
     transfers.reserve(carry_demand(len(planes), planes.shape[1], adder))
     found = lookups(transfers, carry_fields(len(planes)), x, planes)
     generate = np.stack([of[0] for of in found])

@@ -53,7 +53,7 @@ class Helper(TwoOwners):
             )
         if len(owners) <= 2 and computing and all(name in owners for name in computing):
             return Misfit("needs a computing party without data, the helper", "let a third party compute")
-        if len(computing) > MAX_COMPUTING:
+        if len(owners) <= 2 and len(computing) > MAX_COMPUTING:
             return Misfit(
                 "rests on the helper and an owner not working together, and more than three parties compute so that any "
                 "minority may",

@@ -53,7 +53,8 @@ class TwoOwners(AlignmentMethod):
 
     def misfit(self, owners: Sequence[str], computing: Sequence[str]) -> Misfit | None:
         if len(owners) > 2:
-            return Misfit(f"aligns two owners, and there are {len(owners)} ({', '.join(owners)})")
+            more = 'let three parties compute (via = "merge3")' if len(computing) > 3 else ""
+            return Misfit(f"aligns two owners, and there are {len(owners)} ({', '.join(owners)})", more)
         outside = [name for name in owners if computing and name not in computing]
         if len(outside) > 1:
             return Misfit(

@@ -17,9 +17,10 @@ with u beyond those.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.functionality import Clique, Level, StudyFacts
+from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -27,55 +28,28 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.execution import PlanExecution
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import schedule_of
-from mpc_protocols.vertical import union
-from mpc_protocols.vertical.schedule import covering, own_histograms, own_rows
+from mpc_protocols.vertical.population import PopulationMarginals
+from mpc_protocols.vertical.schedule import own_rows
 
 
-class VerticalMarginals(MarginalSource):
+class VerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSource):
     """One computing party's shares of the population's marginals."""
 
     def __init__(self, trio: Trio, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
         super().__init__(trio, binding(b"vertical", data.partition.to_bytes()))
-        self._rows = own_rows(data, facts, trio.me)
-        self._schedule = schedule_of(data.partition, facts, trio.wire.computing)
-        self._histograms = own_histograms(self._rows, self._schedule, trio.me)
-        self._tables: dict[Clique, RingShare] = {}
-        self._somebody: RingShare | None = None
+        rows = own_rows(data, facts, trio.me)
+        self._follow(schedule_of(data.partition, facts, trio.wire.computing), rows, trio.me)
 
-    def _input(
-        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
-    ) -> dict[Clique, RingShare]:
-        fresh = self._schedule.declare(levels)
-        if self._rows is not None:
-            self._rows.declare(fresh)
-        work = self._schedule.next(cliques)
-        if work.histograms:
-            own = SharedMarginals(self._trio, self._schedule.facts, self._histograms)
-            own.share(work.histograms, (), inputs)
-            self._tables |= {table: own.shared(table) for table in work.histograms}
-        if work.plan is not None:
-            self._compute(work.plan, work.tables)
-        if self._schedule.partition.population == "intersection":
-            return {clique: self._tables.pop(clique) for clique in cliques}
-        return {clique: self._of_union(clique) for clique in cliques}
+    def _counted(self, counts: LocalCounts | None) -> SharedMarginals:
+        return SharedMarginals(self._trio, self._schedule.facts, counts)
 
     def _of_union(self, clique: Clique) -> RingShare:
-        assert self._somebody is not None
-        sizes, components = self._schedule.facts.sizes, []
-        for which in ("own", "next"):
-            joint = {}
-            for table in union.tables_of(self._schedule.partition, clique):
-                source = covering(self._schedule.partition, table, list(self._tables))
-                assert source is not None
-                joint[table] = union.sum_down(getattr(self._tables[source], which), source, table, sizes)
-            components.append(
-                union.assemble(self._schedule.partition, clique, sizes, joint, getattr(self._somebody, which))
-            )
-        return RingShare(*components)
+        return RingShare(
+            self._assembled(clique, attrgetter("own")), self._assembled(clique, attrgetter("next"))
+        )
 
     def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
-        """All tables of a plan, and R where the union needs it for the first time."""
         run = PlanExecution(self._trio, plan, self._rows)
         cells, *rest = (run.sum_row_range(row_range) for row_range in plan.row_ranges())
         for more in rest:

@@ -23,6 +23,9 @@ from mpc_protocols.vertical.tables import Factor, Group, Joint, Table, Tables, b
 BLOCK_ELEMENTS: Final = 1 << 21
 """Elements of one block of rows at a party, about: 4 MiB of shares, and as floats four times that."""
 MIN_BLOCK_ROWS: Final = 256
+"""Rows of a block, if that makes no more than MAX_BLOCK_ELEMENTS."""
+MAX_BLOCK_ELEMENTS: Final = 1 << 25
+"""Elements of a block of more than one row: 64 MiB, far below the longest message; a row of the widest clique is 32."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def estimate(plan: TablesPlan, computing: int) -> int:
 
 
 def _block_rows(plan: TablesPlan) -> int:
-    width = sum(map(plan.input_width, plan.inputs())) + sum(plan.multiplied())
-    rows = max(MIN_BLOCK_ROWS, BLOCK_ELEMENTS // max(1, width))
+    width = max(1, sum(map(plan.input_width, plan.inputs())) + sum(plan.multiplied()))
+    rows = max(BLOCK_ELEMENTS // width, min(MIN_BLOCK_ROWS, MAX_BLOCK_ELEMENTS // width), 1)
     row_range = min(plan.partition.rows, MAX_ROWS)
     return max(1, -(-row_range // max(1, -(-row_range // rows))))

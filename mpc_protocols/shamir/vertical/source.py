@@ -19,7 +19,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.functionality import Clique, Level, StudyFacts
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.circuits.gates import ShamirGates
 from mpc_protocols.shamir.marginals import HeldMarginals, send_counts
@@ -30,11 +30,12 @@ from mpc_protocols.shamir.vertical.execution import PlanExecution
 from mpc_protocols.shamir.vertical.plan import TablesPlan, schedule_of
 from mpc_protocols.shamir.vertical.prime import Residues, combination
 from mpc_protocols.vertical import union
-from mpc_protocols.vertical.schedule import covering, own_histograms, own_rows
+from mpc_protocols.vertical.population import PopulationMarginals
+from mpc_protocols.vertical.schedule import own_histograms, own_rows
 from mpc_protocols.wire import Wire
 
 
-class VerticalMarginals(AdditiveMarginals):
+class VerticalMarginals(PopulationMarginals[Elements, TablesPlan], AdditiveMarginals):
     """One computing party's parts of the population's marginals; zeros at a party that is no holder."""
 
     def __init__(self, gates: ShamirGates, facts: StudyFacts, data: VerticalData) -> None:
@@ -42,44 +43,20 @@ class VerticalMarginals(AdditiveMarginals):
         wire = gates.mesh.wire
         super().__init__(wire.session_id, binding(b"vertical", data.partition.to_bytes()))
         self._gates, self._wire = gates, wire
-        self._rows = own_rows(data, facts, wire.me)
-        self._schedule = schedule_of(data.partition, facts, wire.computing)
-        self._histograms = own_histograms(self._rows, self._schedule, wire.me)
+        rows = own_rows(data, facts, wire.me)
+        self._follow(schedule_of(data.partition, facts, wire.computing), rows, wire.me)
         self._dealer, self._shares = Dealer.computing(wire), Shares(wire)
         evaluates = wire.me in evaluators(threshold_of(wire.computing))
         self._zeros = zero_streams(wire) if evaluates else {}
         self._ranges = 0
-        self._tables: dict[Clique, Elements] = {}
-        self._somebody: Elements | None = None
 
-    def _input(
-        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
-    ) -> dict[Clique, Elements]:
-        fresh = self._schedule.declare(levels)
-        if self._rows is not None:
-            self._rows.declare(fresh)
-        work = self._schedule.next(cliques)
-        if work.histograms:
-            own = HeldMarginals(self._wire, self._schedule.facts, self._histograms)
-            own.share(work.histograms, (), inputs)
-            self._tables |= {table: own.shared(table) for table in work.histograms}
-        if work.plan is not None:
-            self._compute(work.plan, work.tables)
-        if self._schedule.partition.population == "intersection":
-            return {clique: self._tables.pop(clique) for clique in cliques}
-        return {clique: self._of_union(clique) for clique in cliques}
+    def _counted(self, counts: LocalCounts | None) -> HeldMarginals:
+        return HeldMarginals(self._wire, self._schedule.facts, counts)
 
     def _of_union(self, clique: Clique) -> Elements:
-        assert self._somebody is not None
-        partition, sizes, joint = self._schedule.partition, self._schedule.facts.sizes, {}
-        for table in union.tables_of(partition, clique):
-            source = covering(partition, table, list(self._tables))
-            assert source is not None
-            joint[table] = union.sum_down(self._tables[source], source, table, sizes)
-        return union.assemble(partition, clique, sizes, joint, self._somebody)
+        return self._assembled(clique, lambda share: share)
 
     def _compute(self, plan: TablesPlan, tables: Sequence[Clique]) -> None:
-        """All tables of a plan, and R where the union needs it for the first time."""
         for owner in plan.inputs():
             if owner >= self._wire.computing:
                 self._shares.hear(owner)

@@ -212,7 +212,7 @@ def _file_counts(
 
     domain = subject.study.domain
     rng = subject.generator("decode")
-    columns = [column.decode(codes, rng) for column, codes in zip(domain.columns, rows.T, strict=True)]
+    columns = domain.decode(rows, rng)
     lines = [",".join(domain.names)]
     lines += [
         ",".join("" if value is None else f'"{value}"' for value in row) for row in zip(*columns, strict=True)

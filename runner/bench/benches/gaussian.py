@@ -16,8 +16,8 @@ from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import BITS, reference_array, sampler
 from mpc_protocols.wire import Wire
-from runner.bench.by_backend import EngineKernel, facts_of, party_of
-from runner.bench.parameters import BACKEND, PARTIES, SIGMA, Parameter, Params
+from runner.bench.by_backend import EngineKernel, facts_of, party_of, prove
+from runner.bench.parameters import BACKEND, PARTIES, PROOFS, SIGMA, Parameter, Params
 from runner.bench.registry import Task
 
 SAMPLES = Parameter("samples", "samples of one batch", (10**5,), 1, 2**26)
@@ -31,7 +31,7 @@ class Gaussian(EngineKernel):
         "discrete Gaussian noise on shares, of exactly known distribution",
         "samples",
     )
-    parameters = (SAMPLES, SIGMA, BACKEND, PARTIES)
+    parameters = (SAMPLES, SIGMA, BACKEND, PARTIES, PROOFS)
 
     def amount(self, params: Params) -> float:
         return float(params["samples"])
@@ -49,7 +49,9 @@ class Gaussian(EngineKernel):
             nonlocal drawn
             drawn += 1
             release = binding(wire.session_id, b"bench", drawn.to_bytes(8, "big"))
-            return gaussian_noise(gates, gates.release_bits(release), of, count, np.uint32)
+            noise = gaussian_noise(gates, gates.release_bits(release), of, count, np.uint32)
+            prove(engine, params)
+            return noise
 
         def check(noise: Any) -> None:
             """The sum of squares is within 12 standard deviations (kurtosis 3 at most, up to the grid)."""

@@ -17,8 +17,8 @@ from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.wire import Wire
-from runner.bench.by_backend import EngineKernel, facts_of, shared
-from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, Params
+from runner.bench.by_backend import EngineKernel, facts_of, prove, shared
+from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, PROOFS, Params
 from runner.bench.registry import Task
 from runner.bench.tables import candidates
 from runner.bench.tables.inputs import expect, vector
@@ -28,7 +28,7 @@ class Scores(EngineKernel):
     """L1 distances of all candidates; differences of `bits` bits, the sign included; sums modulo 2^32."""
 
     name, purpose, counts = "scores", "sum |x - c| of all candidates of a selection, x secret", "cells"
-    parameters = (CELLS, BITS, CANDIDATES, BACKEND, PARTIES)
+    parameters = (CELLS, BITS, CANDIDATES, BACKEND, PARTIES, PROOFS)
 
     def refusal(self, params: Params) -> str | None:
         if wrong := candidates.problem(params):
@@ -75,9 +75,14 @@ class Scores(EngineKernel):
             if rounded is not None:
                 expect(self.name, opened, _plain(candidates.tables(params), begun.answers, rounded))
 
+        def run() -> Any:
+            found = sums.compute()
+            prove(party.engine, params)
+            return found
+
         before()
-        sums.compute()
-        return Task(lambda: sums.compute(), check, before)
+        run()
+        return Task(run, check, before)
 
     def floor(self, params: Params) -> Task:
         pairs = list(zip(candidates.tables(params), candidates.answers(params), strict=True))

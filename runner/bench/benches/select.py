@@ -16,7 +16,7 @@ from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.wire import Wire
 from runner.bench.by_backend import EngineKernel, facts_of, shared
-from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, Params
+from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, PROOFS, Params
 from runner.bench.registry import Task
 from runner.bench.tables import candidates
 from runner.bench.tables.inputs import vector
@@ -28,7 +28,7 @@ class Select(EngineKernel):
     """One of `candidates`, of equally many cells; `bits` of a difference follow from the public bound on the rows."""
 
     name, purpose, counts = "select", "one selection step of the oracle, noise and opening included", "cells"
-    parameters = (CELLS, CANDIDATES, BITS.of(17), BACKEND, PARTIES)
+    parameters = (CELLS, CANDIDATES, BITS.of(17), BACKEND, PARTIES, PROOFS)
 
     def refusal(self, params: Params) -> str | None:
         return candidates.problem(params)

@@ -1,6 +1,7 @@
 """The course of a run from assembly to its files: what differs between ways of making a result, and what they all have at hand.
 
     answers           an oracle answers the algorithm's questions, or the owners report once
+    cohorts           custodians choose by themselves what they answer (`synth.algorithm.CohortRounds`)
     server_training   owners of columns train with a server (`synth.algorithm.TrainedAlgorithm`)
     split_training    two owners train a model over their session (`synth.training.Training`); no table is made
 
@@ -69,7 +70,8 @@ class Course(ABC):
 class Run:
     """What a party holds once all have assembled.
 
-    id: 32 bytes, the same for all attempts at a run. digest: of the study. owned: in a vertical study. limit: the most rows of a
+    id: 32 bytes, the same for all attempts at a run. digest: of the study. custodians: the parties that have data. owned: in a
+    vertical study. limit: the most rows of a
     table. journal: of a party that has releases to make. observe: marks the phase of what it is told.
     """
 
@@ -88,6 +90,7 @@ class Run:
     wire: SessionWire
     collective: Collective
     plan: Plan
+    custodians: tuple[str, ...]
     owned: Ownership | None
     facts: StudyFacts
     limit: int

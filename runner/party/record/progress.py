@@ -169,6 +169,20 @@ def _fitted(event: Mapping[str, Any]) -> str:
     return f"round {event['round']}: model of {size:.2f} MiB, {steps} iterations, {seconds:.2f} s"
 
 
+def _summed(event: Mapping[str, Any]) -> str:
+    return (
+        f"round {event['round']}: {event['marginals']} marginal{'s' * (event['marginals'] != 1)} of {event['clients']} clients, "
+        f"{event['cells']:,} cells, noise sd {event['sigma']:.3g}"
+    )
+
+
+def _raised(event: Mapping[str, Any]) -> str:
+    chosen = (
+        "; ".join(clique_words(clique) for clique in event["chosen"]) or "nothing that enough clients chose"
+    )
+    return f"round {event['round']} of {event['rounds']}, {event['cohort']} clients: {chosen}"
+
+
 WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ("select", "selected"): _selected,
     ("select", "exhausted"): lambda event: (
@@ -186,6 +200,11 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"{event['pairs']} pairs across owners, noise sd {event['sd']:.3g} a count: "
         f"{len(event['joined'])} told from independence"
     ),
+    ("measure", "summed"): _summed,
+    ("select", "voted"): lambda event: (
+        f"round {event['round']}: {event['cohort']} clients chose, each one of {event['candidates']} candidates"
+    ),
+    ("fit", "raised"): _raised,
     ("fit", "fitted"): _fitted,
     ("fit", "trained"): lambda event: (
         f"{event['round']:,} of {event['rounds']:,} rounds of training"

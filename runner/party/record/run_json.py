@@ -8,15 +8,16 @@ is judged before it is used. `describe` gives every party the same content.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
-from runner.results.finished_run import columns_of
+from runner.results.finished_run import columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE
+from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy
 from runner.study.claim import claim_of
 from runner.study.owners import Ownership, method_of
@@ -26,8 +27,10 @@ from synth.fallback import sentence
 from synth.run import without_levels
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
     from runner.contributors.closing import Closing
     from runner.results.release import Release
+    from runner.study.registered import Registered
     from synth.plan import Plan
 
 
@@ -50,7 +53,7 @@ def describe(
 
     owned: of a vertical study. closing: of one with bundles.
     """
-    privacy = study.privacy
+    privacy, charged = study.privacy, release.charged
     try:
         return {
             "study": study.name,
@@ -67,9 +70,10 @@ def describe(
                 "rho": float(plan.budget.rho_cap),
                 "adjacency": privacy.adjacency,
                 "unit": privacy.unit.words,
-                "events": _events(release),
-                "rho_spent": float(sum(event.rho for event in release.events)),
-                "beta": float(sum(event.beta for event in release.events)),
+                "events": _events(release, charged),
+                "rho_spent": float(sum(event.rho for event in charged)),
+                "beta": float(sum(event.beta for event in charged)),
+                **_side_by_side(study, release),
                 "max_rows": privacy.max_rows,
                 # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it would take more
                 # than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`).
@@ -115,9 +119,15 @@ def describe(
             "digest": study_digest.hex(),
             "session": session.hex(),
             "columns": columns_of(study.domain),
+            **constraints_of(study.domain),
             "public_study": study.public(),
             **(
-                {"contributors": facts_for_report(closing, study.contributors.expected_rows)}
+                {
+                    "contributors": {
+                        **facts_for_report(closing, study.contributors.expected_rows),
+                        **_registered(study.contributors.registered, plan),
+                    }
+                }
                 if closing is not None and study.contributors is not None
                 else {}
             ),
@@ -127,16 +137,53 @@ def describe(
                 else {}
             ),
         }
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except (LookupError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
 
 
-def _events(release: Release) -> list[dict[str, Any]]:
+def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
+    """The single columns that the table was brought to, and what they cost everybody who is enrolled, besides this run."""
+    if of is None:
+        return {}
+    return {"registered": {"rows": of.rows, "rho": float(of.rho(plan.charges)), "digest": of.digest.hex()}}
+
+
+def _side_by_side(study: Study, release: Release) -> dict[str, Any]:
+    """Of a run whose custodians are charged side by side: who is charged how much, and all events, each with whom it charges.
+
+    `events` are then those of the custodian that is charged most: what any record can have been charged.
+    """
+    by_client = release.by_client
+    if by_client is None:
+        return {}
+    names = [party.name for party in study.numbered]
+    return {
+        "clients": [
+            {
+                "name": names[client],
+                "rho_spent": float(sum(event.rho for event in events)),
+                "beta": float(sum(event.beta for event in events)),
+            }
+            for client, events in sorted(by_client.items())
+        ],
+        "all_events": [
+            {
+                "what": event.what,
+                "rho": float(event.rho),
+                **event.detail,
+                "of": [names[client] for client in clients_of(event)],
+            }
+            for event in release.events
+        ],
+    }
+
+
+def _events(release: Release, charged: Sequence[Event]) -> list[dict[str, Any]]:
     """run.json's `events`; a selection with what it came to, and with its bins where they are coarser than the columns."""
     selections, found = iter(release.selections), []
-    for event in release.events:
+    for event in charged:
         entry = {"what": event.what, "rho": float(event.rho), **event.detail}
         if event.what == "select":
             clique = next(selections)

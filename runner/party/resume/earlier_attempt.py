@@ -34,8 +34,8 @@ def cannot_resume(study: Study) -> str:
     """The sentence for a study whose runs leave no history: by its backend, or because owners would report anew."""
     if study.descriptor.resumes:
         return (
-            f'A run of algorithm = "{study.algorithm}" as configured cannot go on where it was interrupted: owners would report '
-            f"once more, with fresh noise; {_START}."
+            f'A run of algorithm = "{study.algorithm}" as configured cannot go on where it was interrupted: custodians would '
+            f"report once more, with fresh noise; {_START}."
         )
     return f"The {study.backend} backend cannot go on with an interrupted run; {_START}."
 

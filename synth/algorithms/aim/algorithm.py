@@ -36,6 +36,7 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
     name = "aim"
     title = "AIM"
     rank = 0
+    constrained = True
     summary = "AIM picks the marginals that the model gets most wrong"
     config = AimConfig
     left_out = "it is never measured itself, only its subsets are"

@@ -11,7 +11,6 @@ Randomness comes from the operating system; another source is for simulations an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -35,9 +34,6 @@ from synth.algorithms.flaim.scores import (
 )
 from synth.mrf import Model
 
-Truth = Callable[[Sequence[Clique]], list[NDArray[np.float64]]]
-"""Everybody's true marginals, normalised: of the variant that is not private."""
-
 
 class Client:
     """Answers questions about one table (`LocalVector`)."""
@@ -48,11 +44,10 @@ class Client:
         counts: LocalCounts,
         session: bytes,
         randomness: Randomness = secrets.token_bytes,
-        truth: Truth | None = None,
     ) -> None:
         """counts: of the client's own table. session: public id of the run."""
         self._plan, self._counts, self._session = plan, counts, session
-        self._randomness, self._truth = randomness, truth
+        self._randomness = randomness
         self._round = 0
         self._asked: set[str] = set()
         self._registered = False
@@ -65,6 +60,9 @@ class Client:
     def __call__(self, question: Question) -> NDArray[np.int64]:
         """Answer. Raises `BudgetRefused` (one participation too many), `ProtocolAborted` (a question out of order)."""
         asked = parse(question.content)
+        marginals = len(self._plan.one_way) if asked.kind in ("register", "columns") else 1
+        if question.sensitivity2 != marginals * self._plan.moved:
+            raise ProtocolAborted("A client was asked a question that charges it too little; stop the run.")
         vector = getattr(self, f"_answer_{asked.kind}")(asked)
         if len(vector) != question.length:
             raise ProtocolAborted("A client was asked for a vector of another length than its question has.")
@@ -120,6 +118,13 @@ class Client:
                 parts += [np.zeros(self._plan.candidates[clique], np.int64), zero]
         return np.concatenate(parts)
 
+    def _answer_truth(self, asked: Asked) -> Counts:
+        if self._plan.variant.private:
+            raise ProtocolAborted(
+                "A client was asked for true marginals by a study that protects them; stop the run."
+            )
+        return np.concatenate(self._counts(asked.cliques))
+
     def _in_turn(self, asked: Asked, kind: str, allowed: bool) -> None:
         if not allowed or asked.round != self._round or not self._round or kind in self._asked:
             raise ProtocolAborted(
@@ -153,7 +158,7 @@ class Client:
             case "columns":
                 scores = against_columns(l1, cliques, scale)
             case "truth":
-                scores = self._against_truth(cliques, counts, l1, rows, theta, scale)
+                scores = self._against_truth(asked, counts, l1, rows, theta, scale)
             case "none":
                 scores = [scale * l1[clique] for clique in cliques]
         most = scale * (plan.max_rows + rows + 2)
@@ -170,18 +175,22 @@ class Client:
 
     def _against_truth(
         self,
-        cliques: Sequence[Clique],
+        asked: Asked,
         counts: dict[Clique, Counts],
         l1: dict[Clique, int],
         rows: int,
         theta: float,
         scale: int,
     ) -> list[int]:
-        if self._truth is None:
+        cliques = asked.cliques
+        cells = [self._plan.candidates[clique] for clique in cliques]
+        if len(asked.truth) != 8 * sum(cells):
             raise ProtocolAborted(
-                "Only a simulation knows everybody's true marginals; choose another variant."
+                "A client was asked to choose without true marginals to compare with; stop the run."
             )
-        true = scaled_to(self._truth(cliques), rows, theta, self._plan.max_rows)
+        real = np.split(np.frombuffer(asked.truth, "<i8"), np.cumsum(cells)[:-1])
+        shares = [of / max(1, int(of.sum())) for of in real]
+        true = scaled_to(shares, rows, theta, self._plan.max_rows)
         skew = distances(counts, dict(zip(cliques, true, strict=True)), cliques)
         return [scale * (l1[clique] - skew[clique]) for clique in cliques]
 

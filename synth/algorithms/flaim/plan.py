@@ -11,37 +11,25 @@ The study's candidates are those of AIM. Standard library only at import.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique, Event
-from mpc_protocols.options import option
+from synth.algorithm import CHOICES
+from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.variants import VARIANTS, Variant
-from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance, mean_noise
-from synth.config import ModelConfig, rounds_option
 from synth.domain import Domain
-from synth.plan import SELECTION_DISTANCE, calibrate, modelled
+from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, modelled
 from synth.workload import Workload
 
-EVERY_ROUND = "all"
+SIZES, TRUTH = "sizes", "true marginals"
+"""What the events of clients' noisy sizes, and of what protects nothing, are called."""
+_ROOT_BITS = 40
 MAX_ROWS = 1 << 22
 """Rows of one client at most, unless a study says less."""
-
-
-@dataclass(frozen=True)
-class FlaimConfig(ModelConfig):
-    """What a FLAIM study says. participations: of one client. group: no sum of fewer clients is opened."""
-
-    variant: str = option("private", "word", "which member of the family", words=tuple(VARIANTS))
-    rounds: int = rounds_option()
-    participations: int | str = option(
-        1, "whole", "how often a client takes part at most", low=1, words=(EVERY_ROUND,)
-    )
-    group: int = option(3, "whole", "no sum of fewer clients is opened", low=1)
-    select_share: float = option(0.1, "number", "share of the budget that choosing takes", below=1.0)
 
 
 @dataclass(frozen=True)
@@ -62,23 +50,16 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class FlaimPlan:
+class FlaimPlan(Plan):
     """What is fixed before the first client is asked. Public.
 
-    candidates: with their number of cells. sigma2: of every sum but registration's. epsilon: of every choice; 0 if there is none.
-    size_sigma2, registration_sigma2: 0 if there is none.
+    sigma2: of every sum but registration's. epsilon: of every choice; 0 if there is none. size_sigma2, registration_sigma2: 0 if
+    there is none. max_rows: of one client.
     """
 
-    domain: Domain
-    workload: Workload
     config: FlaimConfig
     variant: Variant
-    charges: Charges
-    budget: Budget
     shares: Shares
-    candidates: Mapping[Clique, int]
-    sigma2: Fraction
-    epsilon: Fraction
     size_sigma2: Fraction
     registration_sigma2: Fraction
     max_rows: int
@@ -89,9 +70,10 @@ class FlaimPlan:
         return participations(self.config, self.variant)
 
     @property
-    def one_way(self) -> tuple[Clique, ...]:
-        """The cliques of one column, in domain order."""
-        return tuple((name,) for name in self.domain.names)
+    def noises(self) -> dict[Clique, Fraction]:
+        """Of one shot: the noise of each marginal, columns first; together they cost rho at most."""
+        shared = parts(self.domain, self.workload, self.candidates)
+        return {clique: self.charges.sigma2(self.budget.rho_cap * part) for clique, part in shared.items()}
 
     @property
     def moved(self) -> int:
@@ -111,16 +93,24 @@ class FlaimPlan:
         """Candidates whose noise is at most twice the cohort's rows: the others' scores are below 0 at every client."""
         return [clique for clique in self.candidates if self.penalty(clique) <= 2 * cohort_rows]
 
-    def size_event(self, new: list[int]) -> Event:
-        """Of the sizes of clients that take part for the first time."""
+    def size_event(self, new: list[int], cohort: list[int]) -> Event:
+        """Of a cohort's sizes, drawn by the clients that take part for the first time."""
         rho = self.charges.counting(self.size_sigma2) if self.size_sigma2 and new else Fraction(0)
         beta = cell_distance(self.size_sigma2) if rho else Fraction(0)
-        return Event("sizes", rho, beta, {"charged": new})
+        return Event(SIZES, rho, beta, {"charged": new, "invited": cohort})
+
+    def truth_event(self, clients: list[int], cliques: Sequence[Clique]) -> Event:
+        """Of true marginals, which no budget covers. Raises `StudyInvalid` in a study with a claim."""
+        if self.variant.private:
+            raise StudyInvalid(f'[flaim] variant = "{self.variant.name}" opens no true marginals.')
+        named = [list(clique) for clique in cliques]
+        return Event(TRUTH, Fraction(0), Fraction(0), {"charged": clients, "cliques": named, "claim": "none"})
 
     def choice_event(self, clients: list[int], candidates: int) -> Event:
         """Of one choice of each of these clients."""
         beta = candidates * SELECTION_DISTANCE
-        return Event("choices", self.charges.selecting(self.epsilon), beta, {"charged": clients})
+        detail: dict[str, object] = {"charged": clients, "candidates": candidates}
+        return Event(CHOICES, self.charges.selecting(self.epsilon), beta, detail)
 
 
 def participations(config: FlaimConfig, variant: Variant) -> int:
@@ -164,16 +154,27 @@ def plan(
     """
     variant, charges, columns = VARIANTS[config.variant], Charges(adjacency, unit_rows), len(domain)
     cliques = [q for q in workload.closure if variant.offers_columns or len(q) > 1]
-    candidates, _ = modelled(domain, cliques, config.max_model_mb)
+    if variant.union:
+        cliques = [q for q in cliques if len(q) == 2]
+    candidates, oversized = modelled(domain, cliques, config.max_model_mb)
     if not candidates and (variant.chooses or variant.drawn):
         raise StudyInvalid(
             "The workload has no marginal of two columns that a model of max_model_mb holds: raise max_model_mb."
         )
 
+    if variant.union:
+        least = min(parts(domain, workload, candidates).values())
+        measured = [*((name,) for name in domain.names), *candidates]
+        cells = sum(domain.cells(clique) for clique in measured)
+
     def noise(rho: Fraction) -> Fraction:
+        if variant.union:
+            return charges.sigma2(rho * least)
         return charges.sigma2(shares(rho, config, variant, columns).release)
 
     def distance(sigma2: Fraction) -> Fraction:
+        if variant.union:  # the batch also fixes the bound on the rows, an event of all its cells
+            return len(measured) * charges.distance(sigma2) + cells * cell_distance(sigma2) + TOTAL_DISTANCE
         of = shares(Fraction(1), config, variant, columns)
         # a size has at least a nineteenth of a release's budget, a column at registration at least half of it by columns
         sums = of.releases * charges.distance(sigma2)
@@ -183,18 +184,40 @@ def plan(
 
     budget = calibrate(epsilon, delta, noise, distance, f"{columns} columns and {config.rounds} rounds")
     divided = shares(budget.rho_cap, config, variant, columns)
+    named = set(workload.cliques)
     return FlaimPlan(
-        domain,
-        workload,
-        config,
-        variant,
-        charges,
-        budget,
-        divided,
-        candidates,
-        noise(budget.rho_cap),
-        charges.epsilon(divided.choice) if divided.choices else Fraction(0),
-        charges.total_sigma2(divided.size) if divided.size else Fraction(0),
-        charges.sigma2(divided.registration / columns) if divided.registration else Fraction(0),
-        max_rows,
+        domain=domain,
+        workload=workload,
+        config=config,
+        charges=charges,
+        budget=budget,
+        sigma2=noise(budget.rho_cap),
+        epsilon=charges.epsilon(divided.choice) if divided.choices else Fraction(0),
+        rounds=(1, config.rounds) if variant.in_rounds else (0, 0),
+        candidates=candidates,
+        oversized=tuple(clique for clique in oversized if clique in named),
+        variant=variant,
+        shares=divided,
+        size_sigma2=charges.total_sigma2(divided.size) if divided.size else Fraction(0),
+        registration_sigma2=charges.sigma2(divided.registration / columns)
+        if divided.registration
+        else Fraction(0),
+        max_rows=max_rows,
     )
+
+
+def parts(domain: Domain, workload: Workload, pairs: Mapping[Clique, int]) -> dict[Clique, Fraction]:
+    """The share of rho that each marginal takes, columns first; they sum to one. Integers throughout: the same at every party."""
+    cliques: list[Clique] = [*((name,) for name in domain.names), *pairs]
+    roots = {clique: _root(workload.weights.get(clique, 1) * domain.cells(clique)) for clique in cliques}
+    total = sum(roots.values())
+    return {clique: Fraction(root, total) for clique, root in roots.items()}
+
+
+def _root(x: int) -> int:
+    """x^(2/3) in units of 2^-40, rounded down."""
+    cube, low, high = x**2 << 3 * _ROOT_BITS, 0, 1 << (_ROOT_BITS + x.bit_length())
+    while low < high - 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**3 <= cube else (low, middle)
+    return low

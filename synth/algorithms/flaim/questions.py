@@ -6,8 +6,10 @@
     choose     a vector of zeros with a one at the chosen candidate
     counts     the marginals of a list, zeros where the client did not choose; its noisy rows beside the chosen one
     drawn      one public marginal, and the noisy rows
+    truth      marginals as they are: of the variant that protects nothing
 
-A line of JSON with sorted keys, and after it the model's archive where clients compare with one. `parse` believes nothing:
+A line of JSON with sorted keys, and after it the model's archive where clients compare with one, and true marginals (int64,
+little endian) where they compare with these, too. `parse` believes nothing:
 what comes is checked to be the canonical encoding of a question.
 """
 
@@ -21,19 +23,20 @@ from typing import Any, Final
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique
 
-KINDS: Final = ("register", "size", "columns", "choose", "counts", "drawn")
+KINDS: Final = ("register", "size", "columns", "choose", "counts", "drawn", "truth")
 
 
 @dataclass(frozen=True)
 class Asked:
     """One question. round: from 1; 0 before the first. cliques: candidates, or those whose counts are asked. rows: the cohort's
-    noisy rows, for `choose`. model: archive, for `choose`."""
+    noisy rows, for `choose`. model, truth: archive and true marginals, for `choose`."""
 
     kind: str
     round: int
     cliques: tuple[Clique, ...] = ()
     rows: int = 0
     model: bytes = b""
+    truth: bytes = b""
 
     def to_bytes(self) -> bytes:
         """The canonical encoding."""
@@ -42,21 +45,25 @@ class Asked:
             "round": self.round,
             "cliques": [list(clique) for clique in self.cliques],
             "rows": self.rows,
+            "truth": len(self.truth),
         }
-        return json.dumps(head, sort_keys=True, separators=(",", ":")).encode() + b"\n" + self.model
+        line = json.dumps(head, sort_keys=True, separators=(",", ":")).encode()
+        return line + b"\n" + self.model + self.truth
 
 
 def parse(content: bytes) -> Asked:
     """The inverse of `Asked.to_bytes`. Raises `ProtocolAborted` for anything else."""
-    head, _, model = content.partition(b"\n")
+    head, _, rest = content.partition(b"\n")
     try:
         fields = json.loads(head)
+        end = len(rest) - _whole(fields["truth"])
         found = Asked(
             str(fields["kind"]),
             _whole(fields["round"]),
             tuple(_clique(names) for names in fields["cliques"]),
             _whole(fields["rows"]),
-            model,
+            rest[:end],
+            rest[end:],
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         found = None

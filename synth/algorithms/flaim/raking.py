@@ -26,4 +26,11 @@ def rake(model: Model, columns: Sequence[Measurement]) -> Model:
         if len(clique) > 1
     ]
     total = float(np.mean([column.values.sum() for column in columns]))
-    return fit(model.sizes, [*columns, *kept], total=max(1.0, total), warm_start=model, iterations=ITERATIONS)
+    return fit(
+        model.sizes,
+        [*columns, *kept],
+        total=max(1.0, total),
+        warm_start=model,
+        levels=model.used_levels,
+        iterations=ITERATIONS,
+    )

@@ -14,7 +14,7 @@ out of both (`Cohorts.popular` again, over those who stayed), and stays charged.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, Cohorts, Observe, Question, unobserved
 from mpc_protocols.mechanisms.gaussian import sampler
+from synth.algorithms.flaim.opened import Opened
 from synth.algorithms.flaim.plan import FlaimPlan
 from synth.algorithms.flaim.questions import Asked
 from synth.algorithms.flaim.raking import rake
 from synth.mrf import Measurement, Model, SizeEstimator, fit
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, root
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class NoisySum:
     values: NDArray[np.int64]
     sigma2: Fraction
     rows: int
+
+    @classmethod
+    def of(cls, measured: Measured) -> NoisySum:
+        """What was measured of some clients."""
+        assert measured.rows is not None
+        return cls(measured.clique, measured.values, measured.sigma2, measured.rows)
 
     def add(self, other: NoisySum) -> None:
         """Add the sum over other clients."""
@@ -70,20 +77,29 @@ class Server:
     cohorts: Cohorts
     session: bytes
     observe: Observe = unobserved
+    opened: Opened = field(init=False)
     _taken: dict[int, int] = field(default_factory=dict)
     _sums: list[NoisySum] = field(default_factory=list)
+    _true: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     _registered: list[Measurement] = field(default_factory=list)
     _rows: int = 0
+    _rounds: int = 0
     _model: Model | None = None
 
-    def run(self, rounds: Iterable[Arrivals]) -> Federated | None:
-        """Ask whoever arrives; None if nobody ever was asked for anything. Raises what `Cohorts` raises."""
+    def __post_init__(self) -> None:
+        self.opened = Opened(self.plan)
+
+    def run(self, rounds: Sequence[Arrivals]) -> Federated | None:
+        """Ask whoever arrives, in as many of these rounds as the plan has; None if nobody ever was asked for anything.
+
+        Raises what `Cohorts` raises.
+        """
+        rounds = rounds[: self.plan.config.rounds]
+        self._rounds = len(rounds)
         if self.plan.registration_sigma2 and len(self.cohorts.clients) >= self.plan.config.group:
             self._register()
         chosen = []
         for number, arrivals in enumerate(rounds, 1):
-            if number > self.plan.config.rounds:
-                break
             chosen.append(self._round(number, arrivals))
         if self._model is None:
             return None
@@ -92,10 +108,9 @@ class Server:
 
     def _register(self) -> None:
         plan, everybody = self.plan, tuple(self.cohorts.clients)
-        noisy = self._columns(Asked("register", 0), everybody, plan.registration_sigma2)
+        measured = self._columns(Asked("register", 0), everybody, plan.registration_sigma2)
         self._registered = [
-            Measurement(clique, values.astype(np.float64), float(plan.registration_sigma2))
-            for clique, values in zip(plan.one_way, noisy, strict=True)
+            Measurement(of.clique, of.values.astype(np.float64), float(of.sigma2)) for of in measured
         ]
         self._model = fit(plan.domain.sizes, self._registered, iterations=ROUND_ITERATIONS)
 
@@ -114,7 +129,14 @@ class Server:
         if plan.variant.drawn:
             chosen = self._drawn(number, stayed)
         self._refit(ROUND_ITERATIONS)
-        self.observe("fit", "fitted", round=number, cohort=len(cohort), chosen=[list(q) for q in chosen])
+        self.observe(
+            "fit",
+            "raised",
+            round=number,
+            rounds=self._rounds,
+            cohort=len(cohort),
+            chosen=[list(q) for q in chosen],
+        )
         return chosen
 
     def _invite(self, number: int, cohort: Sequence[int]) -> int:
@@ -124,7 +146,9 @@ class Server:
             self._taken[k] = self._taken.get(k, 0) + 1
         asked = Asked("size", number)
         sizes = [self._ask(asked, 1)]
-        [rows] = self.cohorts.reveal(sizes[0], cohort, self.plan.size_event(new)).tolist()
+        revealed = self.cohorts.reveal(sizes[0], cohort, self.plan.size_event(new, list(cohort)))
+        self.opened.add(sizes[0].content, revealed)
+        [rows] = revealed.tolist()
         if new:
             self._rows += int(rows) if len(new) == len(cohort) else round(rows * len(new) / len(cohort))
         return int(rows)
@@ -134,20 +158,38 @@ class Server:
         first = not self._sums and variant.starts_with_columns
         if not (first or variant.columns):
             return
-        noisy = self._columns(Asked("columns", number), cohort, self.plan.sigma2)
+        sums = [NoisySum.of(of) for of in self._columns(Asked("columns", number), cohort, self.plan.sigma2)]
         if not self.plan.size_sigma2:
-            rows = max(1, round(np.mean([values.sum() for values in noisy])))
-            self._rows += rows
-        self._sums += [
-            NoisySum(clique, values, self.plan.sigma2, rows)
-            for clique, values in zip(self.plan.one_way, noisy, strict=True)
-        ]
+            self._rows += sums[0].rows
+        self._sums += sums
         self._refit(ROUND_ITERATIONS)
 
-    def _columns(self, asked: Asked, clients: Sequence[int], sigma2: Fraction) -> list[NDArray[np.int64]]:
-        sizes = [self.plan.domain.cells(clique) for clique in self.plan.one_way]
-        question = self._ask(asked, sum(sizes), len(sizes))
-        return np.split(self.cohorts.sum(question, clients, sigma2), np.cumsum(sizes)[:-1])
+    def _columns(self, asked: Asked, clients: Sequence[int], sigma2: Fraction) -> tuple[Measured, ...]:
+        one_way = self.plan.one_way
+        sizes = [self.plan.domain.cells(clique) for clique in one_way]
+        return self._sum(asked, sum(sizes), clients, sigma2, one_way, len(one_way))
+
+    def _sum(
+        self,
+        asked: Asked,
+        length: int,
+        clients: Sequence[int],
+        sigma2: Fraction,
+        cliques: Sequence[Clique],
+        marginals: int = 1,
+    ) -> tuple[Measured, ...]:
+        question = self._ask(asked, length, marginals)
+        answer = self.cohorts.sum(question, clients, sigma2, cliques=cliques)
+        self.observe(
+            "measure",
+            "summed",
+            round=asked.round,
+            clients=len(clients),
+            marginals=len(cliques),
+            cells=length,
+            sigma=root(sigma2),
+        )
+        return self.opened.add(question.content, answer)
 
     def _choices(
         self, number: int, cohort: Sequence[int], stayed: Sequence[int], rows: int
@@ -156,21 +198,32 @@ class Server:
         candidates = self._candidates(number, rows)
         if not candidates or self._model is None:
             return ()
-        question = self._ask(
-            Asked("choose", number, candidates, rows, self._model.to_bytes()), len(candidates)
-        )
+        asked = Asked("choose", number, candidates, rows, self._model.to_bytes(), self._truth(candidates))
+        question = self._ask(asked, len(candidates))
         event = plan.choice_event(list(cohort), len(candidates))
         listed = self.cohorts.popular(question, cohort, group, event)
         if len(stayed) < len(cohort) and listed:
             listed = self.cohorts.popular(question, stayed, group, event, listed) if stayed else ()
         chosen = tuple(candidates[q] for q in listed)
+        self.observe("select", "voted", round=number, candidates=len(candidates), cohort=len(cohort))
         if chosen:
-            cells = [plan.candidates[clique] + 1 for clique in chosen]
-            asked = self._ask(Asked("counts", number, chosen), sum(cells))
-            noisy = self.cohorts.sum(asked, stayed, plan.sigma2)
-            for clique, values in zip(chosen, np.split(noisy, np.cumsum(cells)[:-1]), strict=True):
-                self._keep(NoisySum(clique, values[:-1], plan.sigma2, int(values[-1])))
+            cells = sum(plan.candidates[clique] + 1 for clique in chosen)
+            for of in self._sum(Asked("counts", number, chosen), cells, stayed, plan.sigma2, chosen):
+                self._keep(NoisySum.of(of))
         return chosen
+
+    def _truth(self, candidates: Sequence[Clique]) -> bytes:
+        """Everybody's true marginals, of the variant that compares with them; it protects nothing."""
+        plan, everybody = self.plan, tuple(self.cohorts.clients)
+        if plan.variant.private:
+            return b""
+        unknown = tuple(clique for clique in candidates if clique not in self._true)
+        if unknown:
+            cells = [plan.candidates[clique] for clique in unknown]
+            question = self._ask(Asked("truth", 0, unknown), sum(cells))
+            revealed = self.cohorts.reveal(question, everybody, plan.truth_event(list(everybody), unknown))
+            self._true |= dict(zip(unknown, np.split(revealed, np.cumsum(cells)[:-1]), strict=True))
+        return b"".join(self._true[clique].astype("<i8").tobytes() for clique in candidates)
 
     def _drawn(self, number: int, clients: Sequence[int]) -> tuple[Clique, ...]:
         """A marginal that a public seed draws: that of the session and the round."""
@@ -179,9 +232,9 @@ class Server:
             return ()
         seed = hashlib.sha256(b"cosynth drawn marginal\0" + number.to_bytes(8, "big") + self.session).digest()
         clique = candidates[int.from_bytes(seed, "big") % len(candidates)]
-        question = self._ask(Asked("drawn", number, (clique,)), self.plan.candidates[clique] + 1)
-        values = self.cohorts.sum(question, clients, self.plan.sigma2)
-        self._keep(NoisySum(clique, values[:-1], self.plan.sigma2, int(values[-1])))
+        asked, cells = Asked("drawn", number, (clique,)), self.plan.candidates[clique] + 1
+        for of in self._sum(asked, cells, clients, self.plan.sigma2, (clique,)):
+            self._keep(NoisySum.of(of))
         return (clique,)
 
     def _candidates(self, number: int, rows: int) -> tuple[Clique, ...]:
@@ -189,7 +242,7 @@ class Server:
         plan = self.plan
         measured = {of.clique for of in self._sums} | {of.clique for of in self._registered}
         size = SizeEstimator(plan.domain.sizes, measured)
-        limit = plan.config.max_model_mb * number / plan.config.rounds
+        limit = plan.config.max_model_mb * number / self._rounds
         return tuple(
             clique
             for clique in plan.worth_noise(rows)

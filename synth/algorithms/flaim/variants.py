@@ -7,6 +7,7 @@ With d columns, at most R participations of a client and one choice in each, the
     random         R + d    nobody chooses: one public marginal a round
     bayes          d        one cohort, one-way marginals only
     light          1        one participation; everybody's one-way marginals have a share of the budget of their own
+    one-shot       -        no cohorts: one batch of columns and pairs of everybody, each with noise of its own (`one_shot`)
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Variant:
 
     skew: see `Skew`. chooses: whether clients choose. drawn: whether a public marginal is drawn in each round. columns: whether
     every cohort is asked for its one-way marginals, and not only the first. registration: share of the budget for everybody's
-    one-way marginals, asked once. size: share for the client's noisy number of rows. once: one participation at most. private:
-    whether what is released is differentially private.
+    one-way marginals, asked once. size: share for the client's noisy number of rows. once: one participation at most. union:
+    whether everybody's counts are measured together, without cohorts. private: whether what is released is private.
     """
 
     name: str
@@ -40,12 +41,18 @@ class Variant:
     registration: Fraction = Fraction(0)
     size: Fraction = Fraction(1, 20)
     once: bool = False
+    union: bool = False
     private: bool = True
 
     @property
     def starts_with_columns(self) -> bool:
         """Whether the first cohort is asked for its one-way marginals."""
         return not self.registration
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there is anything to ask after the first cohort's columns."""
+        return self.chooses or self.drawn
 
     @property
     def offers_columns(self) -> bool:
@@ -58,7 +65,9 @@ class Variant:
         return 1 if self.skew == "none" else 2
 
     def releases(self, participations: int, columns: int) -> int:
-        """Noisy sums of sensitivity one that hold a record, at most."""
+        """Noisy sums of sensitivity one that hold a record, at most; one batch of one shot counts as one."""
+        if self.union:
+            return 1
         chosen = participations * (self.chooses or self.drawn)
         if self.columns:
             return chosen + participations * columns
@@ -74,5 +83,6 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         Variant("oracle", "AugFLAIM (Oracle)", skew="truth", private=False),
         Variant("random", "FLAIM (Random)", chooses=False, drawn=True),
         Variant("bayes", "FedNaiveBayes", chooses=False, size=Fraction(0), once=True),
+        Variant("one-shot", "one shot", chooses=False, size=Fraction(0), once=True, union=True),
     )
 }

@@ -38,6 +38,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     name = "mosaic"
     title = "Mosaic"
     rank = 3
+    constrained = True
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
     config = MosaicConfig

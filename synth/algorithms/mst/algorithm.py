@@ -27,6 +27,7 @@ class Mst(Algorithm["MstConfig", "MstPlan"]):
     name = "mst"
     title = "MST"
     rank = 2
+    constrained = True
     summary = "MST picks a tree of the pairs of columns that depend most on each other"
     config = MstConfig
     left_out = "no tree will hold this pair"

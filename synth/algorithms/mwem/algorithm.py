@@ -29,6 +29,7 @@ class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
     name = "mwem"
     title = "MWEM+PGM"
     rank = 1
+    constrained = True
     summary = "MWEM+PGM picks the workload's cliques that the model gets most wrong"
     config = MwemConfig
     left_out = "it is never measured"

@@ -30,6 +30,7 @@ class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
     name = "privmrf"
     title = "PrivMRF"
     rank = 4
+    constrained = True
     summary = "PrivMRF measures how much all pairs of columns depend, and then marginals inside the graph of those that do"
     config = PrivMrfConfig
     left_out = "no graph will join its columns"

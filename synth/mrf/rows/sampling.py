@@ -43,11 +43,13 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
     starts = rng.random(size=(groups,))
     position = (rank + starts[sorted_group]) / members[sorted_group]
     cumulative = np.cumsum(table, axis=1)
-    cumulative /= cumulative[:, -1:]
+    whole = cumulative[:, -1:]
+    cumulative /= np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
     line = (cumulative + np.arange(groups)[:, None]).reshape(-1)
     cell = np.searchsorted(line, sorted_group + position, side="right")
-    # Rounding of the last digit may carry a position past its group's end: keep it inside.
-    value = np.clip(cell - sorted_group * values, 0, values - 1)
+    # Rounding of the last digit may carry a position past its group's cells: keep it inside, among those that are possible.
+    first, last = (table > 0).argmax(axis=1), values - 1 - (table[:, ::-1] > 0).argmax(axis=1)
+    value = np.clip(cell - sorted_group * values, first[sorted_group], last[sorted_group])
     result = np.empty_like(group)
     result[order] = value
     return result

@@ -10,7 +10,7 @@ import pytest
 from mpc_protocols.additive.backend import BACKEND
 from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.costs import AdditiveCosts
-from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
+from mpc_protocols.additive.oracle import ROLES, contribute
 from mpc_protocols.additive.steps import StepCosts
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.bitwise.bits import Bits
@@ -80,9 +80,9 @@ def test_a_dry_run_counts_what_the_run_sends(latency_bytes: int, monkeypatch: py
     def party(wire: Wire) -> object:
         mine = counter(tables[wire.me])
         if wire.me == of.leader:
-            with AdditiveOracle(wire, of, mine, AllowAll()) as oracle:
+            with ROLES.lead(wire, of, mine, AllowAll()) as oracle:
                 return questions(oracle)
-        return follow(wire, of, mine, AllowAll()) if wire.me < 3 else contribute(wire, of, mine)  # type: ignore[func-returns-value]
+        return ROLES.follow(wire, of, mine, AllowAll()) if wire.me < 3 else contribute(wire, of, mine)  # type: ignore[func-returns-value]
 
     with small_groups(8, 20, 40):
         found = network.run([party] * 5)[1]

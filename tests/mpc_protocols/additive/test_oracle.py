@@ -1,4 +1,4 @@
-"""AdditiveOracle against IdealOracle: contributors, groups, wide keys, real processes; and what must stop a run."""
+"""The oracle of `additive` against `ideal`: contributors, groups, wide keys, real processes; and what must stop a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.additive.engine import DEALERS
-from mpc_protocols.additive.oracle import AdditiveOracle, contribute, follow
+from mpc_protocols.additive.oracle import ROLES, contribute
+from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
@@ -31,7 +32,7 @@ TABLES = [*PARTS[:3], *CONTRIBUTORS]
 
 
 def serve(
-    body: Callable[[AdditiveOracle], Any],
+    body: Callable[[LeadingOracle], Any],
     data: Sequence[LocalCounts | VerticalData | None],
     of: StudyFacts | None = None,
     guards: Sequence[Recorder] | None = None,
@@ -47,10 +48,10 @@ def serve(
         wire = bent(plain, bend)
         mine = data[wire.me]
         if wire.me == of.leader:
-            with AdditiveOracle(wire, of, mine, guards[wire.me]) as oracle:
+            with ROLES.lead(wire, of, mine, guards[wire.me]) as oracle:
                 return body(oracle)
         if wire.me < 3:
-            return follow(wire, of, mine, guards[wire.me])
+            return ROLES.follow(wire, of, mine, guards[wire.me])
         assert mine is not None
         return contribute(wire, of, mine)
 
@@ -103,7 +104,7 @@ def test_a_refused_budget_opens_nothing(refuser: int) -> None:
 def test_other_numbers_of_parties_are_refused(computing: int) -> None:
     with pytest.raises(StudyInvalid, match="Two parties and a dealer make three"):
         MemoryNetwork(computing, computing).run(
-            [lambda wire: follow(wire, facts(), None, Recorder())] * computing
+            [lambda wire: ROLES.follow(wire, facts(), None, Recorder())] * computing
         )
 
 
@@ -111,7 +112,7 @@ def test_a_dealer_does_not_lead() -> None:
     of = replace(facts(), leader=2)
 
     def party(wire: Wire) -> None:
-        AdditiveOracle(wire, of, None, Recorder()) if wire.me == 2 else follow(wire, of, None, Recorder())
+        ROLES.lead(wire, of, None, Recorder()) if wire.me == 2 else ROLES.follow(wire, of, None, Recorder())
 
     with pytest.raises(StudyInvalid, match="The dealer cannot lead"):
         MemoryNetwork(3, session_id=of.session, patience_s=5).run([party] * 3)
@@ -169,9 +170,9 @@ def test_owners_that_do_not_compute_are_refused() -> None:
 def job(wire: Wire, session: bytes) -> list[Any]:
     of, mine = facts(session=session), counter(TABLES[wire.me])
     if wire.me == of.leader:
-        with AdditiveOracle(wire, of, mine, Recorder()) as oracle:
+        with ROLES.lead(wire, of, mine, Recorder()) as oracle:
             return [repr(work(oracle))]
-    follow(wire, of, mine, Recorder())
+    ROLES.follow(wire, of, mine, Recorder())
     return []
 
 
@@ -179,9 +180,9 @@ def vertical_job(wire: Wire, session: bytes) -> list[Any]:
     of, (split, owned) = facts(session=session), joined("intersection", (0, 2), 3000)
     mine = VerticalData(split, owned.get(wire.me))
     if wire.me == of.leader:
-        with AdditiveOracle(wire, of, mine, Recorder()) as oracle:
+        with ROLES.lead(wire, of, mine, Recorder()) as oracle:
             return [repr(work(oracle))]
-    follow(wire, of, mine, Recorder())
+    ROLES.follow(wire, of, mine, Recorder())
     return []
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.additive.circuits.gates import AdditiveGates
-from mpc_protocols.additive.oracle import AdditiveOracle, follow
+from mpc_protocols.additive.oracle import ROLES
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.tally import AGREEMENT
 from mpc_protocols.functionality import LocalCounts
@@ -35,8 +35,8 @@ def released(network: MemoryNetwork, data: list[LocalCounts]) -> tuple[list[Any]
 
     def party(wire: Wire) -> Any:
         if wire.me != of.leader:
-            return follow(wire, of, data[wire.me], Recorder())
-        with AdditiveOracle(wire, of, data[wire.me], Recorder()) as oracle:
+            return ROLES.follow(wire, of, data[wire.me], Recorder())
+        with ROLES.lead(wire, of, data[wire.me], Recorder()) as oracle:
             handles = oracle.prepare([("a", "b"), ("b", "c")])
             answers = [np.full(12, 40.0), np.full(20, 3.0)]
             weights, penalties = [Fraction(1)] * 2, [Fraction(0)] * 2

@@ -19,7 +19,7 @@ from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, Stu
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.backend import BACKEND
-from mpc_protocols.pair.circuits import l1_distance
+from mpc_protocols.pair.circuits import sign
 from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
 from mpc_protocols.pair.circuits.gmw import and_bits, open_bits, string_sums
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
@@ -28,7 +28,7 @@ from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.oracle import PairOracle, contribute, follow
+from mpc_protocols.pair.oracle import ROLES, contribute
 from mpc_protocols.pair.steps import Group, StepCosts
 from mpc_protocols.pair.transfers import random_ot, transfer_pool
 from mpc_protocols.pair.transfers.random_ot import Transfers
@@ -53,8 +53,9 @@ def protocols(transfers: Transfers) -> None:
     open_bits(transfers.link, words(6))
     for adder in ("ripple", "tree"):
         signs(transfers, words(130).astype(np.uint32), 18, adder)
+        signs(transfers, words(100).astype(np.uint32), 18, adder)
         l1_sums(transfers, words(250).astype(np.uint32), np.array([250]), 12, adder)
-        lift(transfers, words(70).astype(np.uint16), np.uint32, adder)
+        lift(transfers, words(170).astype(np.uint16), np.uint32, adder)
     zero_cells(transfers, words(5, 2), 100)
     weighted_sum(transfers, words(5, 2), [1, 2, 3, 4, 5], 100, np.uint64)
     for owner in (0, 1):
@@ -77,8 +78,9 @@ def predicted() -> Tally:
     costs.opening(48)
     for adder in ("ripple", "tree"):
         costs.carry(17, 130, adder)
+        costs.carry(17, 100, adder)
         costs.l1_sums(250, 12, adder)
-        costs.lift(70, 2, 4, adder)
+        costs.lift(170, 2, 4, adder)
     costs.zero_cells(5, 100)
     costs.weighted_sum(5, 100, 8)
     for owner in (0, 1):
@@ -89,7 +91,7 @@ def predicted() -> Tally:
 
 @pytest.mark.parametrize("ahead", [0, 100])
 def test_costs_are_the_counters(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(l1_distance, "CHUNK", 128)
+    monkeypatch.setattr(sign, "CHUNK", 128)
     monkeypatch.setattr(random_ot, "BATCH", 40)
     for module in ("transfers.random_ot", "costs"):
         monkeypatch.setattr(f"mpc_protocols.pair.{module}.BATCH", 40)
@@ -120,11 +122,11 @@ def whole_run(wire: Wire) -> None:
         return [np.arange(of.cells(clique)) for clique in cliques]
 
     if wire.me == 0:
-        follow(wire, of, counts, AllowAll())
+        ROLES.follow(wire, of, counts, AllowAll())
     elif wire.me > 1:
         contribute(wire, of, counts)
     else:
-        with PairOracle(wire, of, counts, AllowAll()) as oracle:
+        with ROLES.lead(wire, of, counts, AllowAll()) as oracle:
             handles = oracle.prepare(CLIQUES)
             oracle.measure(handles[:1], Fraction(100))
             answers = [np.full(of.cells(clique), 7.0) for clique in CLIQUES]
@@ -207,10 +209,10 @@ def test_a_dry_run_counts_what_the_run_sends(split: bool, monkeypatch: pytest.Mo
 
     def party(wire: Wire) -> object:
         if wire.me == 1:
-            with PairOracle(wire, of, brought[1], AllowAll()) as oracle:
+            with ROLES.lead(wire, of, brought[1], AllowAll()) as oracle:
                 return questions(oracle)
         if wire.me == 0:
-            return follow(wire, of, brought[0], AllowAll())
+            return ROLES.follow(wire, of, brought[0], AllowAll())
         return contribute(wire, of, brought[2])  # type: ignore[func-returns-value]
 
     found = network.run([party] * parties)[1]

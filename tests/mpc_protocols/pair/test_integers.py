@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -10,13 +13,16 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import to_bits, words_for
-from mpc_protocols.pair.circuits import l1_distance
+from mpc_protocols.pair.circuits import sign
 from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
 from mpc_protocols.pair.circuits.sign import carry_demand, carry_fields, merges, signs
 from mpc_protocols.pair.circuits.zero_test import zero_cells
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
-from tests.mpc_protocols.pair.pair_run import run_pair, share_flags, share_ring
+from mpc_protocols.pair.transfers.random_ot import Transfers
+from mpc_protocols.wire import Wire
+from tests.mpc_protocols.pair.pair_run import extended, run_pair, share_flags, share_ring
+from tests.mpc_protocols.replicated.vertical.test_memory import TurnTaking
 
 SIZES = (1, 63, 64, 65, 1000)
 WIDTHS = (2, 3, 6, 7, 18, 31, 32)
@@ -81,7 +87,7 @@ def test_sums_of_absolute_values(cells: int, planes: int, adder: Adder) -> None:
 
 
 def test_many_cells_are_computed_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(l1_distance, "CHUNK", 100)
+    monkeypatch.setattr(sign, "CHUNK", 128)
     values = spread(250, 10)
     shares = share_ring(values.astype(np.uint32))
     lengths = np.array([150, 100])
@@ -90,6 +96,55 @@ def test_many_cells_are_computed_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch)
         np.abs(values[:150]).sum(),
         np.abs(values[150:]).sum(),
     ]
+
+
+@pytest.mark.parametrize("cells", [128, 129, 1000, 1024])
+def test_signs_of_many_cells_are_those_of_their_pieces(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign, "CHUNK", 128)
+    values = spread(cells, 12)
+    shares = share_ring(values.astype(np.uint32))
+    ran = run_pair(lambda transfers: signs(transfers, shares[transfers.link.me], 12, "ripple"))
+    np.testing.assert_array_equal(to_bits(ran.results[0] ^ ran.results[1], cells), values < 0)
+    assert ran.rounds == -(-cells // 128) * carry_rounds(11, "ripple")
+
+
+@pytest.mark.parametrize("cells", [128, 129, 1000])
+def test_many_cells_are_lifted_chunk_by_chunk(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign, "CHUNK", 128)
+    values = np.random.default_rng().integers(0, 1 << 16, cells).astype(np.uint16)
+    shares = share_ring(values)
+    ran = run_pair(lambda transfers: lift(transfers, shares[transfers.link.me], np.uint32))
+    np.testing.assert_array_equal(ran.results[0] + ran.results[1], values)
+
+
+def peak(body: Callable[[Transfers], object]) -> int:
+    """Bytes allocated at most by both parties together, from the base transfers on."""
+    network = TurnTaking(2, computing=2)
+
+    def party(wire: Wire) -> None:
+        network.wait(wire.me)
+        body(Transfers(*extended(wire)))
+
+    gc.collect()
+    tracemalloc.start()
+    try:
+        network.run([party] * 2)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_memory_of_many_signs_and_wide_lifts_is_that_of_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside 40 bytes a cell of the two parties for what goes in and comes out; a chunk takes more than 200 of each."""
+    monkeypatch.setattr(sign, "CHUNK", 1 << 12)
+    x = np.zeros(1 << 15, np.uint32)
+
+    def compute(cells: int) -> Callable[[Transfers], object]:
+        return lambda transfers: (signs(transfers, x[:cells], 32, "tree"), lift(transfers, x[:cells]))
+
+    few, many = peak(compute(1 << 13)), peak(compute(1 << 15))
+    print(few, many)
+    assert many < few + 2 * 20 * (1 << 15)
 
 
 def test_segments_must_cover_the_cells() -> None:

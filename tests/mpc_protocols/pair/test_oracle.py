@@ -1,4 +1,4 @@
-"""PairOracle against IdealOracle: horizontal and vertical data, contributors, groups, wide keys; and what must stop a run."""
+"""The oracle of `pair` against `ideal`: horizontal and vertical data, contributors, groups, wide keys; what must stop a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import step
+from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.pair.engine import DEALERS
-from mpc_protocols.pair.oracle import PairOracle, contribute, follow
+from mpc_protocols.pair.oracle import ROLES, contribute
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import small_groups
@@ -30,7 +31,7 @@ Data = LocalCounts | VerticalData | None
 
 
 def serve(
-    body: Callable[[PairOracle], Any],
+    body: Callable[[LeadingOracle], Any],
     data: Sequence[Data],
     of: StudyFacts | None = None,
     guards: Sequence[Recorder] | None = None,
@@ -44,10 +45,10 @@ def serve(
     def party(wire: Wire) -> Any:
         mine = data[wire.me]
         if wire.me == of.leader:
-            with PairOracle(wire, of, mine, guards[wire.me]) as oracle:
+            with ROLES.lead(wire, of, mine, guards[wire.me]) as oracle:
                 return body(oracle)
         if wire.me < 2:
-            return follow(wire, of, mine, guards[wire.me])
+            return ROLES.follow(wire, of, mine, guards[wire.me])
         assert mine is not None
         return contribute(wire, of, mine)
 
@@ -182,11 +183,11 @@ def test_a_follower_that_sees_another_study_stops() -> None:
     of, other = facts(), facts(row_cap=99_999)
 
     def leader(wire: Wire) -> Any:
-        with PairOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
+        with ROLES.lead(wire, of, counter(PARTS[1]), Recorder()) as oracle:
             return work(oracle)
 
     def follower(wire: Wire) -> Any:
-        return follow(wire, other, counter(PARTS[0]), Recorder())
+        return ROLES.follow(wire, other, counter(PARTS[0]), Recorder())
 
     with pytest.raises(ProtocolAborted):
         MemoryNetwork(2, 2, session_id=of.session, patience_s=20).run([follower, leader])
@@ -201,7 +202,7 @@ def test_partitions_that_differ_stop_the_run() -> None:
 
 def test_three_computing_parties_are_refused() -> None:
     def party(wire: Wire) -> Any:
-        return follow(wire, facts(), None, Recorder())
+        return ROLES.follow(wire, facts(), None, Recorder())
 
     with pytest.raises(StudyInvalid, match="exactly two"):
         MemoryNetwork(3, 3).run([party] * 3)
@@ -216,9 +217,9 @@ def test_an_owner_that_only_contributes_is_refused() -> None:
 def job(wire: Wire, session: bytes) -> list[Any]:
     of = facts(session=session)
     if wire.me == of.leader:
-        with PairOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
+        with ROLES.lead(wire, of, counter(PARTS[1]), Recorder()) as oracle:
             return [repr(work(oracle))]
-    follow(wire, of, counter(PARTS[0]), Recorder())
+    ROLES.follow(wire, of, counter(PARTS[0]), Recorder())
     return []
 
 

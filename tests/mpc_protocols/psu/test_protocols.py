@@ -321,6 +321,11 @@ def test_who_can_run_what() -> None:
     assert resolve("auto", names[:2], names[:3], allowed=("dh2",)).name == "dh2"
     for via, owners, computing, words in (
         ("auto", 3, 2, "aligns two owners, and there are 3"),
+        *(
+            (via, 3, 5, r'and there are 3 .*; let three parties compute \(via = "merge3"\)')
+            for via in ("auto", "dh2", "helper")
+        ),
+        ("merge3", 3, 5, "needs exactly three computing parties, and 5 compute; let three parties compute"),
         ("helper", 3, 3, 'aligns two owners, and there are 3 .*use via = "merge3"'),
         ("row-order", 2, 3, "must be one of"),
         ("merge", 2, 3, "must be one of"),

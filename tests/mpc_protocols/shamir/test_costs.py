@@ -21,7 +21,7 @@ from mpc_protocols.public.rounded_answers import RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.shamir.backend import BACKEND
 from mpc_protocols.shamir.engine import DEALERS
-from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
+from mpc_protocols.shamir.oracle import ROLES, contribute
 from mpc_protocols.shamir.steps import Group, StepCosts
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import small_groups
@@ -43,9 +43,9 @@ def whole_run(wire: Wire, row_cap: int) -> None:
     if wire.me >= wire.computing:
         contribute(wire, of, counts)
     elif wire.me != of.leader:
-        follow(wire, of, counts, AllowAll())
+        ROLES.follow(wire, of, counts, AllowAll())
     else:
-        with ShamirOracle(wire, of, counts, AllowAll()) as oracle:
+        with ROLES.lead(wire, of, counts, AllowAll()) as oracle:
             handles = oracle.prepare(CLIQUES)
             oracle.measure(handles[:1], Fraction(100))
             answers = [np.full(of.cells(clique), 7.0) for clique in CLIQUES]
@@ -146,10 +146,10 @@ def test_a_dry_run_counts_what_the_run_sends(
 
     def party(wire: Wire) -> object:
         if wire.me == 1:
-            with ShamirOracle(wire, of, data[1], AllowAll()) as oracle:
+            with ROLES.lead(wire, of, data[1], AllowAll()) as oracle:
                 return questions(oracle)
         if wire.me < computing:
-            return follow(wire, of, data[wire.me], AllowAll())
+            return ROLES.follow(wire, of, data[wire.me], AllowAll())
         contribute(wire, of, data[wire.me])
         return None
 

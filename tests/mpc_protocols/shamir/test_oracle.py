@@ -1,4 +1,4 @@
-"""ShamirOracle against IdealOracle with 3 to 9 parties: contributors, levels, groups, wide keys; and what must stop a run."""
+"""The oracle of `shamir` against `ideal` with 3 to 9 parties: contributors, levels, groups, wide keys; what must stop a run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import DEALERS
-from mpc_protocols.shamir.oracle import ShamirOracle, contribute, follow
+from mpc_protocols.shamir.oracle import ROLES, contribute
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.mpc_protocols.replicated.vertical.owners import partition
@@ -31,7 +32,7 @@ TABLES = [*PARTS, *CONTRIBUTORS, *PARTS, *CONTRIBUTORS]
 
 
 def serve(
-    body: Callable[[ShamirOracle], Any],
+    body: Callable[[LeadingOracle], Any],
     data: Sequence[Data],
     computing: int,
     of: StudyFacts | None = None,
@@ -46,10 +47,10 @@ def serve(
     def party(wire: Wire) -> Any:
         mine = data[wire.me]
         if wire.me == of.leader:
-            with ShamirOracle(wire, of, mine, guards[wire.me]) as oracle:
+            with ROLES.lead(wire, of, mine, guards[wire.me]) as oracle:
                 return body(oracle)
         if wire.me < computing:
-            return follow(wire, of, mine, guards[wire.me])
+            return ROLES.follow(wire, of, mine, guards[wire.me])
         assert mine is not None
         return contribute(wire, of, mine)
 
@@ -158,9 +159,9 @@ def test_a_follower_that_sees_another_study_stops() -> None:
 
     def party(wire: Wire) -> Any:
         if wire.me == 1:
-            with ShamirOracle(wire, of, counter(PARTS[1]), Recorder()) as oracle:
+            with ROLES.lead(wire, of, counter(PARTS[1]), Recorder()) as oracle:
                 return work(oracle)
-        return follow(wire, other if wire.me == 3 else of, counter(PARTS[0]), Recorder())
+        return ROLES.follow(wire, other if wire.me == 3 else of, counter(PARTS[0]), Recorder())
 
     with pytest.raises(ProtocolAborted):
         MemoryNetwork(5, 5, session_id=of.session, patience_s=20).run([party] * 5)
@@ -170,7 +171,7 @@ def test_a_follower_that_sees_another_study_stops() -> None:
 def test_other_numbers_of_parties_are_refused(computing: int) -> None:
     with pytest.raises(StudyInvalid, match="3 to 9"):
         MemoryNetwork(computing, computing).run(
-            [lambda wire: follow(wire, facts(), None, Recorder())] * computing
+            [lambda wire: ROLES.follow(wire, facts(), None, Recorder())] * computing
         )
 
 
@@ -188,9 +189,9 @@ def test_a_contributor_without_columns_is_refused() -> None:
 def job(wire: Wire, session: bytes) -> list[Any]:
     of, mine = facts(session=session), counter(TABLES[wire.me])
     if wire.me == of.leader:
-        with ShamirOracle(wire, of, mine, Recorder()) as oracle:
+        with ROLES.lead(wire, of, mine, Recorder()) as oracle:
             return [repr(work(oracle))]
-    follow(wire, of, mine, Recorder())
+    ROLES.follow(wire, of, mine, Recorder())
     return []
 
 
@@ -206,7 +207,9 @@ def test_a_leader_that_holds_no_counts_is_refused(computing: int, leader: int) -
     of = replace(facts(), leader=leader)
 
     def party(wire: Wire) -> None:
-        ShamirOracle(wire, of, None, Recorder()) if wire.me == leader else follow(wire, of, None, Recorder())
+        ROLES.lead(wire, of, None, Recorder()) if wire.me == leader else ROLES.follow(
+            wire, of, None, Recorder()
+        )
 
     with pytest.raises(StudyInvalid, match=f"Party {leader} cannot lead: on Shamir shares one of the first"):
         MemoryNetwork(computing, session_id=of.session, patience_s=5).run([party] * computing)

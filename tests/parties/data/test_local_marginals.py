@@ -191,7 +191,7 @@ def test_a_value_outside_the_domain_is_refused_and_not_quoted(
                 str(tmp_path), ""
             )
             assert caught.value.__context__ is None
-            assert validate(source, DOMAIN, max_rows=50, block_rows=20) == [caught.value.sentence]
+            assert validate(source, DOMAIN, max_rows=50, block_rows=20).problems == (caught.value.sentence,)
 
 
 def test_text_where_a_number_belongs_is_refused(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_validate_names_every_problem_at_once(tmp_path: Path) -> None:
     table = change(change(change(GOOD, "code", 3, 9), "work", 40, "x"), "work", 20, None)
     del table["sex"]
     with open_source(write_csv(tmp_path / "t.csv", table)) as source:
-        found = validate(source, DOMAIN, max_rows=50, unit=("note", 2), block_rows=16)
+        found = validate(source, DOMAIN, max_rows=50, unit=("note", 2), block_rows=16).problems
     words = ("sex", "more rows than", "line 5", "line 22", "line 42")
     assert len(found) == len(words) and all(word in each for word, each in zip(words, found, strict=True))
     assert not any(CANARY in each for each in found)
@@ -234,7 +234,7 @@ def test_a_record_where_the_header_should_be_is_not_shown(tmp_path: Path) -> Non
     (tmp_path / "t.csv").write_text(f"1,{CANARY},3,true\n2,x,3,true\n")
     with open_source(Location("csv", "t.csv", "t.csv", tmp_path / "t.csv")) as source:
         seen = inspect(source, DOMAIN)
-        assert seen.ignored == () and validate(source, DOMAIN, max_rows=9) == list(seen.problems)
+        assert seen.ignored == () and validate(source, DOMAIN, max_rows=9).problems == seen.problems
         with pytest.raises(DataRefused) as caught:
             count(source, DOMAIN, CLIQUES, max_rows=9)
     assert_says(caught.value, "none of the study's columns", "header line")

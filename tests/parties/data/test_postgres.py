@@ -268,13 +268,13 @@ def test_misfits_are_named_by_their_row(postgres: Postgres, schema: str) -> None
         assert_says(caught.value, location.label, 'column "code", row 32')
         found = validate(
             source, DOMAIN, max_rows=50, unit=("id", 1)
-        )  # after a reading that stopped early: the snapshot lives
+        ).problems  # after a reading that stopped early: the snapshot lives
         assert (
             len(found) == 3
             and "row has no value of the unit's id" in found[0]
             and '"work", row 41' in found[2]
         )
-        found = records.validate(source, DOMAIN, IdentifierPolicy(("id",), ("text",)), max_rows=50)
+        found = records.validate(source, DOMAIN, IdentifierPolicy(("id",), ("text",)), max_rows=50).problems
         assert len(found) == 3 and 'column "id", row 8: the identifier is missing' in found[0]
 
 
@@ -286,7 +286,7 @@ def test_a_reader_that_stops_early_can_ask_again(postgres: Postgres, schema: str
     with open_source(at(postgres, f"{schema}.t")) as source, postgres.connect() as writer:
         next(source.batches(["a", "b"], 100))
         writer.execute(f"INSERT INTO {schema}.t SELECT 1, 'y' FROM generate_series(1, 9)")
-        found = validate(source, Domain(("a",), (Codes(5),)), max_rows=1000, block_rows=500)
+        found = validate(source, Domain(("a",), (Codes(5),)), max_rows=1000, block_rows=500).problems
         assert len(found) == 2 and "max_rows = 1000" in found[0] and "row 1:" in found[1]
         assert source.units("a", 1) == (False, False)  # the same snapshot
 
@@ -356,7 +356,7 @@ def test_a_view_may_say_the_order(postgres: Postgres, schema: str) -> None:
         with pytest.raises(DataRefused) as caught:
             records.read(source, domain, None, max_rows=100)
         assert_says(caught.value, "rows have no order", "ORDER BY")
-        assert records.validate(source, domain, None, max_rows=100) == [caught.value.sentence]
+        assert records.validate(source, domain, None, max_rows=100).problems == (caught.value.sentence,)
         assert records.read(source, domain, IdentifierPolicy(("x",), ("exact",)), max_rows=100).rows == 100
 
 

@@ -58,7 +58,8 @@ def refused(
     with open_source(location) as source:
         with pytest.raises(DataRefused) as caught:
             read(source, domain, policy, **{"max_rows": 5000, **options})  # type: ignore[arg-type]
-        assert caught.value.sentence in validate(source, domain, policy, **{"max_rows": 5000, **options})  # type: ignore[arg-type]
+        found = validate(source, domain, policy, **{"max_rows": 5000, **options})  # type: ignore[arg-type]
+        assert caught.value.sentence in found.problems
     return caught.value
 
 
@@ -99,7 +100,7 @@ def test_other_columns_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     reads(location, DOMAIN.subset(("sex",)), IdentifierPolicy(("who",), ("text",)))
     reads(location, DOMAIN.subset(("sex",)), None)
     with open_source(location) as source:
-        assert validate(source, DOMAIN.subset(("sex",)), POLICY, max_rows=20) == []
+        assert validate(source, DOMAIN.subset(("sex",)), POLICY, max_rows=20).problems == ()
     assert asked == [["sex", "who"], ["sex"], ["sex", "who", "born"]]
 
 
@@ -199,12 +200,12 @@ def test_validate_names_every_problem_at_once(tmp_path: Path) -> None:
     table = random_table(50, 4)
     table["who"][3], table["born"][20], table["code"][40] = None, CANARY, -5
     with open_source(write_csv(tmp_path / "t.csv", table)) as source:
-        found = validate(source, DOMAIN, POLICY, max_rows=50, block_rows=16)
+        found = validate(source, DOMAIN, POLICY, max_rows=50, block_rows=16).problems
         words = ('"who", line 5', '"born", line 22', '"code", line 42')
         assert len(found) == 3 and all(word in sentence for word, sentence in zip(words, found, strict=True))
     del table["born"], table["sex"]
     with open_source(write_csv(tmp_path / "t.csv", table)) as source:
-        found = validate(source, DOMAIN, POLICY, max_rows=50)
+        found = validate(source, DOMAIN, POLICY, max_rows=50).problems
     assert len(found) == 3 and '"sex"' in found[0] and '"born"' in found[1] and '"code"' in found[2]
 
 

@@ -25,7 +25,8 @@ def client(plan: FlaimPlan, rows: int = 200, seed: int = 0, **options: Any) -> C
 
 
 def question(asked: Asked, length: int) -> Question:
-    return Question(asked.to_bytes(), length, 1 << 20, 1)
+    marginals = len(DOMAIN) if asked.kind in ("register", "columns") else 1
+    return Question(asked.to_bytes(), length, 1 << 20, marginals)
 
 
 def uniform_model() -> bytes:
@@ -117,6 +118,7 @@ def test_counts_of_what_was_not_chosen_are_zeros() -> None:
         question(Asked("choose", 1, (("a",), ("a", "b")), 600, b""), 2),  # no candidate of the plan
         question(Asked("columns", 1), CELLS + 1),  # of another length
         Question(b"{}\n", 1, 1, 1),
+        Question(Asked("columns", 1).to_bytes(), CELLS, 1 << 20, 1),  # charged as one marginal
     ],
 )
 def test_questions_that_the_study_does_not_ask_now_are_refused(wrong: Question) -> None:
@@ -148,10 +150,14 @@ def test_registration_is_once_and_before_the_rounds() -> None:
         client(planned("private"))(ask)
 
 
-def test_the_oracle_needs_a_simulation() -> None:
+def test_true_marginals_are_for_the_variant_without_a_claim() -> None:
+    ask = question(Asked("truth", 0, PAIRS), sum(map(DOMAIN.cells, PAIRS)))
+    with pytest.raises(ProtocolAborted, match="protects"):
+        client(planned())(ask)
     own = client(planned("oracle"))
+    assert own(ask).sum() == 200 * len(PAIRS)
     own(question(Asked("size", 1), 1))
-    with pytest.raises(ProtocolAborted, match="simulation"):
+    with pytest.raises(ProtocolAborted, match="without true marginals"):
         own(choice(1))
 
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from synth.algorithms.flaim.plan import EVERY_ROUND, FlaimConfig, participations, shares
+from synth.algorithms.flaim.algorithm import EVERY_ROUND, FlaimConfig
+from synth.algorithms.flaim.plan import participations, shares
 from synth.algorithms.flaim.variants import VARIANTS
 from tests.synth.flaim.world import DOMAIN, planned
 
@@ -56,7 +57,7 @@ def test_the_share_of_each_charge() -> None:
 
 
 @pytest.mark.parametrize("often", [1, 3, EVERY_ROUND])
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", [name for name, of in VARIANTS.items() if not of.union])
 def test_mechanisms_cost_their_shares_and_never_more(name: str, often: int | str) -> None:
     """Noise is rounded up and epsilon down: what is lost is below a millionth, unless a choice has the most it may have."""
     plan = planned(name, participations=often)
@@ -71,6 +72,18 @@ def test_mechanisms_cost_their_shares_and_never_more(name: str, often: int | str
         costs.append((len(DOMAIN) * charges.measuring(plan.registration_sigma2), of.registration))
     for cost, share in costs:
         assert share * (1 - Fraction(1, 10**6)) <= cost <= share
+
+
+def test_one_shot_spends_rho_on_columns_and_pairs_and_most_on_what_is_wide() -> None:
+    plan = planned("one-shot")
+    noises = plan.noises
+    assert list(noises) == [("a",), ("b",), ("c",), ("a", "b"), ("a", "c"), ("b", "c")]
+    spent = sum(map(plan.charges.measuring, noises.values()))
+    assert plan.budget.rho_cap * (1 - Fraction(1, 10**6)) <= spent <= plan.budget.rho_cap
+    assert plan.sigma2 == max(noises.values())
+    # sigma^2 goes with (w n)^(-2/3): pairs have twice the weight of columns
+    ratio = float(noises[("a",)] / noises[("a", "b")])
+    assert ratio == pytest.approx((2 * 6 / 2) ** (2 / 3), rel=1e-9)
 
 
 def test_participations_are_those_of_the_rounds_at_most() -> None:

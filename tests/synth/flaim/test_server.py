@@ -12,8 +12,9 @@ import pytest
 from mpc_protocols.functionality import Question
 from mpc_protocols.ideal.cohorts import IdealCohorts
 from synth.algorithms.flaim.accounts import ClientAccounts
+from synth.algorithms.flaim.algorithm import EVERY_ROUND
 from synth.algorithms.flaim.client import Client
-from synth.algorithms.flaim.plan import EVERY_ROUND, FlaimPlan
+from synth.algorithms.flaim.plan import FlaimPlan
 from synth.algorithms.flaim.questions import Asked, parse
 from synth.algorithms.flaim.server import Arrivals, Federated, Server
 from tests.synth.flaim.world import DOMAIN, SESSION, counter, planned, table
@@ -27,15 +28,8 @@ class World:
     def __init__(self, plan: FlaimPlan, clients: int = CLIENTS, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         self.asked: list[tuple[int, Asked]] = []
-
-        def truth(cliques: Sequence[Any]) -> list[Any]:
-            everybody = np.concatenate([table(300, k) for k in range(clients)])
-            return [counts / len(everybody) for counts in counter(everybody)(cliques)]
-
-        self.clients = {
-            k: Client(plan, counter(table(300, k)), SESSION, rng.bytes, truth) for k in range(clients)
-        }
-        self.accounts = ClientAccounts(plan.budget, self.clients)
+        self.clients = {k: Client(plan, counter(table(300, k)), SESSION, rng.bytes) for k in range(clients)}
+        self.accounts = ClientAccounts(plan, self.clients)
         vectors = {k: self._noted(k, of) for k, of in self.clients.items()}
         self.cohorts = IdealCohorts(vectors, self.accounts, SESSION, rng.bytes)
         self.server = Server(plan, self.cohorts, SESSION)

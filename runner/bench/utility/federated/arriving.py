@@ -1,4 +1,4 @@
-"""DistAIM as its paper schedules it: AIM's rounds while clients arrive, mended (`docs/design/flaim.md` 4).
+"""DistAIM as its paper schedules it: AIM's rounds while clients arrive, mended (`docs/design/flaim.md` 5).
 
 A client shares all its counts when it arrives; round t selects and measures on the sum of those who are there so far. Its
 paper compares a part of the rows with a model of all; here a noisy running total (5 % of rho for all of them) scales both. A

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Clique
 from mpc_protocols.ideal.cohorts import IdealCohorts
 from runner.bench.utility.federated.world import Outcome, World
 from synth.algorithms.flaim.accounts import ClientAccounts
+from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.client import Client
-from synth.algorithms.flaim.plan import FlaimConfig, plan
+from synth.algorithms.flaim.plan import plan
 from synth.algorithms.flaim.server import Arrivals, Server
-from synth.metrics import marginal
 
 
 def run(world: World, config: FlaimConfig) -> Outcome:
@@ -27,19 +22,12 @@ def run(world: World, config: FlaimConfig) -> Outcome:
         table.domain, table.workload, config, epsilon=world.epsilon, delta=world.delta, adjacency="add-remove"
     )
     session = rng.bytes(32)
-
-    def truth(cliques: Sequence[Clique]) -> list[NDArray[np.float64]]:
-        return [marginal(table.codes, table.domain, clique) / len(table.codes) for clique in cliques]
-
     clients = {
-        k: Client(
-            promise, world.counter(rows), session, rng.bytes, None if promise.variant.private else truth
-        )
-        for k, rows in enumerate(world.rows)
+        k: Client(promise, world.counter(rows), session, rng.bytes) for k, rows in enumerate(world.rows)
     }
-    accounts = ClientAccounts(promise.budget, clients)
+    accounts = ClientAccounts(promise, clients)
     server = Server(promise, IdealCohorts(clients, accounts, session, rng.bytes), session)
-    found = server.run(Arrivals(there) for there in world.arrivals)
+    found = server.run([Arrivals(there) for there in world.arrivals])
     if found is None:
         raise StudyInvalid("No round had enough clients for a group: raise the chance, or lower group.")
     share = accounts.most / promise.budget.rho_cap if promise.variant.private else None

@@ -1,7 +1,7 @@
 """DP-CTGAN as a baseline: a generator of one-hot rows against a discriminator that is trained by DP-SGD, central or federated.
 
 After CTGAN (Xu et al. 2019) with DP-SGD (Abadi et al. 2016); without conditions, packing or batch norm, on the study's
-integer codes: nothing is fitted to the data but the networks (`docs/design/flaim.md` 4). Per-record gradients are clipped by
+integer codes: nothing is fitted to the data but the networks (`docs/design/flaim.md` 5). Per-record gradients are clipped by
 ghost norms (of a linear layer: |input| times |output's gradient|) and never stored. Only the real half of the loss reads
 records; the generator's half is post-processing.
 

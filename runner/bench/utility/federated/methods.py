@@ -12,7 +12,7 @@ from typing import Any, Final
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.utility.federated import arriving, collected, family, gan
 from runner.bench.utility.federated.world import Outcome, World
-from synth.algorithms.flaim.plan import FlaimConfig
+from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.variants import VARIANTS
 
 Run = Callable[..., Outcome]
@@ -46,6 +46,7 @@ METHODS: Final[Mapping[str, Method]] = {
     **{
         name: Method(of.title, _family(name), {"group": 1 if of.once and not of.chooses else 3})
         for name, of in VARIANTS.items()
+        if not of.union
     },
     "dp-ctgan": Method("DP-CTGAN, central", gan.run, {}),
     "fed-dp-ctgan": Method("Fed DP-CTGAN", gan.run, {"federated": True}),

@@ -6,7 +6,7 @@
     iid          at random, parts of equal size
     SynthFS      (a table) column j of client k is normal around a mean drawn from a Zipf distribution: FLAIM's skew of features
 
-Sources and the papers' figures: `docs/design/flaim.md` 5. Seeds are arguments: public tables only.
+Sources and the papers' figures: `docs/design/flaim.md` 6. Seeds are arguments: public tables only.
 """
 
 from __future__ import annotations

@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique
-from mpc_protocols.partition import OwnRows
+from mpc_protocols.functionality import Clique, StudyFacts
+from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.partition import OwnRows, VerticalData
+from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
+from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.vertical.owners import partition, shared_marginals
+from tests.worlds.guards import Recorder
+from tests.worlds.tables import SMALL
 
 TABLE = Path(__file__).parents[5] / "shared" / "data" / "adult-vfl.csv"
 
@@ -74,3 +79,37 @@ def test_shares_open_to_the_counts_of_the_people_in_common() -> None:
     cliques = [clique for batch in of.cliques for clique in batch]
     for clique, marginal in zip(cliques, marginals, strict=True):
         np.testing.assert_array_equal(marginal, histogram(of.common, of.sizes, clique))
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason=f"{TABLE.name} is not beside the project")
+def test_distances_of_all_pairs_equal_the_clear_ones() -> None:
+    """From independent columns, without noise: what the dependency graph of PrivMRF and VertiMRF is bought from."""
+    of = adult()
+    split = partition(of.sizes, of.owner_of, "intersection", of.rows)
+    facts = StudyFacts(of.sizes, "add-remove", 1, 1 << 16, bytes(32))
+    pairs = of.cliques[0]
+    people = len(next(iter(of.common.values())))
+    columns = {name: histogram(of.common, of.sizes, (name,)) for name in of.sizes}
+    answers = [np.rint(np.outer(columns[a], columns[b]).ravel() / people) for a, b in pairs]
+    network = MemoryNetwork(3, 3, session_id=facts.session, patience_s=120)
+
+    def job(wire: Wire) -> tuple[list[int], int, int]:
+        data = VerticalData(split, of.tables.get(wire.me))
+        if wire.me != facts.leader:
+            follow(wire, facts, data, Recorder())
+            return [], 0, 0
+        with ReplicatedOracle(wire, facts, data, Recorder()) as oracle:
+            handles = oracle.prepare(pairs)
+            oracle.measure(oracle.prepare([(name,) for name in of.sizes]), SMALL)
+            before = wire.traffic()
+            values = oracle.distances(handles, answers, SMALL)
+            after = wire.traffic()
+        return values.tolist(), after.rounds - before.rounds, after.bytes_sent - before.bytes_sent
+
+    values, rounds, sent = network.run([job] * 3)[facts.leader]
+    clear = [
+        int(np.abs(histogram(of.common, of.sizes, pair) - own).sum())
+        for pair, own in zip(pairs, answers, strict=True)
+    ]
+    assert values == clear
+    assert rounds <= 22 and sent <= 150_000, (rounds, sent)

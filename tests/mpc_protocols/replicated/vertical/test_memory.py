@@ -22,8 +22,8 @@ from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIO
 class TurnTaking(MemoryNetwork):
     """Parties that run one at a time, each until it must wait for a message: the same order, and memory, in every run."""
 
-    def __init__(self, parties: int) -> None:
-        super().__init__(parties)
+    def __init__(self, parties: int, computing: int = 3) -> None:
+        super().__init__(parties, computing)
         self._turn = 0
         self._gone: set[int] = set()
         self._turns = threading.Condition()

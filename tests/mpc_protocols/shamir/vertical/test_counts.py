@@ -16,7 +16,15 @@ from mpc_protocols.shamir.circuits.gates import ShamirGates
 from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.sharing.mesh import Mesh
 from mpc_protocols.shamir.vertical import counts, prime
-from mpc_protocols.shamir.vertical.dealer import Dealer, Shares, drawing, evaluators, receiving
+from mpc_protocols.shamir.vertical.dealer import (
+    Dealer,
+    Shares,
+    drawing,
+    evaluators,
+    receiving,
+    zero_shares,
+    zero_streams,
+)
 from mpc_protocols.shamir.vertical.prime import MAX_ROWS, PRIME
 from mpc_protocols.wire import Wire
 from tests.conformance.bent_wire import bent, change
@@ -117,6 +125,29 @@ def test_drawn_and_sent_shares_are_fresh_each_time(computing: int) -> None:
 
     for seen in MemoryNetwork(computing, computing, patience_s=20).run([party] * computing):
         assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize("computing", [3, 5, 6, 9])
+def test_zeros_add_up_to_zero_and_are_fresh(computing: int) -> None:
+    """Two numbers and two sessions with the same keys: no evaluator has the same part twice, no two have the same."""
+    keys, seen = MemoryNetwork(computing, computing), list[bytes]()
+    evaluating = evaluators(threshold_of(computing))
+
+    def party(wire: Wire) -> list[NDArray[np.uint16]]:
+        if wire.me not in evaluating:
+            return []
+        streams = zero_streams(wire)
+        assert sorted([*streams, wire.me]) == list(evaluating)
+        return [zero_shares(wire, streams, number, 60) for number in (0, 1)]
+
+    for _ in range(2):
+        network = MemoryNetwork(computing, computing, patience_s=20)
+        network.share_keys(keys)
+        found = [parts for parts in network.run([party] * computing) if parts]
+        for parts in zip(*found, strict=True):
+            assert not (np.sum(parts, axis=0, dtype=np.int64) % PRIME).any()
+            seen += [part.tobytes() for part in parts]
+    assert len(set(seen)) == len(seen) == 4 * len(evaluating)
 
 
 @pytest.mark.parametrize("computing", [3, 4, 5, 7, 9])

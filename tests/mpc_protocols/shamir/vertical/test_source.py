@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from mpc_protocols.engine.inputs.contribution import block_cells
+from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import OwnRows, Partition, ideal_counts
 from mpc_protocols.shamir.steps import StepCosts
-from mpc_protocols.shamir.vertical import costs, counts, plan
+from mpc_protocols.shamir.vertical import costs, counts, plan, source
+from mpc_protocols.shamir.vertical.dealer import zero_shares
 from mpc_protocols.shamir.vertical.plan import schedule_of
+from mpc_protocols.shamir.vertical.prime import Residues
+from mpc_protocols.wire import Wire
+from parties.session.transport.frames import MAX_MESSAGE
 from tests.mpc_protocols.replicated.vertical.owners import Population, facts, partition, random_owners
 from tests.mpc_protocols.shamir.vertical.owners import held_marginals
 
@@ -87,6 +93,34 @@ def test_rows_go_in_blocks_and_ranges_and_cells_in_batches(
     made = plan.make_plan(of, SIZES, 4, [("a", "b"), ("b", "d")], False)
     assert len(made.row_ranges()) == 3 and len(made.row_ranges()[0]) > 1
     check(of, random_owners(SIZES, of, (0.9, 0.8, 0.7), np.random.default_rng()), 4)
+
+
+@pytest.mark.parametrize("population", ["intersection", "union"])
+@pytest.mark.parametrize("width", [1 << 16, 1 << 21, 1 << 22, 1 << 24])
+def test_blocks_of_wide_joints_fit_a_message(population: Population, width: int) -> None:
+    """Two columns of one owner, and one of another: a row of 2^24 columns is 32 MiB, 256 of them more than a message."""
+    sizes = {"a": 1 << 8, "b": width >> 8, "c": 1}
+    of = partition(sizes, {"a": 0, "b": 0, "c": 1}, population, 45_000)
+    made = plan.make_plan(of, sizes, 5, [("a", "b", "c")], population == "union")
+    widest = max(*map(made.input_width, made.inputs()), *made.multiplied(), 0)
+    rows = max(stop - start for block in made.row_ranges() for start, stop in block)
+    assert rows >= 1 and 2 * rows * widest <= MAX_MESSAGE // 8
+    assert (rows == plan.MIN_BLOCK_ROWS) == (width == 1 << 16)
+
+
+def test_each_range_has_zeros_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among five parties, over all ranges of all batches: the masks of parts have different numbers, alike at all evaluators."""
+    monkeypatch.setattr(plan, "MAX_ROWS", 37)
+    drawn: list[tuple[int, int]] = []
+
+    def zeros(wire: Wire, streams: Mapping[int, KeyStream], number: int, cells: int) -> Residues:
+        drawn.append((wire.me, number))
+        return zero_shares(wire, streams, number, cells)
+
+    monkeypatch.setattr(source, "zero_shares", zeros)
+    of = partition(SIZES, dict(zip(SIZES, (0, 1, 4, 1, 1), strict=True)), "intersection", 100)
+    check(of, random_owners(SIZES, of, (0.9, 0.8, 0.7), np.random.default_rng()), 5, BATCHES[1:])
+    assert sorted(drawn) == [(me, number) for me in range(5) for number in range(2 * 3)]
 
 
 def test_more_rows_than_a_range_takes() -> None:

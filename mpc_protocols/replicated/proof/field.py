@@ -1,0 +1,142 @@
+"""GF(2^128) in GHASH's representation, and its subfields: the numbers that a proof computes with.
+
+An element is a Python integer with one byte for each of its 128 coefficients (0 or 1): coefficients of a product of two such
+integers stay below 256, so one multiplication of long integers gives all of them, and their parities are the product over GF(2).
+Addition is XOR. The polynomial is x^128 + x^7 + x^2 + x + 1; the coefficient of x^0 is the HIGHEST bit of the first byte of a
+block of 16 bytes (NIST SP 800-38D), which `read` and `write` know. Vectors are rows of such blocks, uint8 of shape (.., 16).
+
+A subfield GF(2^n), n a power of two that divides 128, is what an element generates whose norm is its generator (`Subfield`).
+Nothing here is secret but values; the running time of multiplications does not depend on them by design, only by what Python's
+integers do.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS = 128
+BLOCK = 16
+"""Bytes of an element as a block."""
+Blocks = NDArray[np.uint8]
+_ONES = int.from_bytes(b"\x01" * (2 * BITS), "little")
+_LOW = (1 << 8 * BITS) - 1
+_TAPS = (0, 1, 2, 7)
+ONE = 1
+
+
+def multiply(a: int, b: int) -> int:
+    """The product of two elements."""
+    return _reduced(a * b & _ONES)
+
+
+def _reduced(value: int) -> int:
+    while high := value >> 8 * BITS:
+        value &= _LOW
+        for tap in _TAPS:
+            value ^= high << 8 * tap
+    return value
+
+
+def read(block: bytes | Blocks) -> int:
+    """The element of a block of 16 bytes."""
+    return int.from_bytes(np.unpackbits(np.frombuffer(block, np.uint8)).tobytes(), "little")
+
+
+def write(element: int) -> bytes:
+    """The inverse of `read`."""
+    return np.packbits(np.frombuffer(element.to_bytes(BITS, "little"), np.uint8)).tobytes()
+
+
+def dots(coefficients: list[int], vectors: Blocks) -> list[int]:
+    """The sums of coefficients times blocks: vectors of shape (number, coefficients, 16).
+
+    Blocks are first added up by the bits of their coefficients, so that only 128 shifts are left for each sum.
+    """
+    content = b"".join(c.to_bytes(BITS, "little") for c in coefficients)
+    bits = np.frombuffer(content, np.bool_).reshape(-1, BITS)
+    words = np.ascontiguousarray(vectors.swapaxes(0, 1)).view(np.uint64)
+    totals = [0] * len(vectors)
+    for i in range(BITS):
+        summed = np.bitwise_xor.reduce(words[bits[:, i]], axis=0)
+        for number, block in enumerate(summed):
+            totals[number] ^= read(block.tobytes()) << 8 * i
+    return [_reduced(total) for total in totals]
+
+
+class Subfield:
+    """GF(2^degree) inside GF(2^128)."""
+
+    def __init__(self, degree: int) -> None:
+        """degree: a power of two below 128."""
+        if degree not in (2, 4, 8, 16, 32, 64):
+            raise ValueError(f"A subfield's degree is a power of two from 2 to 64, not {degree}.")
+        self.degree = degree
+
+    @cached_property
+    def powers(self) -> list[int]:
+        """1, g, g^2, .. of a generator g of the subfield: a basis over GF(2)."""
+        for seed in range(2, 1 << 8):
+            element = read(bytes([seed]) + bytes(BLOCK - 1))
+            norm, conjugate = element, element
+            for _ in range(BITS // self.degree - 1):
+                for _ in range(self.degree):
+                    conjugate = multiply(conjugate, conjugate)
+                norm = multiply(norm, conjugate)
+            powers = [ONE]
+            for _ in range(self.degree - 1):
+                powers.append(multiply(powers[-1], norm))
+            if independent(powers):
+                return powers
+        raise AssertionError("no element of GF(2^128) generates the subfield")
+
+    def element(self, bits: int) -> int:
+        """One of its 2^degree elements."""
+        value = 0
+        for j, power in enumerate(self.powers):
+            if bits >> j & 1:
+                value ^= power
+        return value
+
+
+@lru_cache(maxsize=8)
+def subfield(degree: int) -> Subfield:
+    """The subfield of this degree; its basis is found once."""
+    return Subfield(degree)
+
+
+def independent(elements: list[int]) -> bool:
+    """Whether elements are linearly independent over GF(2)."""
+    return len(_reduced_rows(elements)[0]) == len(elements)
+
+
+def _reduced_rows(elements: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Rows by their highest bit, and of which elements each is the sum (as a bit set)."""
+    rows: dict[int, int] = {}
+    made_of: dict[int, int] = {}
+    for number, element in enumerate(elements):
+        of = 1 << number
+        while element and (top := element.bit_length()) in rows:
+            element ^= rows[top]
+            of ^= made_of[top]
+        if element:
+            rows[element.bit_length()] = element
+            made_of[element.bit_length()] = of
+    return rows, made_of
+
+
+def coordinates(basis: list[int], elements: list[int]) -> NDArray[np.bool_]:
+    """The coordinates of elements over a basis of a space that holds them: bool of shape (elements, basis)."""
+    rows, made_of = _reduced_rows(basis)
+    found = np.zeros((len(elements), len(basis)), np.bool_)
+    for number, element in enumerate(elements):
+        of = 0
+        while element:
+            top = element.bit_length()
+            of ^= made_of[top]
+            element ^= rows[top]
+        for j in range(len(basis)):
+            found[number, j] = bool(of >> j & 1)
+    return found

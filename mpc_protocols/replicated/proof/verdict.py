@@ -1,0 +1,60 @@
+"""Verdicts: nothing is opened before every party has heard from both others that they found nothing.
+
+1 round, 33 bytes from each party to each other. A party that has found something says so to both others before it stops, so that
+they stop too, with a sentence that names whom it accuses and who accuses: which of the two lies the third cannot tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.replicated.sharing.trio import Trio
+
+_FINE, _PRODUCTS, _COPIES = 0, 1, 2
+_BYTES = 33
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a left verifier found: the products of its right neighbour are wrong, or what its neighbours sent does not match."""
+
+    code: int = _FINE
+
+    @classmethod
+    def of(cls, matches: bool, holds: bool) -> Finding:
+        """matches: prover and right verifier sent the same. holds: the equation of the proof."""
+        return cls(_FINE if matches and holds else _PRODUCTS if matches else _COPIES)
+
+
+def exchange(trio: Trio, finding: Finding, public: bytes) -> None:
+    """Tell and hear findings about a batch that `public` names. Raises `ProtocolAborted` unless all three found nothing."""
+    name = binding(b"verdict", public)
+    for peer in (trio.left, trio.right):
+        trio.wire.send(peer, bytes([finding.code]) + name)
+    trio.turn()
+    heard = {peer: bytes(trio.wire.receive(peer, _BYTES)) for peer in (trio.left, trio.right)}
+    if finding.code != _FINE:
+        raise ProtocolAborted(_sentence(trio.me, finding.code))
+    for peer, said in heard.items():
+        if said[0] in (_PRODUCTS, _COPIES):
+            raise ProtocolAborted(_sentence(peer, said[0]))
+        if said != bytes([_FINE]) + name:
+            raise ProtocolAborted(
+                f"Party {peer} sent party {trio.me} a verdict on other products; one of the two did not follow the protocol; "
+                "stop the run."
+            )
+
+
+def _sentence(accuser: int, code: int) -> str:
+    accused, other = (accuser + 1) % 3, (accuser + 2) % 3
+    if code == _PRODUCTS:
+        return (
+            f"Party {accused} sent party {accuser} products that are not those of its shares, as party {accuser} says: one of "
+            f"the two did not follow the protocol, party {other} cannot tell which; nothing was opened, stop the run."
+        )
+    return (
+        f"Parties {accused} and {other} told party {accuser} different things about the same proof, as party {accuser} says: one "
+        "of the three did not follow the protocol; nothing was opened, stop the run."
+    )

@@ -1,0 +1,135 @@
+"""The replicated engine with proofs (`engine.interface.Engine`): the same oracle, against one party that deviates.
+
+    shares        everybody's counts, as without proofs; their bits are dealt and proved (`addends`)
+    distances     in bits (`scores`)                 noise      the shared draws over `gates`, in bits
+    openings      after all products so far are proved (`gates.verify`), with a hash from the second holder
+
+Horizontal data only. Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the
+next one.
+
+Threat model: one of the three computing parties deviates as it likes. Who learns what: what is opened, and sizes. What an abort
+tells, and what is not covered: `docs/design/malicious.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
+from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.errors import UsageError
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.public.answers import CellRange
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.replicated.marginals import SharedMarginals
+from mpc_protocols.replicated.proved.addends import AddendCache
+from mpc_protocols.replicated.proved.addition import add_up
+from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.numbers import SummedNumbers, concatenated
+from mpc_protocols.replicated.proved.scores import ProvedL1Sums
+from mpc_protocols.replicated.sharing.copies import receive_missing
+from mpc_protocols.replicated.sharing.ring import RingShare, centred
+from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.wire import Wire
+
+DEALERS = 1
+"""P0 deals the bits of every cell, so answers stand in one order."""
+
+
+class ProvedEngine:
+    """P0, P1 or P2."""
+
+    dealers = DEALERS
+
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
+        """counts: this party's own data or None if it only computes. Raises `StudyInvalid` (number of parties)."""
+        self.wire = wire
+        self._facts = facts
+        self._trio = Trio(wire)
+        self.beside = ProvedGates(self._trio.fork("noise"))
+        self.gates = ProvedGates(self._trio, self.beside)
+        self._marginals = SharedMarginals(self._trio, facts, counts)
+        self._addends = AddendCache()
+
+    @property
+    def public(self) -> bytes:
+        return self._marginals.public
+
+    @property
+    def sharing(self) -> bytes:
+        return self._marginals.sharing
+
+    def set_latency(self, latency_bytes: int) -> None:
+        self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
+
+    def differing(self, value: bytes) -> int | None:
+        return self._trio.differing(value)
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        return self._marginals.share(cliques, levels, inputs)
+
+    def rows(self) -> SummedNumbers | None:
+        rows = self._marginals.rows()
+        return None if rows is None else SummedNumbers.of(rows)
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> SummedNumbers:
+        return concatenated([SummedNumbers.of(self._marginals.marginal(state, handle)) for handle in handles])
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> ProvedL1Sums:
+        def cells(of: CellRange) -> RingShare:
+            return self._marginals.marginal(state, of.handle)[of.start : of.stop]
+
+        exchange = AnswerExchange(self.wire, self._trio, self._facts.leader, announced, rounded)
+        return ProvedL1Sums(self.gates, self._addends, cells, exchange, planes, ring)
+
+    def keys(
+        self, sums: SummedNumbers, weights: Sequence[int], biases: Sequence[int], ring: UInt
+    ) -> SummedNumbers:
+        modulus = 1 << 8 * np.dtype(ring).itemsize
+        negative: NDArray[np.uint64] = np.array([-bias % modulus for bias in biases], np.uint64)
+        return sums.scaled(np.array(weights, np.int64)).plus_public(negative)
+
+    def pack(self, numbers: SummedNumbers) -> bytes:
+        """Raises `UsageError`."""
+        raise UsageError(
+            "A run that proves its products keeps no shares for another run; start it without --resume."
+        )
+
+    def unpack(self, packed: bytes) -> SummedNumbers:
+        """Raises `UsageError`."""
+        raise UsageError(
+            "A run that proves its products goes on from no earlier one; start it without --resume."
+        )
+
+    def largest(self, keys: SummedNumbers) -> int:
+        if len(keys) == 1:
+            return 0
+        return int(argmax_rows(self.gates, add_up(self.gates, keys).reshape(1, -1))[0])
+
+    def picks(
+        self,
+        keys: SummedNumbers,
+        candidates: Callable[[Sequence[int]], Sequence[int]],
+        members: Sequence[int],
+    ) -> list[int]:
+        single = add_up(self.gates, keys.reshape(int(np.prod(keys.shape))))
+        return peel(self.gates, single.reshape(*keys.shape), candidates, members)
+
+    def reveal(self, numbers: SummedNumbers) -> NDArray[np.int64]:
+        """Added up, proved, opened."""
+        total = add_up(self.gates, numbers).single()
+        self.gates.verify()
+        opened = total.own ^ total.next ^ receive_missing(self._trio, total.own, total.next)
+        return centred(opened)

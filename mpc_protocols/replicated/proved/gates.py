@@ -1,0 +1,182 @@
+"""Replicated gates whose products are noted and proved (`replicated.proof`), as the shared code of the engine uses them.
+
+Each gate sends what a semi-honest one sends. What it computed with is noted besides, and `verify` proves all of it: before
+anything is opened, and when as many products have come together as fit into memory. Nothing else is ever sent by one party and
+believed by another: numbers stay bits (`numbers`), so no bit is turned into an element of a ring by somebody who could lie.
+
+Of an arg max, every candidate's comparisons are ANDed together, and one bit a candidate is opened: 1 + ceil(lg (n - 1)) rounds
+after the comparisons and the proof's, in place of `sharing.bit_gates.zero_rows`, whose parts a party could choose last.
+
+Threat model: one of the three parties deviates as it likes; the two others stop before anything is opened. Assumption: `prg`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.adders import merge_planes
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
+from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.transcript import Transcript, merged
+from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
+from mpc_protocols.replicated.proved.slices import planes_of
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
+from mpc_protocols.replicated.sharing.trio import Trio
+
+MAX_UNPROVED: Final = 1 << 27
+"""Products that are proved together at most: they take a byte each in memory."""
+
+
+class ProvedGates(TrioBitGates):
+    """The gates of a trio, with a transcript of their products. beside: gates that are proved together with these."""
+
+    def __init__(self, trio: Trio, beside: ProvedGates | None = None) -> None:
+        super().__init__(trio)
+        self.transcript = Transcript()
+        self._beside = beside
+
+    def verify(self) -> None:
+        """Prove and verify all products so far. Raises `ProtocolAborted` if any is wrong. 7 rounds, 0 if there are none."""
+        parts = [self, *([self._beside] if self._beside else [])]
+        together = merged([part.transcript for part in parts])
+        for part in parts:
+            part.transcript = Transcript()
+        if together.gates:
+            prove(self.trio, together)
+
+    def and_bits(self, x: BitShare, y: BitShare) -> BitShare:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+        flat = [_flat(of, shape) for of in (x, y)]
+        return self._sums(flat[0], flat[1]).reshape(*shape)
+
+    def and_pairs(self, pairs: Sequence[tuple[BitShare, BitShare]]) -> list[BitShare]:
+        shapes = [np.broadcast_shapes(x.shape, y.shape) for x, y in pairs]
+        x, y = (
+            BitShare(
+                *(np.concatenate(parts, axis=1) for parts in zip(*(of.parts for of in side), strict=True))
+            )
+            for side in zip(
+                *([_flat(of, shape) for of in pair] for pair, shape in zip(pairs, shapes, strict=True)),
+                strict=True,
+            )
+        )
+        together = self._sums(x, y)
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        return [
+            together[int(end - np.prod(shape)) : int(end)].reshape(*shape)
+            for end, shape in zip(ends, shapes, strict=True)
+        ]
+
+    def factor(self, y: BitShare) -> BitShare:
+        return y
+
+    def and_sums(
+        self, shape: tuple[int, ...], terms: Iterable[tuple[Any, BitShare, Iterable[NDArray[Any]]]]
+    ) -> BitShare:
+        places: NDArray[np.intp] = np.arange(int(np.prod(shape))).reshape(shape)
+        xs: list[BitShare] = []
+        ys: list[BitShare] = []
+        order = []
+        for index, x, parts in terms:
+            y = BitShare(
+                *(np.array(part) for part in parts)
+            )  # (rows, entries, words): a part may be overwritten
+            entries = y.shape[-2]
+            xs.append(BitShare(*(_by_entry(np.broadcast_to(part, y.shape), entries) for part in x.parts)))
+            ys.append(BitShare(*(_by_entry(part, entries) for part in y.parts)))
+            order.append(places[index].reshape(-1))
+        x, y = (
+            BitShare(*(np.concatenate(p, axis=1) for p in zip(*(o.parts for o in of), strict=True)))
+            for of in (xs, ys)
+        )
+        found = self._sums(x, y)
+        where = np.concatenate(order)
+        results = []
+        for part in found.parts:
+            result = np.empty(len(where), np.uint64)
+            result[where] = part
+            results.append(result.reshape(shape))
+        return BitShare(*results)
+
+    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
+        """XOR over the first axis of x & y, (entries, words) to (words,), noted. 1 round."""
+        trio, words = self.trio, x.shape[1]
+        operation = trio.operation()
+        own, following = (
+            trio.own_mask(words, np.uint64, operation),
+            trio.next_mask(words, np.uint64, operation),
+        )
+        part = y.own ^ y.next
+        part &= x.own
+        part ^= x.next & y.own
+        message: Words = part[0] if len(part) == 1 else np.bitwise_xor.reduce(part, axis=0)
+        message ^= own
+        message ^= following
+        received = trio.pass_left(message)
+        self.transcript.product(x, y, own, following, received)
+        if self.transcript.gates >= MAX_UNPROVED:
+            transcript, self.transcript = self.transcript, Transcript()
+            prove(trio, transcript)
+        return BitShare(message, received)
+
+    def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]) -> NDArray[np.bool_]:
+        blocks = [bits for _, bits in rows]
+        lost = BitShare(
+            *(np.concatenate(parts, axis=1) for parts in zip(*(b.parts for b in blocks), strict=True))
+        )
+        cells = shape[0] * shape[1]
+        standing = self.complement(
+            BitShare(*(from_bits(np.moveaxis(part, 2, 0).reshape(-1, cells)) for part in lost.parts))
+        )
+        while len(standing) > 1:
+            half = len(standing) // 2
+            both = self.and_bits(standing[:half], standing[half : 2 * half])
+            standing = both if len(standing) % 2 == 0 else concatenate([both, standing[2 * half :]])
+        self.verify()
+        opened = to_bits(open_bits(self.trio, standing[0]), cells, np.uint8)
+        return np.asarray(opened.reshape(shape), np.bool_)
+
+    # -- numbers -------------------------------------------------------------------------------------------------------------
+
+    def weighted_sum(self, bits: BitShare, weights: Sequence[int], cells: int, ring: UInt) -> SummedNumbers:
+        """Local: the bits of each weight say where the bit stands."""
+        return placed(bits, weights, cells, ring)
+
+    def add_public(self, x: SummedNumbers, public: NDArray[Any]) -> SummedNumbers:
+        return x.plus_public(public)
+
+    def scaled(self, x: SummedNumbers, factor: int) -> SummedNumbers:
+        return x.scaled(factor)
+
+    def concatenate(self, numbers: Sequence[SummedNumbers]) -> SummedNumbers:
+        return concatenated(numbers)
+
+    def less(self, left: SummedNumbers, right: SummedNumbers) -> BitShare:
+        """As `Gates.less`, of numbers that are added up already (`addition.add_up`): 1 + ceil(lg (K - 1)) rounds."""
+        planes = 8 * np.dtype(left.ring).itemsize
+        first, second = (_planes(of.single(), planes) for of in (left, right))
+        inverted = self.complement(second)  # left - right = left + ~right + 1
+        generate, propagate = self.and_bits(first[:-1], inverted[:-1]), first ^ inverted
+        lowest = generate[:1] ^ propagate[:1]
+        carry = merge_planes(self, concatenate([lowest, generate[1:]]), propagate[:-1])
+        return propagate[planes - 1] ^ carry
+
+
+def _flat(x: BitShare, shape: tuple[int, ...]) -> BitShare:
+    """One entry of all words."""
+    return BitShare(*(np.broadcast_to(part, shape).reshape(1, -1) for part in x.parts))
+
+
+def _by_entry(part: Words, entries: int) -> Words:
+    """(rows, entries, words) to (entries, rows * words)."""
+    return np.moveaxis(part, -2, 0).reshape(entries, -1)
+
+
+def _planes(x: Summand, planes: int) -> BitShare:
+    return BitShare(*(planes_of(part.reshape(1, -1), planes)[:, 0] for part in (x.own, x.next)))

@@ -1,0 +1,147 @@
+"""The rules of a private file fitted to one study: what becomes of each column. Standard library only.
+
+Everything that can be told without the data is checked here: rules for columns that the study does not have, values that it does
+not list, markers that are values. A `Recipe` is private like the file it comes from; its digest is for two custodians who
+believe that they read their tables alike, and hand it on themselves.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mpc_protocols.errors import StudyInvalid
+from parties.data.coding import written
+from parties.data.harmony.rules import ColumnRule, Rules
+from synth.domain import Binned, Boolean, Calendar, Categorical, Column, Domain, Value
+
+
+@dataclass(frozen=True)
+class Step:
+    """What becomes of one column, in this order: its place or expression, the decimal comma, markers of missing, the map.
+
+    source: the data's column; None: the result of `sql`.
+    """
+
+    source: str | None
+    sql: str | None = field(default=None, repr=False)
+    comma: bool = False
+    missing: tuple[str, ...] = field(default=(), repr=False)
+    values: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the values stay as they are."""
+        return not (self.sql or self.comma or self.missing or self.values)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """file: the private file, for sentences. steps: of the study's columns and identifiers. filter: which rows count, as SQL.
+
+    leave_out: rows without an identifier are left out.
+    """
+
+    file: str
+    steps: Mapping[str, Step] = field(repr=False)
+    filter: str | None = field(default=None, repr=False)
+    leave_out: bool = False
+
+    def step(self, name: str) -> Step:
+        """Of any column; one that the study does not have stays as it is."""
+        return self.steps.get(name) or Step(name)
+
+    @property
+    def digest(self) -> str:
+        """64 hexadecimal digits: equal where two custodians' rules mean the same, however their files are laid out.
+
+        The delimiter and the encoding of a file are not in it: they say nothing about values.
+        """
+        form = {
+            "filter": self.filter,
+            "leave_out": self.leave_out,
+            "columns": {
+                name: {
+                    "source": step.source,
+                    "sql": step.sql,
+                    "comma": step.comma,
+                    "missing": sorted(step.missing),
+                    "values": sorted(step.values),
+                }
+                for name, step in self.steps.items()
+            },
+        }
+        return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
+
+
+def fit(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Recipe:
+    """The recipe for a study's columns and identifier columns. Raises `StudyInvalid` with the first problem of the rules."""
+    for sentence in misfits(rules, domain, identifiers):
+        raise StudyInvalid(f"{rules.file}: {sentence}")
+    names = dict.fromkeys([*domain.names, *identifiers])
+    columns = dict(zip(domain.names, domain.columns, strict=True))
+    return Recipe(
+        rules.file,
+        {name: _step(rules, name, columns.get(name)) for name in names},
+        rules.filter,
+        rules.leave_out,
+    )
+
+
+def misfits(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Iterator[str]:
+    """What of the rules does not fit the study, a sentence each."""
+    known = [*domain.names, *identifiers]
+    for name, rule in rules.columns.items():
+        where = f"[harmonise.columns.{name}]"
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f' (did you mean "{close[0]}"?)' if close else ""
+            yield f"{where} is not a column of the study nor an identifier{hint}; a column of the data is named with `from`."
+        elif name in domain:
+            for given, value in rule.values.items():
+                if not _fits(value, domain[name]):
+                    yield f"{where} values maps {given!r} to {value!r}, which the study does not have in this column."
+    for name in domain.names:
+        rule = rules.columns.get(name, ColumnRule())
+        for marker in (*rules.missing, *rule.missing):
+            if marker in rule.values:
+                yield (
+                    f"[harmonise.columns.{name}] has {marker!r} among its values, and as a marker of missing values; a marker "
+                    "comes first: name it in one place only."
+                )
+            elif _listed(marker, domain[name]) and marker not in rule.missing:
+                yield (
+                    f"[harmonise] missing lists {marker!r}, which is a value of the study's column {name}; name the marker under "
+                    "`missing` of the columns that use it."
+                )
+
+
+def _step(rules: Rules, name: str, column: Column | None) -> Step:
+    rule = rules.columns.get(name, ColumnRule())
+    number = isinstance(column, Binned) and not isinstance(column, Calendar)
+    return Step(
+        None if rule.sql else rule.source or name,
+        rule.sql,
+        number and rule.sql is None and rules.dialect.decimal == ",",
+        tuple(dict.fromkeys([*rules.missing, *rule.missing])),
+        tuple((given, written(value)) for given, value in rule.values.items()),
+    )
+
+
+def _listed(marker: str, column: Column) -> bool:
+    return isinstance(column, Categorical) and any(written(value) == marker for value in column.values)
+
+
+def _fits(value: Value, column: Column) -> bool:
+    """Whether the study has a value, as far as it can be told: days and codes are judged with the data."""
+    if isinstance(column, Categorical):
+        return isinstance(column, Boolean) or any(written(one) == written(value) for one in column.values)
+    if isinstance(column, Binned) and not isinstance(column, Calendar):
+        try:
+            float(value)
+        except ValueError:
+            return False
+    return True

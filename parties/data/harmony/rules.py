@@ -1,0 +1,77 @@
+"""What a private file says about its table: `[csv]` and `[harmonise]` (`docs/howto/harmonise.md`). Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from synth.domain import Value
+
+ENCODINGS = {
+    "utf-8": "utf-8-sig",
+    "utf-16": "utf-16",
+    "latin-1": "latin-1",
+    "latin-9": "iso8859-15",
+    "windows-1250": "cp1250",
+    "windows-1251": "cp1251",
+    "windows-1252": "cp1252",
+    "windows-1253": "cp1253",
+    "windows-1254": "cp1254",
+    "macroman": "mac-roman",
+}
+"""By the names that spreadsheets use, Python's codec. Of UTF-8, a byte order mark is no part of the first name."""
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+DECIMALS = (".", ",")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """[csv]: how a CSV file is written; RFC 4180 in UTF-8 unless said. decimal: the mark in the numbers of number columns."""
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    @property
+    def codec(self) -> str:
+        """Python's name of the encoding."""
+        return ENCODINGS[self.encoding]
+
+    @property
+    def words(self) -> str:
+        """What separates fields."""
+        return DELIMITERS[self.delimiter]
+
+
+RFC = Dialect()
+
+
+@dataclass(frozen=True)
+class ColumnRule:
+    """[harmonise.columns.NAME]: where a column of the study comes from.
+
+    source: the data's column (default: of the same name). sql: or an expression over the data's columns. missing: texts that
+    stand for an absent value, beside the table's. values: the study's value for each of the data's, by its text.
+    """
+
+    source: str | None = None
+    sql: str | None = field(default=None, repr=False)
+    missing: tuple[str, ...] = field(default=(), repr=False)
+    values: Mapping[str, Value] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All of it. file: the private file, for sentences. missing: markers in every column. filter: which rows count, as SQL.
+
+    leave_out: rows without an identifier are left out (`missing_ids = "leave out"`) instead of refused.
+    """
+
+    file: str = ""
+    dialect: Dialect = RFC
+    missing: tuple[str, ...] = field(default=(), repr=False)
+    filter: str | None = field(default=None, repr=False)
+    leave_out: bool = False
+    columns: Mapping[str, ColumnRule] = field(default_factory=dict, repr=False)
+    stated: bool = False
+    """Whether the file has [csv] or [harmonise] at all."""

@@ -1,0 +1,86 @@
+"""Which rows are to be drawn, in a user's words: `where={"work": "Private", "age": between(30, 40), "income": [None]}`.
+
+A condition is as fine as the column's codes: a number stands for its bin, and the rows drawn have any value of that bin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import UsageError
+from runner.study.table import nearest
+from synth.domain import Binned, Codes, Column, Domain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Between:
+    """Values from low to high, both included; the bins that reach into it."""
+
+    low: Any
+    high: Any
+
+
+def between(low: Any, high: Any) -> Between:
+    """For `Run.sample(n, where={"age": between(30, 40)})`: both ends are included."""
+    return Between(low, high)
+
+
+def allowed(domain: Domain, where: Mapping[str, Any]) -> dict[str, NDArray[np.bool_]]:
+    """Of each column named, which of its codes a row may have. Raises `UsageError` for what the domain does not hold."""
+    found = {}
+    for name, wanted in where.items():
+        if name not in domain:
+            raise UsageError(
+                f"The run has no column {name}{nearest(name, domain.names)}; its columns: {', '.join(domain.names)}."
+            )
+        found[name] = _codes(domain[name], name, wanted)
+    return found
+
+
+def _codes(column: Column, name: str, wanted: Any) -> NDArray[np.bool_]:
+    import numpy as np
+
+    mask = np.zeros(column.size, np.bool_)
+    if isinstance(wanted, Between):
+        if not isinstance(column, Binned | Codes):
+            raise UsageError(f"Column {name} has no order that between could follow; list its values.")
+        low, high = _code(column, name, wanted.low), _code(column, name, wanted.high)
+        if low > high:
+            raise UsageError(
+                f"Column {name}: between({wanted.low!r}, {wanted.high!r}) has its ends in the wrong order."
+            )
+        mask[low : high + 1] = True
+        return mask
+    values = wanted if isinstance(wanted, list | tuple | set | frozenset | range) else [wanted]
+    if not values:
+        raise UsageError(f"Column {name}: the list of values is empty, so no row could have one.")
+    for value in values:
+        mask[_code(column, name, value)] = True
+    return mask
+
+
+def _code(column: Column, name: str, value: Any) -> int:
+    """The code of one value, by the rules that custodians' tables are read by; a number outside low..high is refused."""
+    import pyarrow as pa
+
+    from parties.data.coding import Coder
+
+    coder = Coder(column)
+    try:
+        codes, misfits = coder.code(pa.array([value], from_pandas=True))
+    except (pa.ArrowException, ValueError, TypeError):
+        raise UsageError(f"Column {name}: {value!r:.60} is of a type that no column holds.") from None
+    if misfits:
+        raise UsageError(f"Column {name}: {value!r:.60} is not a value of it ({misfits[0].reason}).")
+    if coder.clamped:
+        assert isinstance(column, Binned)
+        raise UsageError(
+            f"Column {name}: {value!r:.60} is outside {column.written(column.low)} to {column.written(column.high)}."
+        )
+    return int(codes[0])

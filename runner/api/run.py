@@ -1,0 +1,171 @@
+"""A finished run, as Python sees it. Whatever is asked of it is a function of what the run has released: no further budget."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from runner.evaluation.judge import Evaluation
+    from runner.results.finished_run import FinishedRun
+    from synth.domain import Domain
+    from synth.run import Measured
+
+MAX_ROWS = 1 << 27
+"""Of one sample."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: where its files are, and the content of its run.json.
+
+    holder: what must live as long as the run, such as a temporary directory.
+    """
+
+    directory: Path
+    summary: Mapping[str, Any] = field(repr=False)
+    holder: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def synthetic(self) -> pd.DataFrame:
+        """The synthetic table; a missing value is NaN, days and times are pandas' own."""
+        import pandas as pd
+
+        from runner.results.outdir import table_of
+
+        texts = {
+            column["name"]: str
+            for column in self.summary["columns"]
+            if any(isinstance(value, str) for value in column.get("values", ()))
+        }
+        return pd.read_csv(
+            self.directory / table_of(self.summary),
+            dtype=texts,
+            keep_default_na=False,
+            na_values=[""],
+            parse_dates=[column["name"] for column in self.summary["columns"] if "step" in column],
+        )
+
+    @property
+    def report(self) -> Path:
+        """The HTML report."""
+        return self.directory / "report.html"
+
+    @property
+    def measurements(self) -> tuple[Measured, ...]:
+        """Every noisy marginal that was opened, in order: `columns`, `values` (int64, row-major), `sigma2`, `round`."""
+        return self._measurements
+
+    def sample(
+        self, rows: int, where: Mapping[str, Any] | None = None, *, seed: int | None = None
+    ) -> pd.DataFrame:
+        """Fresh rows from the model; with `where` those that the model expects among rows of this kind.
+
+        where: of each column named a value, a list of values (None: missing), or `cosynth.between(low, high)`; a number
+        stands for its whole bin. seed: the same rows for the same seed. Raises `UsageError` for values that the study does
+        not have, or that no row of the model has together.
+        """
+        import numpy as np
+
+        from runner.api.conditions import allowed
+        from runner.results.outputs import frame_of
+        from synth.mrf import conditional
+
+        if not 0 <= rows <= MAX_ROWS:
+            raise UsageError(f"A sample has from 0 to {MAX_ROWS:,} rows, got {rows}.")
+        opened, model = self._opened, self._opened.model
+        if where:
+            try:
+                model = conditional.given(model, allowed(opened.domain, where))
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+        start = secrets.randbits(64) if seed is None else seed
+        codes = model.sample(rows, np.random.default_rng([start, 0]))
+        return frame_of(codes, opened.domain, start)
+
+    def query(self, *columns: str) -> pd.DataFrame:
+        """A marginal of the model: a row for each combination of values, with its expected count and share.
+
+        `standard_error` is that of a count, from the noise of what was released; NaN where these columns were not counted
+        together.
+        `frame.attrs["basis"]` says which: "measured", "measured over bins" or "not measured together". Raises `UsageError`.
+        """
+        import pandas as pd
+
+        from runner.results.query import ask
+
+        answer = ask(self._opened, self._measurements, columns, "The run")
+        frame = pd.DataFrame(answer.values, columns=list(answer.columns))
+        frame["count"], frame["share"] = answer.counts, answer.shares
+        frame["standard_error"] = float("nan") if answer.standard_error is None else answer.standard_error
+        frame.attrs.update(basis=answer.basis, total=answer.total)
+        return frame
+
+    def graph(self) -> nx.Graph:
+        """Which columns the released model connects, and how strongly: a networkx graph (`runner.results.model_graph`)."""
+        from runner.results.model_graph import attribute_graph
+
+        return attribute_graph(self._opened)
+
+    def junction_tree(self) -> nx.Graph:
+        """The released model's junction tree: a networkx graph (`runner.results.model_graph`)."""
+        from runner.results.model_graph import junction_tree
+
+        return junction_tree(self._opened)
+
+    def evaluate(
+        self, real: pd.DataFrame, test: pd.DataFrame | None = None, label: str | None = None
+    ) -> Evaluation:
+        """How good the table is, by real rows. NOT PRIVATE: for whoever holds these (`docs/howto/judge-a-result.md`).
+
+        real: rows with all columns of the study. test: real rows that were not in the run. label: a column to predict. Raises
+        `DataRefused` for rows that do not fit the study, `UsageError`.
+        """
+        from runner.evaluation.judge import judge
+        from runner.report.files import load
+
+        finished = load(self.directory)
+        held_out = None if test is None else _coded(test, finished.domain, "The frame of test rows")
+        return judge(finished, _coded(real, finished.domain, "The frame of real rows"), held_out, label)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from runner.api.card import card
+
+        return card(self)
+
+    @cached_property
+    def _opened(self) -> FinishedRun:
+        from runner.results.finished_run import open_run
+
+        return open_run(self.directory)
+
+    @cached_property
+    def _measurements(self) -> tuple[Measured, ...]:
+        from runner.report.files import measurements_of
+
+        return measurements_of(self.directory, self._opened.domain)
+
+
+def _coded(frame: pd.DataFrame, domain: Domain, name: str) -> NDArray[np.integer[Any]]:
+    """The rows of a frame as codes; sentences call it by its name, and never by a file's."""
+    from parties.data.scratch import Scratch
+    from runner.api.running import named, written
+    from runner.evaluation.judge import real_rows
+
+    with Scratch(watched=True) as folder:
+        file = folder / "rows.parquet"
+        with named({file: name}):
+            written(frame, file, name)
+            return real_rows(file, domain)

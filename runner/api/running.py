@@ -1,0 +1,136 @@
+"""Run a whole study from Python, all parties on this machine; open what a run has left.
+
+    from cosynth import run_study
+    run = run_study("study.toml", data={"north": north, "south": south, "west": west}, out="result")
+    run.synthetic          # a pandas DataFrame
+
+The parties are processes of their own, as with `python -m runner run STUDY`: frames given as `data`, and a study that no file
+holds, are written to files that only this user can read, for as long as the run lasts. No sentence names these. A run on one
+machine protects nobody from that machine.
+
+Each custodian's budget is kept in a ledger, over all runs, under a name of its data: "study/party" unless told otherwise.
+
+    run_study("study.toml", data=..., ledger={"north": {"dataset": "patients", "cap_epsilon": 3.0, "cap_delta": 1e-8}})
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import CosynthError, DataRefused, UsageError
+from runner.api.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from runner.study import Study
+
+
+def load(directory: str | os.PathLike[str]) -> Run:
+    """A finished run, from the directory that holds its results. Raises `UsageError` if there is none."""
+    from runner.results.outdir import finished
+
+    place = Path(directory)
+    if place.is_file():
+        raise UsageError(
+            f"{place} is a file; load opens the directory of a finished run, and Study.read a study file."
+        )
+    return Run(place, finished(place))
+
+
+def run_study(
+    study: str | os.PathLike[str] | Study,
+    data: Mapping[str, pd.DataFrame] | None = None,
+    out: str | os.PathLike[str] = "out",
+    *,
+    replace: bool = False,
+    ledger: Mapping[str, Mapping[str, Any]] | None = None,
+    private: Mapping[str, str | os.PathLike[str]] | None = None,
+    quiet: bool = True,
+) -> Run:
+    """Run a study with all its parties on this machine.
+
+    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them. out: new or empty;
+    with `replace` also the directory of an earlier run, whose files give way to this one's if it succeeds.
+    ledger: of the parties named, the keys of a private file's [ledger]: `dataset` names the population, so that all runs on it
+    add up (default: "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict of
+    id, max_rows, max_custodians) and `cap_adjacency`; `file` is the ledger (default: as for the command line). private: private
+    files of the parties named, with data and [ledger]; `data` and `ledger` here go before what they say. quiet: no progress on
+    standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's: `BudgetRefused` (50)
+    for a run that a cap does not allow. Sentences call a frame "The frame of party north".
+    """
+    from parties.data.scratch import Scratch
+    from runner.launch.launcher import launch
+    from runner.study.in_code import IN_CODE
+
+    with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
+        names: dict[Path, str] = {}
+        if isinstance(study, str | os.PathLike):
+            path = Path(study)
+        elif study.path == IN_CODE:
+            path = folder / "study.toml"
+            path.write_text(study.to_toml(), encoding="utf-8")
+            names[path] = str(IN_CODE)
+        else:
+            path = study.path
+        files = {}
+        for number, (name, frame) in enumerate((data or {}).items()):
+            files[name] = folder / f"{number}.parquet"
+            names[files[name]] = f"The frame of party {name}"
+            written(frame, files[name], names[files[name]])
+        with named(names), redirect_stdout(nowhere) if quiet else nullcontext():
+            summary = launch(
+                path,
+                Path(out),
+                data=files,
+                private={name: Path(file) for name, file in (private or {}).items()},
+                ledger=ledger,
+                replace=replace,
+            )
+    return Run(Path(out), summary)
+
+
+def written(frame: pd.DataFrame, file: Path, name: str) -> None:
+    """Write a frame as Parquet. name: what sentences call it. Raises `UsageError`, `DataRefused`; neither holds a value of it."""
+    import pyarrow as pa
+
+    if not hasattr(frame, "to_parquet"):
+        raise UsageError(f"{name} must be a pandas DataFrame, got {type(frame).__name__}.")
+    try:
+        frame.to_parquet(file, index=False)
+        return
+    except (pa.ArrowException, ValueError, TypeError):  # all of them quote values
+        pass
+    bad = [str(column) for column in frame.columns if not _holds_one_type(frame[column])]
+    where = f', column "{bad[0]}",' if bad else ""
+    raise DataRefused(
+        f"{name}{where} cannot be written as a table; a column needs a text as its name and values of one type."
+    )
+
+
+def _holds_one_type(column: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array(column, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError):
+        return False
+    return True
+
+
+@contextmanager
+def named(names: Mapping[Path, str]) -> Iterator[None]:
+    """Sentences about temporary files call them what the caller knows them as."""
+    try:
+        yield
+    except CosynthError as error:
+        sentence = error.sentence
+        for file, name in names.items():
+            sentence = sentence.replace(str(file.resolve()), name).replace(str(file), name)
+        if sentence == error.sentence:
+            raise
+        raise type(error)(sentence) from None

@@ -1,0 +1,51 @@
+"""What a run will take whose custodians choose by themselves: it is done on presumed tables, and its messages are counted.
+
+Which marginals enough clients choose depends on the data, and with it how much is sent: presumed tables are alike, so that
+clients agree more than real ones do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.backend import BACKENDS, AllowAll, ClearBackend, DistributedBackend
+from mpc_protocols.functionality import CohortsDryRun, unobserved
+from runner.forecast.presumed_tables import PresumedTable
+from runner.party.synthesis import row_limit, sample
+
+if TYPE_CHECKING:
+    from runner.study import Study
+    from synth.algorithm import CohortRounds
+
+
+class Cohorts:
+    """rounds; sent: bytes by wire number; handed: bytes of what is handed out; seconds: of the leader, secure_seconds of them for
+    the protocol."""
+
+    def __init__(self, cohorts: CohortRounds[Any], plan: Any, study: Study, rows: int) -> None:
+        """rows: presumed of all custodians together. Raises `StudyInvalid`."""
+        holders = [party.name for party in study.parties if party.data is not None]
+        clients = [
+            number for number, party in enumerate(study.numbered) if not holders or party.name in holders
+        ]
+        self.plan = plan = cohorts.fitted(plan, len(clients), study.privacy.max_rows)
+        each = PresumedTable(study.domain.sizes, min(max(1, rows // len(clients)), study.privacy.max_rows))
+        session, began = os.urandom(32), time.process_time()
+        (clear,) = (backend for backend in BACKENDS if isinstance(backend, ClearBackend) and backend.cohorts)
+        answers = clear.clear_cohorts(
+            {number: cohorts.client(plan, each.counts, session) for number in clients}, AllowAll(), session
+        )
+        backend = study.descriptor
+        self.rounds, self.sent, self.secure_seconds = 0, [0] * len(study.parties), 0.0
+        if isinstance(backend, DistributedBackend):
+            answers = backend.cohort_parts().dry_run(answers, len(study.parties))
+        synthesis = cohorts.conduct(answers, plan, session, unobserved)
+        release = sample(synthesis, plan, unobserved, row_limit(study, len(clients)), [])
+        self.handed = len(release.to_bytes(study.domain))
+        if isinstance(answers, CohortsDryRun):
+            answers.close()
+            self.rounds, self.sent = answers.rounds, list(answers.sent)
+            self.secure_seconds = answers.seconds
+        self.seconds = time.process_time() - began + self.secure_seconds

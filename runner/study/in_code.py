@@ -1,0 +1,108 @@
+"""Studies that no file holds: from a tree as TOML has it, from its text, or from a few words in Python.
+
+All of them are read by the reader of study files, which names every problem; where a sentence would name the file, it says
+`IN_CODE`. Paths start in a directory that the caller names and are absolute afterwards, so that the study can be written down
+anywhere (`runner.study.toml_text`) and means the same.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mpc_protocols.errors import StudyInvalid
+from runner.study.model import Study
+from runner.study.read import read_tree
+from runner.study.toml_text import to_toml
+from synth.algorithm import ALGORITHMS
+
+IN_CODE = Path("The study")
+"""What stands for the file's name in sentences."""
+FIRST_PORT = 7101
+
+
+def from_dict(tree: Mapping[str, Any], base: Path | None = None) -> Study:
+    """The study of a tree with the study file's tables and keys. base: where relative paths start (default: here).
+
+    Raises `StudyInvalid` with the first problem.
+    """
+    try:
+        plain = tomllib.loads(to_toml(tree))
+    except TypeError as error:
+        raise StudyInvalid(f"{IN_CODE}: a value has no form in a study file ({_said(error)}).") from None
+    study, problems = read_tree(IN_CODE, _placed(plain, Path.cwd() if base is None else base))
+    if study is None:
+        raise StudyInvalid(problems[0])
+    return study
+
+
+def from_toml(text: str, base: Path | None = None) -> Study:
+    """The study of a study file's text. Raises `StudyInvalid`, also for a text that is not TOML."""
+    try:
+        tree = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StudyInvalid(f"{IN_CODE}: its text is not TOML ({_said(error)}).") from None
+    return from_dict(tree, base)
+
+
+def of(
+    name: str,
+    columns: Mapping[str, Any],
+    parties: Iterable[str | Mapping[str, Any]],
+    *,
+    epsilon: float,
+    delta: float,
+    algorithm: str,
+    backend: str,
+    partition: str,
+    adjacency: str,
+    workload: Mapping[str, Any] | None,
+    tables: Mapping[str, Any],
+) -> Study:
+    """See `Study.of`."""
+    if workload is None and ((known := ALGORITHMS.get(algorithm)) is None or known.workload):
+        workload = {"degree": min(2, len(columns))}
+    tree: dict[str, Any] = {
+        "study": {"name": name, "algorithm": algorithm, "backend": backend, "partition": partition},
+        "privacy": {"epsilon": epsilon, "delta": delta, "adjacency": adjacency},
+        **({} if workload is None else {"workload": workload}),
+        "domain": {"columns": columns},
+        "party": [
+            {"name": party, "address": f"127.0.0.1:{FIRST_PORT + number}"}
+            if isinstance(party, str)
+            else party
+            for number, party in enumerate(parties)
+        ],
+    }
+    for key, table in tables.items():
+        tree[key] = {**tree[key], **table} if isinstance(tree.get(key), Mapping) else table
+    return from_dict(tree)
+
+
+def _placed(tree: dict[str, Any], base: Path) -> dict[str, Any]:
+    """With absolute paths. What is not as it should be stays: the reader says so."""
+    domain, contributors, parties = tree.get("domain"), tree.get("contributors"), tree.get("party")
+    if isinstance(domain, dict) and isinstance(domain.get("file"), str):
+        tree = {**tree, "domain": {**domain, "file": str(base / domain["file"])}}
+    if isinstance(contributors, dict):
+        files = {
+            key: str(base / value)
+            for key, value in contributors.items()
+            if key in ("keys", "receivers") and isinstance(value, str)
+        }
+        tree = {**tree, "contributors": {**contributors, **files}}
+    if isinstance(parties, list):
+        tree = {**tree, "party": [_with_data(party, base) for party in parties]}
+    return tree
+
+
+def _with_data(party: object, base: Path) -> object:
+    if isinstance(party, dict) and isinstance(party.get("data"), str) and "://" not in party["data"]:
+        return {**party, "data": str(base / party["data"])}
+    return party
+
+
+def _said(error: Exception) -> str:
+    return str(error).rstrip(".")

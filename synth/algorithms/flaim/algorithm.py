@@ -1,0 +1,133 @@
+"""FLAIM's descriptor and its `[flaim]` table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+from mpc_protocols.options import option
+from synth.algorithm import NO_CLAIM, SOUND, Algorithm, CohortRounds, Promise
+from synth.algorithms.flaim.variants import VARIANTS
+from synth.config import ModelConfig, rounds_option
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.flaim.plan import FlaimPlan
+    from synth.domain import Domain
+    from synth.run import Synthesis
+    from synth.workload import Workload
+
+EVERY_ROUND = "all"
+
+
+@dataclass(frozen=True)
+class FlaimConfig(ModelConfig):
+    """The `[flaim]` table of a study. participations: of one client. group: no sum of fewer clients is opened."""
+
+    variant: str = option("private", "word", "which member of the family", words=tuple(VARIANTS))
+    rounds: int = rounds_option()
+    participations: int | str = option(
+        1, "whole", "how often a client takes part at most", low=1, words=(EVERY_ROUND,)
+    )
+    group: int = option(3, "whole", "no sum of fewer clients is opened", low=1)
+    select_share: float = option(0.1, "number", "share of the budget that choosing takes", below=1.0)
+
+
+class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
+    """FLAIM: each client chooses privately what its cohort is asked for."""
+
+    name = "flaim"
+    title = "FLAIM"
+    rank = 25
+    summary = "FLAIM: custodians choose, each for itself, which marginals their cohort adds up; less is sent, and less is learned"
+    config = FlaimConfig
+    left_out = "it is never chosen"
+    partitions = ("horizontal",)
+
+    def claim(self, config: FlaimConfig) -> str:
+        if not VARIANTS[config.variant].private:
+            return f"{NO_CLAIM}: true marginals of everybody's rows are opened"
+        return SOUND
+
+    def sound(self, config: FlaimConfig) -> bool:
+        return VARIANTS[config.variant].private
+
+    def alternative(self, config: FlaimConfig) -> str | None:
+        return None if VARIANTS[config.variant].private else 'variant = "private"'
+
+    def views(self, config: FlaimConfig) -> tuple[tuple[str, str, str], ...]:
+        variant = VARIANTS[config.variant]
+        if variant.union:
+            return ()
+        shown = ["the released results", "the model after each round", "who was in which cohort"]
+        if variant.size:
+            shown.append("how many rows each cohort has, noisily")
+        if variant.chooses:
+            shown.append(
+                "which marginals enough clients of a cohort chose" + ", and how many rows these have, noisily"
+            )
+        if not variant.private:
+            shown.append("the true marginals of all rows together, which nothing protects")
+        hidden = (
+            "any other party's rows, counts or number of rows; which client chose what; any part of the noise"
+        )
+        computing = f"{', '.join(shown)}; besides these, random-looking shares."
+        return (
+            ("Each computing party", f"{computing[0].upper()}{computing[1:]}", f"{hidden.capitalize()}."),
+            (
+                "Each other client",
+                "The released results, and what it is asked: the model before each choice of its own, and the list that its "
+                "cohort is asked for.",
+                "The same, and the shares as well.",
+            ),
+            (
+                "Recipients of the results",
+                "The synthetic table, the model, the noisy measurements, which marginals were chosen and in what order, which "
+                "parties were in which cohort, and this report.",
+                "Everything else.",
+            ),
+        )
+
+    def plan(
+        self, domain: Domain, workload: Workload, config: FlaimConfig, **promise: Unpack[Promise]
+    ) -> FlaimPlan:
+        from synth.algorithms.flaim.plan import plan
+
+        return plan(domain, workload, config, **promise)
+
+    def asks(self, plan: FlaimPlan) -> str:
+        variant, config = plan.variant, plan.config
+        if variant.union:
+            return f"each column and {len(plan.candidates):,} pairs of columns, once"
+        if not variant.in_rounds:
+            return "everybody's single columns, once"
+        first = "everybody's single columns once; then " if variant.registration else ""
+        columns = ", their columns" if variant.columns else ""
+        if variant.drawn:
+            each = "a marginal that a public seed draws"
+        else:
+            each = (
+                f"which of {len(plan.candidates):,} marginals each client finds worst, and the counts of those that at least "
+                f"{config.group} chose"
+            )
+        return (
+            f"{first}of up to {config.rounds} cohorts, with each client in at most {plan.participations}: their rows{columns}, "
+            f"{each}"
+        )
+
+    def cohorts(self, config: FlaimConfig) -> CohortRounds[FlaimPlan] | None:
+        if VARIANTS[config.variant].union:
+            return None
+        from synth.algorithms.flaim.rounds import InRounds
+
+        return InRounds()
+
+    def run(self, oracle: MarginalOracle, plan: FlaimPlan, observe: Observe) -> Synthesis:
+        from synth.algorithms.flaim import one_shot
+
+        if not plan.variant.union:
+            raise TypeError(f"The algorithm {self.name} as configured asks cohorts of clients and no oracle.")
+        return one_shot.run(oracle, plan, observe)
+
+
+ALGORITHM = Flaim()

@@ -1,0 +1,153 @@
+"""The deviations that the semi-honest engine lets through, tried on the engine that proves its products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.memory_wire import Frame
+from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proved.addends import deal
+from mpc_protocols.replicated.proved.addition import add_up
+from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.sharing.trio import Trio
+from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
+from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring
+
+RNG = np.random.default_rng(11)
+
+
+def accused(found: list[Any], cheat: int) -> bool:
+    """Whether both honest parties stopped with a sentence in which an honest one accuses the cheat: of its products, or, together
+    with the other one that reports on them, where it goes on with shares that nobody else holds."""
+    left, right = (cheat - 1) % 3, (cheat + 1) % 3
+    said = (
+        f"Party {cheat} sent party {left} products that are not those of its shares",
+        f"Parties {cheat} and {right} told party {left} different things about the same proof",
+        f"Parties {left} and {cheat} told party {right} different things about the same proof",
+    )
+    return all(found[i].startswith(said) for i in (left, right))
+
+
+@pytest.mark.parametrize("factor", [1000, 1 + (1 << 16)])
+def test_bits_of_a_multiple_of_the_addend(factor: int) -> None:
+    """P0 deals the bits of 1000 a, or of (1 + 2^16) a, in place of a's: the sensitivity of a score times that."""
+    shares = deal_ring(RNG.integers(0, 1000, 200).astype(np.uint32), RNG)
+
+    def body(wire: Any) -> str:
+        trio, transcript, x = Trio(wire), Transcript(), shares[wire.me]
+        dealt = x if trio.me else RingShare(x.own * np.uint32(factor), x.next * np.uint32(factor))
+        deal(trio, transcript, dealt, 24)
+        prove(trio, transcript)
+        return "proved"
+
+    assert accused(outcomes(body), 0)
+
+
+def test_a_single_dealt_bit() -> None:
+    """Also the highest one, of which no further carry depends, and one of padding."""
+    shares = deal_ring(RNG.integers(0, 1000, 200).astype(np.uint32), RNG)
+
+    def body(wire: Any) -> str:
+        trio, transcript = Trio(wire), Transcript()
+        deal(trio, transcript, shares[wire.me], 11)
+        prove(trio, transcript)
+        return "proved"
+
+    assert outcomes(body) == ["proved"] * 3
+    for byte in (0, 10 * 32, 11 * 32 - 1):  # planes of 4 words
+
+        def alter(number: int, peer: int, payload: bytes, at: int = byte) -> bytes | None:
+            return flipped(payload, at) if number == 1 else None
+
+        assert accused(outcomes(body, 0, alter), 0)
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_scaled_noise(cheat: int) -> None:
+    """A party goes on with its components of the noise times 1 + 2^16, and finds fault with nobody: all it sends is wrong."""
+    x = deal_ring(np.arange(40, dtype=np.uint32), RNG)
+    bits = deal_bits(RNG.integers(0, 2**63, (6, 1), dtype=np.uint64), RNG)
+
+    def body(wire: Any) -> Any:
+        gates = ProvedGates(Trio(wire))
+        noise = gates.weighted_sum(bits[wire.me], [1, 2, 4, 8, 16, -31], 40, np.uint32)
+        if wire.me == cheat:
+            scaled = tuple(of.each(lambda part: part ^ part << np.uint32(16)) for of in noise.summands)
+            noise = SummedNumbers(np.uint32, noise.public, None, scaled)
+        add_up(gates, SummedNumbers.of(x[wire.me]) + noise)
+        gates.verify()
+        return "proved"
+
+    def silent(number: int, peer: int, payload: bytes) -> bytes | None:
+        return bytes(1) + payload[1:] if len(payload) == 33 else None
+
+    assert accused(outcomes(body, cheat, silent), cheat)
+
+
+def test_no_part_of_an_arg_max_can_be_chosen_last() -> None:
+    """A party holds back what it opens until it has heard the others, and then opens what makes candidate 0 win.
+
+    Its right neighbour sees the other holder's hash; the left one does not depend on it, and has the right index.
+    """
+    keys = deal_ring(np.array([3, 50, 7, 20], np.uint32), RNG)
+
+    class Rushing(CheatingWire):
+        def __init__(self, wire: Any) -> None:
+            super().__init__(wire, lambda *_: None)
+            self.held: list[tuple[int, Any]] = []
+
+        def send(self, peer: int, payload: Any) -> None:
+            if (
+                len(payload) == 8 and peer == (self._wire.me + 1) % 3
+            ):  # one word of four flags: the component it opens
+                self.held.append((peer, payload))
+            else:
+                self._wire.send(peer, payload)
+
+        def receive(self, peer: int, size: int) -> Any:
+            got = self._wire.receive(peer, size)
+            while self.held and size == 8:
+                to, payload = self.held.pop()
+                right = np.frombuffer(payload, np.uint64) ^ np.uint64(0b0011)
+                self._wire.send(to, right.tobytes())
+            return got
+
+    def body(wire: Any) -> Any:
+        if wire.me == 2:
+            wire = Rushing(wire)
+        gates = ProvedGates(Trio(wire))
+        single = add_up(gates, SummedNumbers.of(keys[wire.me]))
+        return int(argmax_rows(gates, single.reshape(1, -1))[0])
+
+    found = outcomes(body)
+    assert found[1] == 1 and "different parts of a value that was to be opened" in found[0]
+
+
+def test_an_error_in_a_comparison_is_found_before_the_index_is_opened() -> None:
+    keys = deal_ring(np.array([3, 50, 7, 20], np.uint32), RNG)
+    frames: list[Frame] = []
+
+    def body(wire: Any) -> Any:
+        gates = ProvedGates(Trio(wire))
+        single = add_up(gates, SummedNumbers.of(keys[wire.me]))
+        return int(argmax_rows(gates, single.reshape(1, -1))[0])
+
+    assert outcomes(body, tap=frames.append) == [1, 1, 1]
+    openings = [frame for frame in frames if frame.clock == max(f.clock for f in frames)]
+    assert sorted(len(frame.payload) for frame in openings) == [8] * 3 + [32] * 3
+    frames.clear()
+    found = outcomes(body, 1, lambda n, peer, p: flipped(p, 1) if n == 9 else None, tap=frames.append)
+    assert accused(found, 1)
+    assert max(frame.clock for frame in frames) == openings[0].clock - 1  # nobody opens
+
+
+def test_numbers_keep_what_is_inverted() -> None:
+    own = np.arange(3, dtype=np.uint32)
+    assert Summand(own, own, True).each(lambda part: part[:1]).inverted

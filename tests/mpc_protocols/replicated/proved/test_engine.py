@@ -1,0 +1,161 @@
+"""The engine with proofs: its answers are the ideal ones, and a party that deviates is stopped before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc_protocols.engine import oracle as oracles
+from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.errors import UsageError
+from mpc_protocols.functionality import MarginalOracle, StudyFacts
+from mpc_protocols.ideal.oracle import IdealOracle
+from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.replicated.oracle import contribute
+from mpc_protocols.replicated.proved import addends
+from mpc_protocols.replicated.proved.engine import ProvedEngine
+from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
+from tests.mpc_protocols.replicated.trio_run import small_groups
+from tests.worlds.guards import Recorder
+from tests.worlds.questions import work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+
+
+def party(wire: Any, body: Callable[[Any], Any], of: StudyFacts, ahead: bool = True) -> Any:
+    """One computing party with its part of the rows; P1 leads."""
+    own = ComputingParty(ProvedEngine(wire, of, counter(PARTS[wire.me])), of, Recorder(), None, ahead)
+    if wire.me == of.leader:
+        with oracles.LeadingOracle(own) as oracle:
+            return body(oracle)
+    return [values.tolist() for values in oracles.follow(own)]
+
+
+def serve(body: Callable[[Any], Any], of: StudyFacts | None = None, contributors: int = 0) -> Any:
+    """Answers at the leader."""
+    of = of or facts()
+    own = [counter(part) for part in CONTRIBUTORS[:contributors]]
+    network = MemoryNetwork(3 + contributors, 3, session_id=of.session, patience_s=20)
+
+    def each(wire: Any) -> Any:
+        return party(wire, body, of) if wire.me < 3 else contribute(wire, of, own[wire.me - 3])
+
+    return network.run([each] * (3 + contributors))[1]
+
+
+def ideal(body: Callable[[MarginalOracle], Any], of: StudyFacts | None = None, contributors: int = 0) -> Any:
+    rows = np.concatenate([*PARTS, *CONTRIBUTORS[:contributors]])
+    return body(IdealOracle(of or facts(), counter(rows), Recorder()))
+
+
+def test_noise_free_answers_equal_the_ideal_ones() -> None:
+    assert serve(work, None, 2) == ideal(work, None, 2)
+
+
+def test_candidates_in_several_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate in three groups; bits that were dealt are dropped in between."""
+    monkeypatch.setattr(addends, "MAX_CACHED", 40)
+    with small_groups(8, 20, 40):
+        assert serve(several) == ideal(several)
+
+
+def several(oracle: Any) -> Any:
+    """Picks of several, distances, and keys of 64 bits where the bound on rows is large."""
+    handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
+    answers = [np.full(n, float(930 // n)) for n in (12, 20, 10)]
+    weights = [Fraction(w) for w in (50, 1, 20)]
+    found = [
+        oracle.total(SMALL),
+        oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(40), 2),
+    ]
+    found.append(oracle.select(handles, answers, weights[::-1], [Fraction(0)] * 3, Fraction(40)))
+    found.append(oracle.distances(handles, answers, SMALL).tolist())
+    return found
+
+
+@pytest.mark.parametrize("rows", [100_000, 40_000_000])
+def test_picks_of_several_and_distances(rows: int) -> None:
+    assert serve(several, facts(row_cap=rows)) == ideal(several, facts(row_cap=rows))
+
+
+def test_shares_are_not_kept_for_another_run() -> None:
+    def body(wire: Any) -> None:
+        engine = ProvedEngine(wire, facts(), None)
+        with pytest.raises(UsageError, match="keeps no shares"):
+            engine.pack(engine.marginals)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="no earlier one"):
+            engine.unpack(b"")
+
+    outcomes(body)
+
+
+# -- a party that deviates -----------------------------------------------------------------------------------------------------
+
+
+def questions(oracle: Any) -> Any:
+    """A selection and a measurement; what is opened before is noted."""
+    handles = oracle.prepare([("a", "b"), ("c", "d")])
+    answers = [np.full(12, 70.0), np.full(10, 60.0)]
+    picked = oracle.select(handles, answers, [Fraction(9), Fraction(1)], [Fraction(0)] * 2, Fraction(40))
+    return [picked, [x.tolist() for x in oracle.measure([handles[0]], SMALL)]]
+
+
+def attacked(cheat: int, number: int, change: Callable[[bytes], bytes]) -> list[Any]:
+    """The parties' outcomes when one message of one party is changed."""
+    of = facts()
+
+    def body(wire: Any) -> Any:
+        return party(wire, questions, of, ahead=False)
+
+    network = MemoryNetwork(3, session_id=of.session, patience_s=20)
+    return outcomes(body, cheat, lambda n, peer, p: change(p) if n == number else None, network=network)
+
+
+def messages(cheat: int) -> tuple[int, int]:
+    """Of how many messages a party's run consists, and how many of them come before the counts are shared."""
+    wires: list[CheatingWire] = []
+    sizes: list[int] = []
+
+    def body(wire: Any) -> Any:
+        if isinstance(wire, CheatingWire):
+            wires.append(wire)
+        return party(wire, questions, facts(), ahead=False)
+
+    def note(number: int, peer: int, payload: bytes) -> None:
+        sizes.append(len(payload))
+
+    outcomes(body, cheat, note, network=MemoryNetwork(3, session_id=facts().session, patience_s=20))
+    return wires[0].counter[0], sizes.index(4 * 22) + 1
+
+
+def no_wrong_answer(found: list[Any], cheat: int) -> None:
+    """Every honest party stops or has the right answer, and one of them at least stops."""
+    right = ideal(questions)
+    honest = [said for me, said in enumerate(found) if me != cheat]
+    assert any(isinstance(said, str) for said in honest), found
+    for said in honest:
+        assert isinstance(said, str) or said in (right, right[1]), found
+
+
+def sweep(cheat: int, every: int) -> int:
+    """Flip a bit of each of a party's messages after its counts were shared, or of every so many; how many runs."""
+    total, shared = messages(cheat)
+    numbers = range(shared + 1, total + 1, every)
+    for number in numbers:
+        # a bit of a count of a cell that exists, not of padding: the lowest of the first word
+        no_wrong_answer(attacked(cheat, number, flipped), cheat)
+    return len(numbers)
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_flipped_bit_never_gives_a_wrong_answer(cheat: int) -> None:
+    assert sweep(cheat, 97) >= 2
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_flipped_bit_of_any_message_never_gives_a_wrong_answer(cheat: int) -> None:
+    assert sweep(cheat, 1) > 150
