@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
-PRESUMED_ITERATIONS = 10
+PRESUMED_ITERATIONS = 5
 """Of each fit to a presumed table: it moves as far as whoever chooses the next question can see."""
 
 

@@ -259,8 +259,8 @@ class MosaicRun(Run):
         """Those that keep the model within the limit, or are in it already.
 
         Of a set of columns, what is coarser than one that fits is taken to fit; what was too large for a smaller model to be
-        still so: the picks are looked at again before they are measured. In a dry run, what enlarged a model by little is taken to
-        do so now: on 60 columns this spares three of four eliminations, and is wrong for one or two of a hundred.
+        still so: the picks are looked at again before they are measured. In a dry run, what enlarged a model by little is taken
+        to do so now: on 60 columns this spares three of four eliminations, and is wrong for one or two of a hundred.
         """
         size, found = ModelSize(self), set[Candidate]()
         finest: dict[tuple[str, ...], int] = {}
