@@ -47,7 +47,7 @@ NOISE_LIMIT = 0.3
 """Of the noise of a typical question, as a share of the rows."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
-ROOM, LEAST_ROOM = 8.0, 0.02
+ROOM, MIN_ROOM = 8.0, 0.02
 """In a dry run, a candidate that once made the model larger is taken to fit where there is room for so many times as much, and
 for as many MiB."""
 GROWTH = Fraction(3, 2)
@@ -269,7 +269,7 @@ class MosaicRun(Run):
                 found.add(candidate)
             elif (
                 self.oracle.presumed
-                and size.mb + ROOM * max(LEAST_ROOM, self._enlarges.get(candidate, inf)) <= limit_mb
+                and size.mb + ROOM * max(MIN_ROOM, self._enlarges.get(candidate, inf)) <= limit_mb
             ):
                 finest[candidate.columns] = candidate.cells
                 found.add(candidate)
