@@ -99,7 +99,9 @@ class Synthesis:
     @property
     def fallback(self) -> str | None:
         """A sentence that says that the columns are independent, and why; None if they are not."""
-        return None if self.noise_share is None else sentence(self.noisy_total, self.noise_share)
+        if self.noise_share is None:
+            return None
+        return sentence(self.noisy_total, self.noise_share, tried=bool(self.selections))
 
 
 class Run:
@@ -169,7 +171,7 @@ class Run:
         if share <= limit:
             return False
         self.noise_share = share
-        reason = sentence(self.noisy_total, share)
+        reason = sentence(self.noisy_total, share, tried=bool(self.selected))
         self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
         return True
 
@@ -271,10 +273,9 @@ class Run:
         if self.oracle.presumed:
             iterations = min(iterations, PRESUMED_ITERATIONS)
         began = time.perf_counter()
-        measurements = [Measurement(m.clique, self._fitted_to(m), float(m.sigma2)) for m in self.measurements]
         self._model = fit(
             sizes,
-            measurements,
+            [followed for measured in self.measurements for followed in self._followed(measured)],
             total=max(1.0, self.noisy_total) if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
@@ -293,9 +294,9 @@ class Run:
             seconds=time.perf_counter() - began,
         )
 
-    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
+    def _followed(self, measured: Measured) -> Sequence[Measurement]:
         """What the model is to follow of a measurement."""
-        return measured.values.astype(np.float64)
+        return [Measurement(measured.clique, measured.values.astype(np.float64), float(measured.sigma2))]
 
     def synthesis(self) -> Synthesis:
         """The result of the run."""

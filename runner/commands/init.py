@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +23,15 @@ DESCRIPTION = """\
 Write DIR/study.toml, a study with every setting explained, and DIR/private.example.toml, an
 example of a party's private settings. Nothing is overwritten and no data is made up.
 With --vertical the study is of parties that hold different columns about overlapping people.
+With --from FILE the columns of a custodian's table are looked at: DIR/domain.proposed.toml then holds
+a proposal for each, commented out, for limits and values taken from data tell of the data and must be
+confirmed by a person who knows what is public. --codes COLUMN=FILE takes a column's values from a public
+code book (.csv or .json) into the study. DIR/study.schema.json lets editors complete the study's keys.
 """
 COMMENT = 31
 """Column at which comments begin."""
 _START = """\
+#:schema ./study.schema.json
 # A study: public, the same file at every party. Its hash is compared before anything private moves.
 # Paths are relative to this file. `python -m runner check study.toml` names every problem in it.
 
@@ -76,6 +84,12 @@ degree = 2                     # all pairs of columns; with count = 64 and seed 
 
 {table}
 
+{domain}[session]
+connect_s = 120                # how long parties wait for one another
+silence_s = 10                 # a party that is silent for longer is lost
+
+"""
+_COLUMNS = """\
 [domain.columns.age]           # public knowledge, never taken from the data
 kind = "numeric"
 low = 0                        # numbers outside low..high are clamped
@@ -95,9 +109,10 @@ bins = 16
 kind = "categorical"
 values = ["private", "public", "self-employed", "none"]      # any other value is refused
 
-[session]
-connect_s = 120                # how long parties wait for one another
-silence_s = 10                 # a party that is silent for longer is lost
+"""
+_CONFIRM = """\
+# [domain.columns.NAME]        # public knowledge, never taken from the data: domain.proposed.toml has a proposal for each column
+                               # of your table. Confirm each, then move it here without its #
 
 """
 _CUSTODIANS = """\
@@ -158,8 +173,11 @@ cap_delta = 1e-8
 """
 
 
-def template(vertical: bool) -> str:
-    """A commented study: the proposed algorithm and the first backend, with every key and default that they declare."""
+def template(vertical: bool, domain: str = _COLUMNS) -> str:
+    """A commented study: the proposed algorithm and the first backend, with every key and default that they declare.
+
+    domain: the tables of its columns.
+    """
     algorithm, backend = proposed(), next(iter(BACKENDS))
     asked = [f'"{other.name}": {other.summary}' for other in ALGORITHMS if other is not algorithm]
     answer = [f'"{other.name}": {other.summary}' for other in BACKENDS if other is not backend]
@@ -180,7 +198,7 @@ def template(vertical: bool) -> str:
     text = _START + (_VERTICAL + _QUESTIONS + _OWNERS if vertical else _HORIZONTAL + _QUESTIONS + _CUSTODIANS)
     for place, value in parts.items():
         text = text.replace(place, value)
-    return text
+    return text.replace("{domain}", domain)
 
 
 def _line(setting: str, comment: str, more: list[str]) -> str:
@@ -202,12 +220,55 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
     parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
+    parser.add_argument(
+        "--from", dest="table", metavar="FILE", type=Path, help="a custodian's .csv or .parquet"
+    )
+    parser.add_argument(
+        "--codes",
+        metavar="COLUMN=FILE",
+        action="append",
+        default=[],
+        help="a public code book of a column's values",
+    )
+
+
+def _looked_at(arguments: argparse.Namespace) -> dict[str, str]:
+    """The files of a study by a custodian's table and by code books. Raises `UsageError`, `DataRefused`."""
+    from runner.starting import code_books
+    from runner.starting.files import booked_columns, private_settings, proposal_file
+    from runner.starting.proposals import dialect_of, proposals
+
+    booked = {}
+    for text in arguments.codes:
+        name, mark, file = text.partition("=")
+        if not (name and mark and file):
+            raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
+        booked[name] = code_books.read(Path(file))
+    files = {"study.toml": template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)}
+    private = PRIVATE
+    if arguments.table is not None:
+        from parties.data.source import locate
+
+        place = locate(arguments.table)
+        if place.path is not None and place.path.is_file() and place.kind == "csv":
+            place = replace(place, dialect=dialect_of(place.path))
+        found = proposals(place)
+        if more := private_settings(place.dialect, found):
+            private += "\n" + more
+        files["domain.proposed.toml"] = proposal_file(str(arguments.table), found, booked)
+    return {**files, "private.example.toml": private}
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
-    files = {"study.toml": template(arguments.vertical), "private.example.toml": PRIVATE}
+    if arguments.table is not None or arguments.codes:
+        files = _looked_at(arguments)
+    else:
+        files = {"study.toml": template(arguments.vertical), "private.example.toml": PRIVATE}
+    from runner.study.schema import schema_text
+
+    files["study.schema.json"] = schema_text()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in files:
@@ -216,7 +277,8 @@ def run(arguments: argparse.Namespace) -> None:
                     f"{directory / name} exists already and is left alone; name another directory."
                 )
         for name, text in files.items():
-            with (directory / name).open("x", encoding="utf-8") as file:
+            mode = 0o600 if name == "domain.proposed.toml" else 0o666
+            with open(directory / name, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
                 file.write(text)
     except OSError as error:
         raise UsageError(
@@ -228,6 +290,12 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.vertical
         else "three custodians"
     )
+    if arguments.table is not None:
+        print(
+            f"{directory / 'domain.proposed.toml'} has a proposal for each column of {arguments.table}. It is private: "
+            "limits and values taken\nfrom data tell of the data. Confirm each column by what is publicly known, then move it "
+            "to the study."
+        )
     print(f"""{study} describes a study of {described}. Next:
   1. declare your columns under [domain.columns] and the parties' names; put each table where `data` says
   2. python -m runner check {study}

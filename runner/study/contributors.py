@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.bundles.sealing import SEALING_BYTES, SIGNING_BYTES, ReceiverKey
 from runner.failures import reason
+from runner.study.keys import CLOSE
 from runner.study.model import Party
 from runner.study.parties import NAME
 from runner.study.registered import Registered, read_registered
@@ -265,9 +266,7 @@ def _registered(table: Table, folder: Path, domain: Domain) -> Registered | None
 
 
 def _close(table: Table) -> tuple[datetime | None, int | None]:
-    inner = Table(
-        table.raw.get("close", {}), table.file, "[contributors] close", ("at", "bundles"), table.problems
-    )
+    inner = Table(table.raw.get("close", {}), table.file, "[contributors] close", CLOSE, table.problems)
     if "close" not in table or not inner.raw:
         table.problem(
             "must say when the collection is over, as { at = 2027-01-31T00:00:00Z, bundles = 90 } or one of these",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from parties.addresses import is_loopback
+from runner.study import keys
 from runner.study.model import DataLocation, Party
 from runner.study.table import Table, nearest, shown
 
@@ -42,7 +43,7 @@ def read_parties(
             entry,
             str(path),
             f"[[party]] {entry.get('name', number)}",
-            ("name", "address", "data", "compute", "fingerprint", "columns"),
+            keys.PARTY,
             problems,
         )
         for number, entry in enumerate(raw, 1)
@@ -137,7 +138,7 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
     if given is None:
         return None
     if isinstance(given, dict):
-        inner = Table(given, table.file, f"{table.where} data".strip(), ("url", "table"), table.problems)
+        inner = Table(given, table.file, f"{table.where} data".strip(), keys.DATA, table.problems)
         url, name = inner.text("url"), inner.text("table")
         if "url" in inner and url.partition("://")[0] not in SCHEMES:
             # the address may hold a password: never echo it

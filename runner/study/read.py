@@ -22,6 +22,7 @@ from mpc_protocols.options import Options
 from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
+from runner.study import keys
 from runner.study.contributors import read_contributors
 from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy
 from runner.study.parties import read_parties
@@ -80,7 +81,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     def section(name: str, known: tuple[str, ...]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
 
-    head = section("study", ("name", "algorithm", "backend", "partition", "security", "research"))
+    head = section("study", keys.STUDY)
     name = partition = "?"
     algorithm: Algorithm[Any, Any] | None = None
     backend: Backend | None = None
@@ -89,9 +90,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         algorithm = ALGORITHMS.get(head.choice("algorithm", ALGORITHMS.names))
         backend = BACKENDS.get(head.choice("backend", BACKENDS.names))
         partition = head.choice("partition", PARTITIONS)
-    privacy = _privacy(
-        section("privacy", ("epsilon", "delta", "adjacency", "max_rows", "unit")), "privacy" in root
-    )
+    privacy = _privacy(section("privacy", keys.PRIVACY), "privacy" in root)
     names, domain = _domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
@@ -122,7 +121,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
-    session = _session(section("session", ("connect_s", "silence_s", "tls")))
+    session = _session(section("session", keys.SESSION))
     parties = (
         read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
         if "party" in root
@@ -273,9 +272,7 @@ def _privacy(table: Table, present: bool) -> Privacy:
     unit = Unit()
     given = table.raw.get("unit", "row")
     if isinstance(given, dict):
-        inner = Table(
-            given, table.file, "[privacy] unit", ("id", "max_rows", "max_custodians"), table.problems
-        )
+        inner = Table(given, table.file, "[privacy] unit", keys.UNIT, table.problems)
         unit = Unit(
             inner.text("id", expected="the name of the identifier's column"),
             inner.integer("max_rows", low=1, high=1 << 31),

@@ -2,7 +2,7 @@
 
     python -m tests.acceptance.paillier
 
-CPU seconds of each party from the first ciphertext to shares at both, bytes of a contributor a cell. Some four minutes of CPU.
+CPU seconds of each party from the first ciphertext to shares at both; payload bytes a cell. Some two and a half minutes of CPU.
 """
 
 from __future__ import annotations

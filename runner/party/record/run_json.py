@@ -88,7 +88,11 @@ def describe(
             **(
                 {}
                 if release.noise_share is None
-                else {"fallback": sentence(release.noisy_total, release.noise_share)}
+                else {
+                    "fallback": sentence(
+                        release.noisy_total, release.noise_share, tried=bool(release.selections)
+                    )
+                }
             ),
             "phases": [
                 {

@@ -28,11 +28,13 @@ from synth.algorithms.mosaic.answers import Resolutions, answers
 from synth.algorithms.mosaic.bins import is_ordered
 from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
 from synth.algorithms.mosaic.conflicts import conflicts, related
+from synth.algorithms.mosaic.evidence import beside_columns, column_sums, evidence
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING
 from synth.algorithms.mosaic.smoothing import MIN_VALUES, smoothed
 from synth.budget.charges import mean_noise
 from synth.fallback import joining_cells, median
-from synth.mrf import Chains, SizeEstimator
+from synth.mrf import Chains, Measurement, SizeEstimator
+from synth.mrf.fit import TOLERANCE
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
 
 if TYPE_CHECKING:
@@ -44,7 +46,11 @@ if TYPE_CHECKING:
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
 NOISE_LIMIT = 0.3
-"""Of the noise of a typical question, as a share of the rows."""
+"""Of the noise of a typical question, as a share of the rows; above it nothing joint is bought, or a first batch only."""
+TRIAL = 1.7
+"""Times NOISE_LIMIT: up to there an adaptive run buys a first batch, and goes on if that showed dependence."""
+TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.0, 4.0
+"""Of dependence, in units of what noise shows: to go on after a trial; to believe marginals as they are (`evidence`)."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
 ROOM, MIN_ROOM = 8.0, 0.02
@@ -63,9 +69,10 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
-    if run.falls_back(run.typical_cells(), NOISE_LIMIT):
+    rounds = plan.config.fixed_rounds
+    if run.falls_back(run.typical_cells(), NOISE_LIMIT * (TRIAL if rounds is None else 1)):
         pass  # the columns take what is left
-    elif (rounds := plan.config.fixed_rounds) is None:
+    elif rounds is None:
         run.adaptive()
     else:
         run.fixed(rounds)
@@ -97,6 +104,9 @@ class MosaicRun(Run):
         self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
         self._enlarges: dict[Candidate, float] = {}
+        self._evidence = 0.0
+        self._is_evident = False
+        self._shrunk: dict[int, NDArray[np.float64]] = {}  # as `_smoothed`
 
     def measure_all_columns(self) -> None:
         """Measure the one-way marginals; they give the noisy total."""
@@ -162,6 +172,8 @@ class MosaicRun(Run):
                 break
             moved = self._measure_batch(batch, before)
             typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
+            if self._is_vain():
+                break
             if 2 * moved <= len(batch):
                 selecting, measuring, typical = selecting * GROWTH, measuring * GROWTH, typical * GROWTH
 
@@ -211,21 +223,40 @@ class MosaicRun(Run):
         """How many bins it has of each column that it asks for over bins."""
         return {self.levels[n].column: self.levels[n].size for n in candidate.clique if n in self.levels}
 
+    def _is_vain(self) -> bool:
+        """Whether the first batch was a trial, and showed little but noise: then the columns take what is left."""
+        if self.picks > BATCH or self._final or self._evidence >= TRIAL_EVIDENCE:
+            return False
+        return self.falls_back(self.typical_cells(), NOISE_LIMIT)
+
     def _is_spent(self) -> bool:
         """Whether nothing more can be asked: then the fit after this batch is the last."""
         self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
         return self._final
 
-    def _fitted_to(self, measured: Measured) -> NDArray[np.float64]:
-        """The released counts; of a wide column whose values have an order, without what is only noise."""
-        values = super()._fitted_to(measured)
-        column = self.plan.domain[measured.columns[0]]
-        if len(measured.clique) > 1 or len(values) < MIN_VALUES or not is_ordered(column):
-            return values
+    def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
+        """As `Run.refit`; while there is little evidence of dependence, to shrunk joint marginals."""
+        if not self._is_evident and self.noise_share is None:
+            joints = [beside_columns(m, self.model) for m in self.measurements if len(m.clique) > 1]
+            self._evidence = evidence(joints)
+            self._is_evident = self._evidence >= ENOUGH_EVIDENCE
+            self._shrunk = {} if self._is_evident else {id(j.measured): j.shrunk() for j in joints}
+        super().refit(number, iterations, tolerance)
+
+    def _followed(self, measured: Measured) -> Sequence[Measurement]:
+        """The released counts; of a wide column whose values have an order, without what is only noise; of a joint marginal, if
+        there is little evidence of dependence, shrunk, and in a table of independent columns its columns' sums."""
+        variance, values = float(measured.sigma2), measured.values.astype(np.float64)
+        if len(measured.clique) > 1:
+            if self.noise_share is not None:
+                return column_sums(measured, measured.shape(self.plan.domain.sizes))
+            return [Measurement(measured.clique, self._shrunk.get(id(measured), values), variance)]
+        if len(values) < MIN_VALUES or not is_ordered(self.plan.domain[measured.columns[0]]):
+            return [Measurement(measured.clique, values, variance)]
         place = id(measured)
         if place not in self._smoothed:
             self._smoothed[place] = smoothed(values, root(measured.sigma2))
-        return self._smoothed[place]
+        return [Measurement(measured.clique, self._smoothed[place], variance)]
 
     def _column_share(self, clique: tuple[str, ...]) -> Fraction:
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}

@@ -86,3 +86,18 @@ def test_two_parties_are_told_of_the_pair(tmp_path: Path) -> None:
     trial = small.write(tmp_path, parties=2, changes=[SHAMIR])
     [problem] = problems(trial.path)
     assert 'backend = "shamir" needs three to nine' in problem and 'or use backend = "pair"' in problem
+
+
+@pytest.mark.parametrize("via", ["auto", "dh2", "helper"])
+def test_three_owners_among_five_parties_are_told_who_lines_up_their_records(
+    via: str, tmp_path: Path
+) -> None:
+    """No alignment of three owners withstands two that collude."""
+    everybody = dict.fromkeys(small.NAMES[:5], "compute = true")
+    changes = [SHAMIR, ("merge3", via)]
+    trial = split.write(tmp_path, own=split.THREE, parties=5, count=40, changes=changes, party=everybody)
+    [problem] = problems(trial.path)
+    assert (
+        'aligns two owners, and there are 3 (north, south, west); let three parties compute (via = "merge3")'
+        in problem
+    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import ProtocolAborted
 from synth.mrf import Measurement, Model, fit
+from synth.mrf.conditional import given
 from synth.mrf.factor import Impossible
 
 SIZES = {"a": 3, "b": 4, "one": 1, "c": 5, "d": 3}
@@ -60,6 +61,10 @@ def test_impossible_cells_have_no_mass_and_no_rows(seed: int) -> None:
     assert np.array_equal(again.marginal(("a", "b", "c", "d")), model.marginal(("a", "b", "c", "d")))
     rows = again.sample(20_000, np.random.default_rng(seed), targets=list(combinations(SIZES, 3)), sweeps=3)
     assert joint_mask(impossible)[tuple(rows.T)].all()
+    some = given(model, {"c": np.arange(5) > 1, "a": np.arange(3) < 2}).sample(
+        5000, np.random.default_rng(seed)
+    )
+    assert joint_mask(impossible)[tuple(some.T)].all() and some[:, 3].min() > 1 and some[:, 0].max() < 2
 
 
 @pytest.mark.campaign

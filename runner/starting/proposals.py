@@ -1,0 +1,188 @@
+"""What the columns of a custodian's table look like: kinds, values and limits, as the tables of a domain.
+
+A domain is public and must not come from the data (`docs/design/privacy.md` 6): the smallest number is somebody's, and a value
+that one row has is that row's. So what is found here is private, like the table, and is written to a file of its own, every line
+of it commented out (`init --from`). Limits are rounded outwards, which hides little. A person replaces them by what everybody
+knows, and only then they become part of a study.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+
+from parties.data.harmony.rules import DELIMITERS, RFC, Dialect
+from parties.data.source import Location, open_source
+from synth.domain import Categorical, Value
+from synth.domain.categorical import SPELLINGS
+
+MAX_LISTED = 60
+"""Values of a column that are listed at most: a longer list is hardly public."""
+MAX_DISTINCT = 1 << 16
+"""Values of a column that are kept at most while it is read."""
+BINS = 20
+MARKERS = frozenset(
+    {"na", "n/a", "nan", "null", "none", "-", "?", ".", "unknown", "-9", "-99", "-999", "9999"}
+)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One column: what to write into its table, or why it is left out (`advice`). markers: of missing values, as it seems."""
+
+    name: str
+    keys: tuple[tuple[str, object], ...] = field(default=(), repr=False)
+    advice: str = ""
+    markers: tuple[str, ...] = ()
+
+
+def dialect_of(path: Path) -> Dialect:
+    """How a CSV file seems to be written: its first line's separators, UTF-8 or else windows-1252, decimal commas."""
+    raw = path.read_bytes()[: 1 << 20]
+    try:
+        text, encoding = raw[: raw.rfind(b"\n") + 1 or None].decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = raw.decode("cp1252", errors="replace"), "windows-1252"
+    lines = text.splitlines()
+    delimiter = max(DELIMITERS, key=lambda mark: lines[0].count(mark)) if lines else ","
+    fields = [field for line in list(csv.reader(lines[1:500], delimiter=delimiter)) for field in line]
+    comma = delimiter != "," and sum(bool(_COMMA.fullmatch(one)) for one in fields) > sum(
+        "." in one and bool(_NUMBER.fullmatch(one)) for one in fields
+    )
+    return Dialect(delimiter, "," if comma else ".", encoding)
+
+
+def proposals(location: Location) -> list[Proposal]:
+    """One for each column of a table, in order; every row is read. Raises `DataRefused`."""
+    import numpy as np
+
+    from parties.data.coding import Distinct, plain, written
+
+    comma = location.dialect.decimal != RFC.decimal
+    with open_source(location) as source:
+        names = list(dict.fromkeys(source.columns))
+        counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+        rows = 0
+        for batch in source.batches(names):
+            rows += batch.num_rows
+            for name, column in zip(names, batch.columns, strict=True):
+                if len(counts[name]) <= MAX_DISTINCT:
+                    distinct = Distinct(plain(column))
+                    texts = [written(value) for value in distinct.values.to_pylist()]
+                    places = distinct.each(range(len(texts)), -1)
+                    times = np.bincount(places[places >= 0], minlength=len(texts))
+                    counts[name].update(
+                        {text: int(n) for text, n in zip(texts, times, strict=True) if text and n}
+                    )
+    return [proposal(name, _pointed(counts[name]) if comma else counts[name], rows) for name in names]
+
+
+def _pointed(values: Counter[str]) -> Counter[str]:
+    if not any(_COMMA.fullmatch(text) for text in values):
+        return values
+    return Counter({text.replace(",", "."): count for text, count in values.items()})
+
+
+def proposal(name: str, values: Counter[str], rows: int) -> Proposal:
+    """Of one column with these texts, each so often, in so many rows."""
+    if not values:
+        return Proposal(name, advice="it holds no value")
+    markers = _markers(values)
+    kept = Counter({text: count for text, count in values.items() if text not in markers})
+    found = _numeric(kept, rows) or _calendar(kept)
+    if found is None:  # among texts they may be values
+        markers, kept = (), values
+        found = _listed(kept)
+    unlike = len(kept) > 100 and len(kept) > 0.9 * rows
+    if found is None or (unlike and found[0][1] in ("integer", "categorical")):
+        what = "an identifier" if unlike else "free text, or a list too long to be public"
+        return Proposal(name, advice=f"it looks like {what}, which cannot be synthesised: leave it out")
+    missing = sum(kept.values()) < rows
+    return Proposal(name, (*found, *((("missing", True),) if missing else ())), markers=markers)
+
+
+def _markers(values: Counter[str]) -> tuple[str, ...]:
+    """Texts that seem to stand for a missing value; a number only if it lies outside what the others span."""
+    found = [text for text in values if text.casefold() in MARKERS]
+    try:
+        others = [float(text) for text in values if text not in found]
+    except ValueError:
+        return tuple(text for text in found if not _NUMBER.fullmatch(text))
+    low, high = min(others, default=0.0), max(others, default=0.0)
+    return tuple(text for text in found if not _NUMBER.fullmatch(text) or not low <= float(text) <= high)
+
+
+def _numeric(values: Counter[str], rows: int) -> tuple[tuple[str, object], ...] | None:
+    if not values or not all(_NUMBER.fullmatch(text) for text in values):
+        return None
+    if set(values) <= {"0", "1"}:
+        return (("kind", "boolean"),)
+    numbers = [float(text) for text in values]
+    zero = 10 * values["0"] > rows
+    if all(_INTEGER.fullmatch(text) for text in values):
+        low, high = _outwards(min(numbers), max(numbers))
+        whole: list[tuple[str, object]] = [
+            ("kind", "integer"),
+            ("low", int(low)),
+            ("high", int(max(high, low + 1))),
+        ]
+        if high - low > 2 * BINS:
+            whole.append(("bins", BINS))
+        if zero and low == 0 and high > 2 * BINS:
+            whole.append(("zero", True))
+        return tuple(whole)
+    low, high = _outwards(min(numbers), max(numbers))
+    if low == high:
+        high = low + 1
+    zeros = (("zero", True),) if zero and low >= 0 else ()
+    positive = [number for number in numbers if number > 0]
+    if len(positive) + bool(zeros) >= len(numbers) and max(positive) > 1000 * min(positive):
+        least = 10.0 ** math.floor(math.log10(min(positive)))
+        return (("kind", "numeric"), ("low", least), ("high", high), ("bins", BINS), ("scale", "log"), *zeros)
+    return (("kind", "numeric"), ("low", low), ("high", high), ("bins", BINS), *zeros)
+
+
+def _outwards(low: float, high: float) -> tuple[float, float]:
+    """Rounded away from each other, to a digit."""
+    step = 10.0 ** math.floor(math.log10(max(high - low, abs(high) / 1000, 1e-9)))
+    return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def _calendar(values: Counter[str]) -> tuple[tuple[str, object], ...] | None:
+    try:
+        if values and all(_DAY.fullmatch(text) for text in values):
+            days = [date.fromisoformat(text) for text in values]
+            years = min(days).year, max(days).year
+            step = "month" if years[1] - years[0] < 10 else "year"
+            return (
+                ("kind", "date"),
+                ("low", date(years[0], 1, 1)),
+                ("high", date(years[1], 12, 31)),
+                ("step", step),
+            )
+        if values and all(_TIME.fullmatch(text) for text in values):
+            times = [datetime.fromisoformat(text) for text in values]
+            first, last = datetime(min(times).year, 1, 1), datetime(max(times).year, 12, 31, 23, 59, 59)
+            return (("kind", "datetime"), ("low", first), ("high", last), ("step", "month"))
+    except ValueError:
+        pass
+    return None
+
+
+def _listed(values: Counter[str]) -> tuple[tuple[str, object], ...] | None:
+    if {text.lower() for text in values} <= {text for spellings in SPELLINGS for text in spellings}:
+        return (("kind", "boolean"),)
+    if len(values) > MAX_LISTED:
+        return None
+    listed: tuple[Value, ...] = tuple(sorted(values))
+    return (("kind", "categorical"), ("values", Categorical(listed).values))

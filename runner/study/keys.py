@@ -1,0 +1,16 @@
+"""The keys of each table of a study file, for its reader and for its JSON Schema (`schema.py`). Standard library only.
+
+Algorithms and backends declare their own tables (`mpc_protocols/options.py`), kinds of column theirs (`synth/domain/kinds.py`).
+"""
+
+from __future__ import annotations
+
+STUDY = ("name", "algorithm", "backend", "partition", "security", "research")
+PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit")
+UNIT = ("id", "max_rows", "max_custodians")
+SESSION = ("connect_s", "silence_s", "tls")
+PARTY = ("name", "address", "data", "compute", "fingerprint", "columns")
+DATA = ("url", "table")
+CLOSE = ("at", "bundles")
+CONSTRAINT = ("if", "then", "order")
+CONDITION = ("missing", "at_least", "below")

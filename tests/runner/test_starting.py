@@ -1,0 +1,226 @@
+"""Starting from a table: proposals that stay private and commented out, code books that are public, a schema for editors."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.cli import main
+from runner.commands.init import template
+from runner.starting.proposals import proposal
+from runner.study import read
+from runner.study.schema import schema
+from synth.domain import column_from_spec
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reference" / "study-file.md"
+ROWS = 300
+
+
+def write(path: Path) -> Path:
+    lines = ["nr;sex;days in;fine;when;smokes;note;empty;ward"]
+    for i in range(ROWS):
+        fine = "NA" if i % 9 == 0 else f"{i * 3.25:.2f}".replace(".", ",")
+        days = "-9" if i % 7 == 0 else 0 if i % 3 == 0 else i * 2 + 1
+        lines.append(
+            f"{10**6 + i * 17};{'MF'[i % 2]};{days};{fine};2019-{i % 12 + 1:02}-03;{'yes' if i % 2 else 'no'};wörd {i};;{i % 4}"
+        )
+    path.write_bytes("\n".join(lines).encode("cp1252"))
+    return path
+
+
+def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sex.csv").write_text("code,meaning\nM,male\nF,female\nX,other\n")
+    out = tmp_path / "study"
+    given = ["--from", str(write(tmp_path / "t.csv")), "--codes", f"sex={tmp_path / 'sex.csv'}"]
+    assert main(["init", str(out), *given]) == 0
+    assert "tell of the data" in capsys.readouterr().out.replace("\n", " ")
+    file = out / "domain.proposed.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    proposed = file.read_text()
+    assert all(line.startswith("#") for line in proposed.splitlines() if line)
+    assert "Limits and lists of values taken from data tell of the data" in proposed
+    assert "# nr: it looks like an identifier" in proposed and "# note: it looks like" in proposed
+    assert "# empty: it holds no value" in proposed and "# sex: in study.toml" in proposed
+    tables = "\n".join(re.findall(r"^# (\[domain.*|[a-z]+ = .*)$", proposed, re.MULTILINE))
+    columns = tomllib.loads(tables)["domain"]["columns"]
+    assert columns["days in"] == {
+        "kind": "integer",
+        "low": 0,
+        "high": 600,
+        "bins": 20,
+        "zero": True,
+        "missing": True,
+    }
+    assert columns["fine"] == {"kind": "numeric", "low": 0.0, "high": 1000.0, "bins": 20, "missing": True}
+    assert columns["when"]["kind"] == "date" and columns["smokes"] == {"kind": "boolean"}
+    assert columns["ward"]["kind"] == "integer"
+    for name, spec in columns.items():
+        column_from_spec(spec, name)
+    study = (out / "study.toml").read_text()
+    assert tomllib.loads(study)["domain"]["columns"] == {
+        "sex": {"kind": "categorical", "values": ["M", "F", "X"]}
+    }
+    private = tomllib.loads((out / "private.example.toml").read_text())
+    assert private["csv"] == {"delimiter": ";", "decimal": ",", "encoding": "windows-1252"}
+    assert private["harmonise"]["columns"] == {"days in": {"missing": ["-9"]}, "fine": {"missing": ["NA"]}}
+    # a person confirms, and the study is one
+    confirmed = study.replace("# [domain.columns.NAME]", tables + "\n#")
+    (out / "study.toml").write_text(confirmed)
+    found = read.load(out / "study.toml")
+    assert {*found.domain.names} == {"sex", *columns}
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "markers"),
+    [
+        (["1", "2", "3", "-9", "NA"], "integer", ("-9", "NA")),
+        (["-20", "-9", "5"], "integer", ()),
+        (["0", "1"], "boolean", ()),
+        (["0.001", "5", "900000.5"], "numeric", ()),
+        (["2020-02-30", "2020-01-01"], "categorical", ()),
+        (["2020-02-03 10:00", "2021-01-01 11:30"], "datetime", ()),
+        (["a", "b", "NA"], "categorical", ()),
+        (["5"], "integer", ()),
+        (["5.5"], "numeric", ()),
+        (["t", "F"], "boolean", ()),
+    ],
+)  # fmt: skip
+def test_kinds_are_told_from_texts(texts: list[str], kind: str, markers: tuple[str, ...]) -> None:
+    found = proposal("x", Counter(texts), len(texts))
+    keys: dict[str, Any] = dict(found.keys)
+    assert (keys["kind"], found.markers) == (kind, markers)
+    column_from_spec(keys, "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "values"),
+    [
+        ("a.json", '["x", 2, true]', ("x", 2, True)),
+        ("a.json", '{"x": "ex", "y": "why"}', ("x", "y")),
+        ("a.csv", "code;meaning\n1;one\n2;two\n", ("1", "2")),
+    ],
+)
+def test_code_books_are_read(tmp_path: Path, name: str, content: str, values: tuple[object, ...]) -> None:
+    (tmp_path / name).write_text(content)
+    assert main(["init", str(tmp_path / "s"), "--codes", f"column={tmp_path / name}"]) == 0
+    column = tomllib.loads((tmp_path / "s" / "study.toml").read_text())["domain"]["columns"]["column"]
+    assert tuple(column["values"]) == values
+
+
+@pytest.mark.parametrize("content", ['{"x": ', "3", "[[1]]", "[]", '["x", "x"]'])
+def test_what_is_no_code_book_is_refused(
+    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text(content)
+    assert main(["init", str(tmp_path / "s"), "--codes", f"column={tmp_path / 'a.json'}"]) == 2
+    assert capsys.readouterr().err.startswith("--codes") and not (tmp_path / "s").exists()
+    assert main(["init", str(tmp_path / "s"), "--codes", "column"]) == 2
+
+
+def test_the_committed_schema_is_the_readers() -> None:
+    committed = ROOT / "docs" / "reference" / "study.schema.json"
+    assert committed.read_text(encoding="utf-8") == schema_text(), (
+        f"python -m runner.study.schema {committed.relative_to(ROOT)}"
+    )
+
+
+def keys(node: object, table: str = "") -> set[tuple[str, str]]:
+    """The keys of a schema, each with the top table that it is in."""
+    found: set[tuple[str, str]] = set()
+    if isinstance(node, dict):
+        for name, part in node.get("properties", {}).items():
+            found |= {(table, name)} | keys(part, table or name)
+        for word in ("items", "additionalProperties"):
+            found |= keys(node.get(word), table)
+        for word in ("oneOf", "anyOf"):
+            for part in node.get(word, []):
+                found |= keys(part, table)
+    return found
+
+
+def test_the_reference_names_every_key() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    headings = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    for table, name in sorted(keys(schema())):
+        about = [part for part in headings if not table or f"[{table}]" in part.split("\n")[0]]
+        assert any(re.search(rf"\b{name}\b", part) for part in about), (
+            f"{PAGE.name} says nothing of [{table}] {name}"
+        )
+
+
+def fits(value: object, form: Any, whole: str = "") -> bool:
+    """A validator of the part of JSON Schema that is used here."""
+    kinds: dict[str, Any] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "boolean": bool,
+        "integer": int,
+        "number": (int, float),
+    }
+    if "type" in form:
+        names = form["type"] if isinstance(form["type"], list) else [form["type"]]
+        if not any(
+            isinstance(value, kinds[n]) and (n == "boolean" or not isinstance(value, bool)) for n in names
+        ):
+            return False
+    if ("enum" in form and value not in form["enum"]) or ("const" in form and value != form["const"]):
+        return False
+    if isinstance(value, dict):
+        known, more = form.get("properties", {}), form.get("additionalProperties", True)
+        if any(key not in value for key in form.get("required", ())) or len(value) < form.get(
+            "minProperties", 0
+        ):
+            return False
+        for key, part in value.items():
+            inner = known.get(key, more)
+            if inner is False or (inner is not True and not fits(part, inner)):
+                return False
+    if isinstance(value, list) and not all(fits(part, form.get("items", {})) for part in value):
+        return False
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        limits = form.get("minimum", value) <= value <= form.get("maximum", value)
+        if (
+            not limits
+            or value <= form.get("exclusiveMinimum", value - 1)
+            or value >= form.get("exclusiveMaximum", value + 1)
+        ):
+            return False
+    if "anyOf" in form and not any(fits(value, one) for one in form["anyOf"]):
+        return False
+    return "oneOf" not in form or sum(fits(value, one) for one in form["oneOf"]) == 1
+
+
+def as_json(text: str) -> Any:
+    return json.loads(json.dumps(tomllib.loads(text), default=str))
+
+
+def test_studies_fit_the_schema_and_mistakes_do_not() -> None:
+    studies = [
+        template(False),
+        template(True),
+        *(path.read_text() for path in (ROOT / "examples").rglob("study*.toml")),
+    ]
+    for study in studies:
+        assert fits(as_json(study), schema())
+    for before, after in (
+        ("epsilon = 1.0", 'epsilon = "1"'),
+        ('name = "example"', 'nam = "example"'),
+        ("bins = 20", "bin = 20"),
+        ('kind = "categorical"', 'kind = "category"'),
+        ('partition = "horizontal"', 'partition = "diagonal"'),
+    ):
+        assert before in studies[0] and not fits(as_json(studies[0].replace(before, after, 1)), schema())
+    more = '[[domain.constraints]]\nif = { work = "none" }\nthen = { income = { below = 12500 } }\n'
+    assert fits(as_json(studies[0] + more), schema())
+    assert not fits(as_json(studies[0] + more.replace("then", "than")), schema())
