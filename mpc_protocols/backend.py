@@ -74,6 +74,8 @@ class AllowAll:
 class DryRun(MarginalOracle):
     """An oracle on a presumed table that counts what a run would cost. No private data; nothing released, nothing charged."""
 
+    presumed = True
+
     @property
     @abstractmethod
     def rounds(self) -> int:

@@ -146,6 +146,8 @@ class MarginalOracle(ABC):
     """
 
     facts: StudyFacts
+    presumed: bool = False
+    """Whether the answers are of an invented table, as in a dry run: then a rough model will do."""
 
     @property
     @abstractmethod

@@ -140,8 +140,10 @@ class IdealOracle(MarginalOracle):
         scores = dict(zip(plan.contenders, self._scores(plan, rounded), strict=True))
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
-            uniforms = {q: self._uniform(gumbel.BITS) for q in plan.contenders}
-            dithers = {q: self._uniform(plan.a) for q in plan.contenders}
+            uniforms = dict(
+                zip(plan.contenders, self._uniforms(gumbel.BITS, len(plan.contenders)), strict=True)
+            )
+            dithers = dict(zip(plan.contenders, self._uniforms(plan.a, len(plan.contenders)), strict=True))
             winner = selection.reference(
                 [scores[q] for q in candidates],
                 [uniforms[q] for q in candidates],
@@ -245,8 +247,10 @@ class IdealOracle(MarginalOracle):
         smallest = min(self.facts.sizes, key=lambda column: self.facts.sizes[column])
         return int(self._counts([(smallest,)])[0].sum())
 
-    def _uniform(self, bits: int) -> int:
-        return int.from_bytes(self._randomness((bits + 7) // 8), "big") >> -bits % 8
+    def _uniforms(self, bits: int, count: int) -> list[int]:
+        """So many independent uniform integers of so many bits."""
+        draw, width, unused = self._randomness, (bits + 7) // 8, -bits % 8
+        return [int.from_bytes(draw(width), "big") >> unused for _ in range(count)]
 
 
 class IdealAggregation(Aggregation):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
 
 from mpc_protocols.errors import UsageError
 from runner.commands import command
@@ -56,6 +58,35 @@ def add(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="a JSON object")
 
 
+class Meter:
+    """How far a dry run is, in one line of a terminal that is gone at the end; nothing elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream if stream.isatty() else None
+        self._shown = ""
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def show(self, share: float) -> None:
+        """share: of the budget, spent so far."""
+        line = f"dry run: {min(share, 1.0):.0%} of the budget spent"
+        if self._stream is not None and line != self._shown:
+            self._stream.write(f"\r{line:<40}")
+            self._stream.flush()
+            self._shown = line
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._stream is not None and self._shown:
+            self._stream.write(f"\r{'':<40}\r")
+            self._stream.flush()
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     if arguments.rows is not None and arguments.rows < 1:
@@ -69,13 +100,15 @@ def run(arguments: argparse.Namespace) -> None:
 
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
     if arguments.compare:
-        compared = compare(study, arguments.rows, networks)
+        with Meter(sys.stderr) as meter:
+            compared = compare(study, arguments.rows, networks, meter.show)
         print(json.dumps(compared.to_json()) if arguments.json else comparison(compared))
         return
     from runner.forecast.quality import lines, quality
     from runner.party.synthesis import plan_of
 
-    expected = forecast(study, arguments.rows, networks)
+    with Meter(sys.stderr) as meter:
+        expected = forecast(study, arguments.rows, networks, meter.show)
     found = quality(study, plan_of(study), expected.rows)
     if arguments.json:
         print(json.dumps({**expected.to_json(), "quality": None if found is None else found.to_json()}))

@@ -9,7 +9,7 @@ study is told is what its reader would say of the changed file. Costs are those 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -79,10 +79,13 @@ class Comparison:
 
 
 def compare(
-    study: Study, rows: int | None = None, networks: Mapping[str, tuple[float, float]] = NETWORKS
+    study: Study,
+    rows: int | None = None,
+    networks: Mapping[str, tuple[float, float]] = NETWORKS,
+    tell: Callable[[float], None] = lambda _: None,
 ) -> Comparison:
-    """The study by every backend. rows, networks: as for `forecast`. Raises `StudyInvalid`: not by its own backend."""
-    own = forecast(study, rows, networks)
+    """The study by every backend. rows, networks, tell: as for `forecast`. Raises `StudyInvalid`: not by its own backend."""
+    own = forecast(study, rows, networks, tell)
     found = [
         _alternative(
             study,
@@ -91,6 +94,7 @@ def compare(
             else backend.configured(backend.options(), study.partition),
             own,
             networks,
+            tell,
         )
         for backend in BACKENDS
     ]
@@ -98,7 +102,11 @@ def compare(
 
 
 def _alternative(
-    study: Study, backend: Backend, own: Forecast, networks: Mapping[str, tuple[float, float]]
+    study: Study,
+    backend: Backend,
+    own: Forecast,
+    networks: Mapping[str, tuple[float, float]],
+    tell: Callable[[float], None],
 ) -> Alternative:
     mine = backend.name == study.backend
     if not isinstance(backend, DistributedBackend):
@@ -110,7 +118,7 @@ def _alternative(
         other, sentences = changed(study, tree)
         if other is not None:
             try:
-                return _told(backend, forecast(other, own.rows, networks), changes, own=False)
+                return _told(backend, forecast(other, own.rows, networks, tell), changes, own=False)
             except StudyInvalid as error:
                 sentences = [error.sentence]
         problem = problem or sentences[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,8 @@ LOOPBACK = "this machine"
 NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
-REPORTED_ROWS = 1000
+REPORTED_ROWS, DRAWN_ROWS = 1000, 4096
+"""Most rows of the tables that are really made."""
 PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
 COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
 """At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
@@ -95,9 +96,15 @@ class Forecast:
 
 
 def forecast(
-    study: Study, rows: int | None = None, networks: Mapping[str, tuple[float, float]] = NETWORKS
+    study: Study,
+    rows: int | None = None,
+    networks: Mapping[str, tuple[float, float]] = NETWORKS,
+    tell: Callable[[float], None] = lambda _: None,
 ) -> Forecast:
-    """Carry out the study in a dry run. networks: as `NETWORKS`. Raises `StudyInvalid`."""
+    """Carry out the study in a dry run. networks: as `NETWORKS`. tell: is told the share of the budget spent so far.
+
+    Raises `StudyInvalid`.
+    """
     from runner.forecast.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
@@ -136,6 +143,8 @@ def forecast(
 
     def observe(phase: str, event: str, **fields: object) -> None:
         nonlocal falls_back
+        if isinstance(spent := fields.get("rho_spent"), float):
+            tell(spent / float(plan.budget.rho_cap))
         falls_back |= event == "fallback"
         seconds = fields.get("seconds")
         if phase == "fit" and isinstance(seconds, float):
@@ -156,13 +165,19 @@ def forecast(
     else:
         synthesis = synthesize(study, plan, oracle, observe)
     oracle.close()
-    release = sample(synthesis, plan, observe, row_limit(study, tables), events)
-    work = time.process_time() - began + oracle.seconds
+    rows_out = min(synthesis.rows, row_limit(study, tables))
+    chosen = time.process_time()
+    release = sample(synthesis, plan, observe, min(rows_out, DRAWN_ROWS), events)
+    # A table's codes take as many bytes as it has rows; of larger ones a smaller part is rearranged.
+    part = max(1.0, rows_out / DRAWN_ROWS)
+    drawing = (time.process_time() - chosen) * part**0.5
+    work = chosen - began + drawing + oracle.seconds
     rounds, sent = (
         (oracle.rounds, list(oracle.sent)) if not reported.rounds else (0, [0] * len(study.parties))
     )
     if not backend.ideal:
         handed = len(release.to_bytes(study.domain))
+        handed += round((part - 1) * release.code_bytes(study.domain))
         for number in range(len(sent)):
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)

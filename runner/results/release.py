@@ -141,10 +141,16 @@ class Release:
                     return False
         return True
 
+    def code_bytes(self, domain: Domain) -> int:
+        """Of `to_bytes`, what the rows take."""
+        return len(self._packed(domain))
+
+    def _packed(self, domain: Domain) -> bytes:
+        return zlib.compress(np.ascontiguousarray(self.codes.T.astype(_code_dtype(domain))).tobytes(), 1)
+
     def to_bytes(self, domain: Domain) -> bytes:
         """Header length (4 bytes), header, compressed codes, model, measured values."""
-        width = _code_dtype(domain)
-        codes = zlib.compress(np.ascontiguousarray(self.codes.T.astype(width)).tobytes(), 1)
+        codes = self._packed(domain)
         values = b"".join(m.values.astype("<i8").tobytes() for m in self.measurements)
         header = json.dumps(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from runner.__main__ import main
+from runner.commands.plan import Meter
 from runner.forecast.presumed_tables import PresumedTable
 from tests.runner import split
 from tests.runner.processes import run
@@ -208,3 +210,21 @@ def test_plan_presumes_what_only_private_files_say(tmp_path: Path) -> None:
         "nobody: another owner's records, or which of its own another owner holds",
     ):
         assert words in end.output, words
+
+
+def test_a_dry_run_shows_how_far_it_is_on_a_terminal_only() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        with Meter(stream) as meter:
+            for share in (0.101, 0.1012, 1.0001):
+                meter.show(share)
+    lines = terminal.getvalue().split("\r")
+    assert [line.strip() for line in lines if line.strip()] == [
+        "dry run: 10% of the budget spent",
+        "dry run: 100% of the budget spent",
+    ]
+    assert lines[-1] == "" and pipe.getvalue() == ""

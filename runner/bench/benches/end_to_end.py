@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS
-from runner.bench.benches.fit import SIZES
+from runner.bench.benches.fit import COLUMNS, sizes_of
 from runner.bench.by_backend import backend_of, computing_of, misfit
 from runner.bench.parameters import BACKEND, PARTIES, ROWS, Parameter, Params
 from runner.bench.registry import Place, Program
@@ -32,7 +32,6 @@ from runner.launch.ports import free_ports
 from runner.launch.watchdog import PR_SET_PDEATHSIG
 from runner.results.outdir import PARTY_FOLDERS, USAGE
 
-COLUMNS = Parameter("columns", "columns of the table, the first ones of fourteen like Adult's", (14,), 3, 14)
 AIM_ROUNDS = Parameter("aim-rounds", "rounds of AIM", (10,), 1, 100)
 CLEAR = next(backend.name for backend in BACKENDS if backend.ideal)
 _ENDING_S = 15.0
@@ -90,7 +89,7 @@ class EndToEnd(Program):
 
     def prepare(self, params: Params, place: Place) -> None:
         names = party_names(self.processes(params), self.computing(params))
-        sizes = dict(list(SIZES.items())[: int(params["columns"])])
+        sizes = sizes_of(int(params["columns"]))
         write_tables(place.directory, sizes, int(params["rows"]), names)
         for backend in (str(params["backend"]), CLEAR):
             (place.directory / f"{backend}.toml").write_text(

