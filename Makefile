@@ -3,12 +3,13 @@
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
+# make site   builds docs/ as a site, build/site/index.html
 # All need only Python >= 3.11 and make, and create their environments from lock files.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten second-opinion sbom lock clean
+.PHONY: demo test crypten second-opinion sbom site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -62,12 +63,23 @@ sbom: .venv-sbom/made.stamp
 	.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-sbom.lock
 	touch $@
 
+# In an environment of its own: nothing of it is needed to run Cosynth. Strict: a warning is an error.
+site: .venv-docs/made.stamp
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet --config-file website/mkdocs.yml
+	@echo "open build/site/index.html"
+
+.venv-docs/made.stamp: requirements-docs.lock
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	touch $@
+
 # Resolve the newest versions that setup.py allows, for every supported Python.
 lock:
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo -o requirements.lock setup.py
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra test -c requirements.lock -o requirements-test.lock setup.py
 	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -
+	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-docs build dist *.egg-info

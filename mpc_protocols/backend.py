@@ -92,6 +92,11 @@ class DryRun(MarginalOracle):
         """(rounds, bytes of all parties) after each measurement."""
 
     @property
+    def input_checks(self) -> tuple[int, int]:
+        """Rounds, and bytes of all parties, for checking what contributors sent; part of the above."""
+        return 0, 0
+
+    @property
     @abstractmethod
     def shared_cells(self) -> int:
         """Cells made available so far."""
@@ -114,7 +119,8 @@ class Backend(ABC):
     who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
     two_owners: whether split columns must belong to two of the computing parties.
     securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
-    bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`).
+    bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`). unchecked: why it does not find
+    out, on shares, which contributors' counts are those of no table (`docs/design/inputs.md`), part of a sentence; "" if it does.
     cohorts: whether it serves clients that choose by themselves what they answer (`functionality.Cohorts`).
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
     """
@@ -132,6 +138,7 @@ class Backend(ABC):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     bundles: ClassVar[bool] = False
+    unchecked: ClassVar[str] = "that backend has no check of them"
     cohorts: ClassVar[bool] = False
     ideal: ClassVar[bool]
     resumes: ClassVar[bool] = False

@@ -7,6 +7,8 @@ parties: it must never hold a private value (a record, a count, a share).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class CosynthError(Exception):
     """A failure with a sentence for the user and an exit code for the shell."""
@@ -58,6 +60,21 @@ class ProtocolAborted(CosynthError):
     """A peer sent something that the protocol does not allow, or stopped for a stated reason."""
 
     exit_code = 40
+
+
+class BadInput(ProtocolAborted):
+    """Contributors' counts are not those of one table each. contributors: their numbers."""
+
+    def __init__(self, contributors: Sequence[int], max_rows: int, names: Sequence[str] = ()) -> None:
+        """max_rows: that a table may have. names: of all parties by number, where they are known."""
+        who = [names[number] if names else str(number) for number in contributors]
+        alone = len(who) == 1
+        super().__init__(
+            f"{'Party' if alone else 'Parties'} {' and '.join(who)} sent counts that no table of at most {max_rows} rows has "
+            "(negative or too large ones, or marginals that disagree), and nothing was computed from them; let "
+            f"{'it' if alone else 'them'} check data and software, or leave {'it' if alone else 'them'} out of the study."
+        )
+        self.contributors, self.max_rows = tuple(contributors), max_rows
 
 
 class PeerLost(CosynthError):

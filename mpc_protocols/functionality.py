@@ -97,13 +97,24 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True)
+class InputRule:
+    """What is asked of the counts of contributors, which are checked in secret (`docs/design/inputs.md`).
+
+    max_rows: the most rows of each. exclude: a contributor whose counts are inconsistent is left out; else the run ends.
+    """
+
+    max_rows: int
+    exclude: bool = False
+
+
+@dataclass(frozen=True)
 class StudyFacts:
     """Public facts of a study that the mechanisms need.
 
     sizes: number of values of each column. unit_rows: the most rows of one privacy unit over all custodians
     (max_rows x max_custodians of the unit; 1 when the unit is a row). row_cap: custodians x max_rows, which bounds the
     total before a noisy one is known. session: public id of the run; public seeds are derived from it. leader: number of the
-    computing party that runs the synthesizer.
+    computing party that runs the synthesizer. inputs: None where contributors' counts are not checked.
     """
 
     sizes: Mapping[str, int]
@@ -112,6 +123,7 @@ class StudyFacts:
     row_cap: int
     session: bytes
     leader: int = USUAL_LEADER
+    inputs: InputRule | None = None
 
     def cells(self, clique: Clique) -> int:
         """Number of cells of the clique's marginal."""

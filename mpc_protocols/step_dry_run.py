@@ -8,7 +8,7 @@ model's answers are 0. No private data, nothing released, nothing charged.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mpc_protocols.engine.inputs.check.costs import CheckSizes
     from mpc_protocols.engine.tally import Tally
     from mpc_protocols.mechanisms.gaussian import Sampler
     from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -62,6 +63,7 @@ class StepDryRun(IdealDryRun, Generic[G]):
         self._seconds = 0.0
         self._fresh_cells = 0
         self._marks: list[tuple[int, int]] = []
+        self._check_rounds = self._check_bytes = 0
         self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
 
@@ -76,6 +78,10 @@ class StepDryRun(IdealDryRun, Generic[G]):
     @property
     def marks(self) -> Sequence[tuple[int, int]]:
         return self._marks
+
+    @property
+    def input_checks(self) -> tuple[int, int]:
+        return self._check_rounds, self._check_bytes
 
     @property
     def shared_cells(self) -> int:
@@ -139,6 +145,18 @@ class StepDryRun(IdealDryRun, Generic[G]):
     @abstractmethod
     def _end(self, announced: int) -> None:
         """The last step."""
+
+    def _check_inputs(
+        self, check: CheckSizes | None, count: Callable[[CheckSizes], None], seconds: float
+    ) -> None:
+        """A check of contributors' inputs, if there is one. count: what it sends. seconds: of CPU for one sign."""
+        if check is None:
+            return
+        rounds, sent = self.rounds, sum(self.sent)
+        count(check)
+        self._check_rounds += self.rounds - rounds
+        self._check_bytes += sum(self.sent) - sent
+        self._seconds += check.signs * seconds
 
     # -- what is counted alike ---------------------------------------------------------------------------------------------
 

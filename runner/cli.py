@@ -33,7 +33,8 @@ a study of your own:
                                                      columns about the same people)
   python -m runner check mystudy/study.toml          every problem in one go
   python -m runner plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
-  python -m runner run mystudy/study.toml --out out  all parties on this machine (a rehearsal)
+  python -m runner run mystudy/study.toml --out out  all parties on this machine (a rehearsal);
+                                                     --watch: a page that follows it
 
 between organisations, at each one (the study file is the same everywhere):
   python -m runner certs make study.toml --out certs           once, at one place
@@ -45,6 +46,7 @@ afterwards, without further budget:
   python -m runner query out age income
   python -m runner graph out                         which columns the model connects, as GraphML
   python -m runner evaluate out --real people.csv    how good the table is, for who holds real rows
+  python -m runner verify out                        an auditor's recomputation of what the run claims
   python -m runner ledger show
 
 exit codes:
@@ -58,6 +60,7 @@ COMMANDS = (
     "check",
     "plan",
     "run",
+    "watch",
     "certs",
     "ids",
     "contribute",
@@ -67,6 +70,7 @@ COMMANDS = (
     "predict",
     "report",
     "evaluate",
+    "verify",
     "graph",
     "ledger",
     "bench",

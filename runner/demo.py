@@ -67,7 +67,7 @@ max_rows = 10000
 degree = 2
 
 [mosaic]
-rounds = 20
+rounds = "adaptive"
 
 [domain.columns]
 marriage = {{ kind = "categorical", values = {rating} }}

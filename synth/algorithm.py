@@ -136,7 +136,8 @@ class Algorithm(ABC, Generic[C, P]):
     template's comment. proposed: whether `init` starts a study with it; one algorithm is. left_out: what becomes of a marginal
     that no model of max_model_mb holds, for `check` and `plan`. partitions: of the data, that it runs on. extra, requires: an
     optional part of the installation and its modules. workload: whether a study has a table of marginals for it. constrained:
-    whether its table keeps the domain's constraints (`synth/domain/constraints.py`).
+    whether its table keeps the domain's constraints (`synth/domain/constraints.py`). chooses_bins: whether it counts large
+    marginals over fewer bins than their columns have, by what the budget can pay for.
     """
 
     name: ClassVar[str]
@@ -150,6 +151,7 @@ class Algorithm(ABC, Generic[C, P]):
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     workload: ClassVar[bool] = True
+    chooses_bins: ClassVar[bool] = False
     constrained: ClassVar[bool] = False
 
     @abstractmethod

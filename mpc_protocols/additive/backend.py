@@ -42,6 +42,7 @@ class Additive(EngineBackend):
     computing = (3, 3)
     by_default = 3
     two_owners = True
+    unchecked = ""
     extra, requires = "crypten", ("torch", "crypten")
     together = "no two of them work together"
     assumption = "AES"

@@ -10,6 +10,7 @@ from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.steps import Group, StepCosts
 from mpc_protocols.additive.vertical.plan import TablesPlan, check_owners, make_plan
 from mpc_protocols.engine.inputs.answer_codec import encode
+from mpc_protocols.engine.inputs.check.costs import CheckModel
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -39,12 +40,15 @@ class AdditiveDryRun(StepDryRun[Group]):
             check_owners(split)
         self._split = split
         self._costs = StepCosts(contributors, leader=facts.leader)
+        self._checks = CheckModel(facts, contributors)
         super().__init__(facts, counts, self._costs.tally, DEALERS, gumbel_s=GUMBEL_S, noise_s=NOISE_S)
         self._seconds = START_S
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
         cells, request, blocks, plan = self._inputs(fresh, levels)
         self._costs.prepare(announced, request, blocks, plan)
+        check = self._checks.next(fresh, levels)
+        self._check_inputs(check, self._costs.input_check, SIGN_S)
         return cells
 
     def _inputs(
@@ -83,7 +87,7 @@ class AdditiveDryRun(StepDryRun[Group]):
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
         cells, request, blocks, plan = self._inputs([smallest], ())
-        self._costs.total_first(announced, request, blocks, sampler, plan)
+        self._costs.total_first(announced, request, blocks, sampler, plan, self._checks.next([smallest], ()))
         return cells
 
     def _end(self, announced: int) -> None:

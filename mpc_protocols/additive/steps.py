@@ -16,6 +16,8 @@ from mpc_protocols.additive.link import DEALER
 from mpc_protocols.additive.marginals import receiver_of
 from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.plan import TablesPlan
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import CHECKS, COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
@@ -105,12 +107,20 @@ class StepCosts:
         self._reveal(samplers, generated)
 
     def total_first(
-        self, step: int, request: int, blocks: Sequence[int], sampler: Sampler, plan: TablesPlan | None = None
+        self,
+        step: int,
+        request: int,
+        blocks: Sequence[int],
+        sampler: Sampler,
+        plan: TablesPlan | None = None,
+        check: CheckSizes | None = None,
     ) -> None:
         """`LeadingOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._main.all(AGREEMENT)
         self._input(blocks, plan)
+        if check is not None:
+            self.input_check(check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -152,6 +162,14 @@ class StepCosts:
             messages.append((custodian, 1 - receiver, SEED_BYTES))
             messages += [(custodian, receiver, ELEMENT * cells) for cells in blocks]
         self.tally.step(messages)
+
+    def input_check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
+        self._main.all(AGREEMENT)
+        self._main.all(COIN_BYTES)
+        for numbers, _ in check.batches:
+            self._main.signs(numbers, 32)
+        self._main.zero_rows(CHECKS, check.contributors)
 
     def _answers(self, group: Group) -> None:
         self._main.tally.step([(self._leader, peer, group.answers) for peer in self._others])

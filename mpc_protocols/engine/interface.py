@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Handle, Level
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -115,6 +116,9 @@ class Gates(BitGates[B], Protocol[B, N]):
     def concatenate(self, numbers: Sequence[N]) -> N:
         """Vectors one after the other. Local."""
 
+    def negative(self, x: N) -> B:
+        """[x < 0] of numbers modulo 2^32 that no bits were added to, such as shared counts: words of shape (words,)."""
+
     def less(self, left: N, right: N) -> B:
         """[left < right] of numbers whose differences fit the ring with their sign: words of shape (words,)."""
 
@@ -158,6 +162,13 @@ class Engine(Protocol[B, N]):
     @property
     def public(self) -> bytes:
         """What all must agree on besides the transcript."""
+
+    @property
+    def source(self) -> Marginals[Any]:
+        """Everybody's data as shares."""
+
+    def numbers(self, shares: Any) -> N:
+        """Shared cells of `source`, shape (cells,), as numbers. Local."""
 
     @property
     def sharing(self) -> bytes:

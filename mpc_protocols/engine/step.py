@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.check.protocol import InputCheck
 from mpc_protocols.engine.interface import Engine, N
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
@@ -35,7 +36,7 @@ from mpc_protocols.engine.noise.sampling import (
     gumbel_noise,
 )
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, Observe, StudyFacts, unobserved
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.measurement import by_sampler
@@ -80,6 +81,7 @@ class ComputingParty(Generic[B, N]):
         self._observe = observe or unobserved
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
+        self._check = InputCheck(engine, facts) if facts.inputs and engine.wire.contributors else None
         engine.set_latency(latency_bytes_of(self._delay))
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.latency_bytes)
 
@@ -245,6 +247,19 @@ class ComputingParty(Generic[B, N]):
         self._observe(
             "input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors)
         )
+        if self._check is not None:
+            self._judge(self._check.inconsistent(cliques, levels))
+
+    def _judge(self, contributors: Sequence[int]) -> None:
+        """End the run because of these contributors' inputs, or go on without them. Raises `BadInput`."""
+        rule = self.facts.inputs
+        assert rule is not None
+        if contributors and not rule.exclude:
+            raise BadInput(contributors, rule.max_rows)
+        for contributor in contributors:
+            self.engine.source.leave_out(contributor)
+            self.state.leave_out(contributor)
+            self._observe("input", "left_out", contributor=contributor)
 
     def _authorise(
         self, events: Sequence[tuple[Event, bytes]], exchange: Callable[[], None] | None = None

@@ -43,6 +43,9 @@ class Paillier(PaillierOfShares):
     summary = "two parties, to whom contributors send Paillier ciphertexts"
     assumption = "AES, Diffie-Hellman on ristretto255, and Paillier's cryptosystem at 3,072 bits"
     extra, requires = "paillier", ("phe", "gmpy2")
+    unchecked = (
+        'ciphertexts of all are added up before they are shared; [paillier] input = "shares" has them checked'
+    )
     shows = "ciphertexts and random-looking shares"
     how = (
         "Contributors encrypted their counts; two parties computed these statistics on sums that neither of them saw: nobody "

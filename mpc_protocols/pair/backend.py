@@ -34,6 +34,7 @@ class Pair(EngineBackend):
     computing = (2, 2)
     by_default = 2
     two_owners = True
+    unchecked = ""
     together = "the two of them do not work together"
     assumption = "AES, and Diffie-Hellman on ristretto255"
     shows = "random-looking shares"

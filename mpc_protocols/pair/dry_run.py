@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.inputs.answer_codec import encode
+from mpc_protocols.engine.inputs.check.costs import CheckModel
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -46,12 +47,15 @@ class PairDryRun(StepDryRun[Group]):
             check_owners(split)
         self._split = split
         self._costs = costs or StepCosts(contributors, leader=facts.leader)
+        self._checks = CheckModel(facts, contributors)
         super().__init__(facts, counts, self._costs.tally, DEALERS, gumbel_s=GUMBEL_S, noise_s=NOISE_S)
         self._seconds = START_S
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
         cells, sent = self._inputs(fresh, levels)
         self._costs.prepare(announced, *sent)
+        check = self._checks.next(fresh, levels)
+        self._check_inputs(check, self._costs.input_check, SIGN_S)
         return cells
 
     def _inputs(
@@ -95,7 +99,7 @@ class PairDryRun(StepDryRun[Group]):
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
         cells, sent = self._inputs([smallest], ())
-        self._costs.total_first(announced, *sent, sampler)
+        self._costs.total_first(announced, *sent, sampler, self._checks.next([smallest], ()))
         return cells
 
     def _end(self, announced: int) -> None:

@@ -72,6 +72,9 @@ class PairEngine(SourcedEngine[Elements]):
             else counted(transfers, facts, data)
         )
 
+    def numbers(self, shares: Elements) -> Shares:
+        return Shares(shares)
+
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.inputs.contribution import contributions, ranges
+from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
@@ -35,15 +35,17 @@ class CountedMarginals(AdditiveMarginals):
     def __init__(self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
         self._wire, self._facts, self._counts = transfers.link.wire, facts, counts
-        super().__init__(self._wire.session_id)
+        super().__init__(self._wire.session_id, apart=checked(self._wire, facts))
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
     ) -> dict[Clique, Elements]:
         facts = self._facts.with_levels(levels)
         return {
-            clique: cells[place]
-            for block, cells in contributions(self._wire, self._facts, self._counts, cliques, levels)
+            clique: cells[..., place]
+            for block, cells in contributions(
+                self._wire, self._facts, self._counts, cliques, levels, self._contributors
+            )
             for clique, place in ranges(facts, block)
         }
 

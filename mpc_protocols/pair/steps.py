@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import CHECKS, COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
@@ -119,11 +121,14 @@ class StepCosts:
         tables: Sequence[TableShape],
         lifted: int,
         sampler: Sampler,
+        check: CheckSizes | None = None,
     ) -> None:
         """`LeadingOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
         self._input(blocks, tables, lifted)
+        if check is not None:
+            self.input_check(check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -170,6 +175,14 @@ class StepCosts:
         if lifted:
             adder = score_adder(17, words_for(lifted), self._main.latency_bytes)
             self._main.lift(lifted, 2, 4, adder)
+
+    def input_check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
+        self._agree()
+        self._main.both(COIN_BYTES)
+        for numbers, _ in check.batches:
+            self._main.carry(31, numbers, score_adder(32, words_for(numbers), self._main.latency_bytes))
+        self._main.zero_cells(CHECKS, check.contributors)
 
     def _answers(self, group: Group) -> None:
         self._main.tally.step([(self._leader, self._other, group.answers)])

@@ -207,6 +207,15 @@ class CliqueRegister:
                 self._derived_cells += 0 if derivation.source == clique else self.facts.cells(clique)
         return [self._handles[clique] for clique in cliques]
 
+    def refines(self, finer: Clique, coarser: Clique) -> bool:
+        """Whether a clique's marginal is a sum of another's cells."""
+        of_finer, of_coarser = self._names(finer), self._names(coarser)
+        return of_coarser.keys() <= of_finer.keys() and self._refines(of_finer, of_coarser)
+
+    def derive(self, clique: Clique, source: Clique) -> Derivation:
+        """How a clique's marginal comes from another's, which `refines` it."""
+        return self._derivation(clique, self._names(source), source)
+
     def derivation(self, handle: Handle) -> Derivation:
         """From which shared marginal a handle's is derived: the smallest that it is a sum of, the earliest among equals."""
         return self._derivations[handle]
@@ -274,8 +283,12 @@ class CliqueRegister:
             finer, source = min(
                 self._finer(names, self._coverings), key=lambda pair: self.facts.cells(pair[1])
             )
+        return self._derivation(clique, finer, source)
+
+    def _derivation(self, clique: Clique, finer: Mapping[str, str], source: Clique) -> Derivation:
+        """finer: what the source calls each of its columns."""
         shape = tuple(self.facts.sizes[name] for name in source)
-        versions = [finer[column] for column in names]
+        versions = [finer[self.column(name)] for name in clique]
         bins = tuple(
             None if version == name else self._bins(version, name)
             for version, name in zip(versions, clique, strict=True)

@@ -314,6 +314,10 @@ class PublicState:
             self._bound = RowBound.from_totals([value], [1], [begun.step.sigma2], self.facts.row_cap)
         self._transcript.add(b"total", value.to_bytes(16, "big", signed=True))
 
+    def leave_out(self, contributor: int) -> None:
+        """Record that a contributor's counts are no longer in any marginal (`engine.inputs.check`)."""
+        self._transcript.add(b"left out", contributor.to_bytes(8, "big"))
+
     # -- private -------------------------------------------------------------------------------------------------------
 
     def _begin_select(

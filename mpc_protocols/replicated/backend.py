@@ -37,6 +37,7 @@ class Replicated(EngineBackend):
     cohorts = True
     together = "no two of them work together"
     assumption = "AES"
+    unchecked = ""
     compares_openings = True
     shows = "random-looking shares"
     how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."

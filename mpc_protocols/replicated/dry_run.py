@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from mpc_protocols.engine.inputs.check.costs import CheckModel
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
@@ -43,6 +44,7 @@ class ReplicatedDryRun(StepDryRun[Group]):
         step_costs.agree_on_delay(self.tally)
         self._schedule = None if split is None else schedule_of(split, facts, 3)
         self._cells = CacheModel()
+        self._checks = CheckModel(facts, contributors)
 
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
         """Counts travel, or the owners' columns are multiplied."""
@@ -50,7 +52,9 @@ class ReplicatedDryRun(StepDryRun[Group]):
         facts = self.facts.with_levels(levels)
         cells = block_cells(facts, fresh)
         if self._schedule is None or not fresh:
-            step_costs.prepare(self.tally, announced, request, cells)
+            check = self._checks.next(fresh, levels)
+            step_costs.prepare(self.tally, announced, request, cells, check.contributors if check else 0)
+            self._check_inputs(check, lambda sizes: step_costs.input_check(self.tally, sizes), SIGN_S)
             return sum(cells)
         self._schedule.declare(levels)
         work = self._schedule.next(fresh)

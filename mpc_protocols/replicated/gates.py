@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.adders import merge_schedule
+from mpc_protocols.engine.bitwise.adders import adder_for, merge_schedule
 from mpc_protocols.engine.bitwise.argmax import PAIRS, argmax_rows, loss_vectors, losses, peel
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, from_bits, words_for
@@ -49,6 +49,11 @@ class TrioGates(TrioBitGates):
 
     def concatenate(self, numbers: Sequence[RingShare]) -> RingShare:
         return ring.concatenate(list(numbers))
+
+    def negative(self, x: RingShare) -> BitShare:
+        """See `engine.interface.Gates`; the cheaper adder."""
+        planes = 8 * np.dtype(x.dtype).itemsize
+        return signs(self.trio, x, planes, adder_for(planes - 1, words_for(len(x)), self.trio.latency_bytes))
 
     def less(self, left: RingShare, right: RingShare) -> BitShare:
         planes = 8 * np.dtype(left.dtype).itemsize

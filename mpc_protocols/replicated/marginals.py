@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.inputs.contribution import contributions, ranges
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
 from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.cliques import Derivation
@@ -20,10 +21,15 @@ from mpc_protocols.replicated.sharing.trio import Trio
 class MarginalSource(Marginals[RingShare]):
     """One computing party's replicated shares of marginals."""
 
-    def __init__(self, trio: Trio, public: bytes = b"") -> None:
-        """public: what all three must agree on besides the transcript."""
-        super().__init__(trio.wire.session_id, public)
+    def __init__(self, trio: Trio, public: bytes = b"", apart: Sequence[int] = ()) -> None:
+        """public: what all three must agree on besides the transcript. apart: see `Marginals`."""
+        super().__init__(trio.wire.session_id, public, apart)
         self._trio = trio
+
+    def linear(self, function: Callable[..., Elements], *shares: RingShare) -> RingShare:
+        return RingShare(
+            function(*(share.own for share in shares)), function(*(share.next for share in shares))
+        )
 
     def _derive(self, derivation: Derivation, source: RingShare) -> RingShare:
         return RingShare(derivation.apply(source.own), derivation.apply(source.next))
@@ -37,17 +43,20 @@ class SharedMarginals(MarginalSource):
 
     def __init__(self, trio: Trio, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
-        super().__init__(trio)
+        super().__init__(trio, apart=checked(trio.wire, facts))
         self._facts = facts
         self._counts = counts
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
     ) -> dict[Clique, RingShare]:
-        """1 round after the contributors' messages, 4 bytes a cell sent by each computing party."""
-        facts = self._facts.with_levels(levels)
+        """1 round after the contributors' messages, 4 bytes a cell sent by each computing party; with contributors that are
+        checked, as many again for each of them."""
+        wire, facts = self._trio.wire, self._facts.with_levels(levels)
         of: dict[Clique, RingShare] = {}
-        for block, cells in contributions(self._trio.wire, self._facts, self._counts, cliques, levels):
+        for block, cells in contributions(
+            wire, self._facts, self._counts, cliques, levels, self._contributors
+        ):
             shared = share_own(self._trio, cells)
-            of |= {clique: shared[place] for clique, place in ranges(facts, block)}
+            of |= {clique: shared[..., place] for clique, place in ranges(facts, block)}
         return of

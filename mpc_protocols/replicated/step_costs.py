@@ -13,6 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mpc_protocols.engine.bitwise.adders import adder_for
+from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns
@@ -29,6 +33,8 @@ from mpc_protocols.replicated.costs import (
     products,
     share_bits,
     sharing,
+    signs,
+    zero_rows,
 )
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 
@@ -48,25 +54,36 @@ def agreement(tally: Tally) -> None:
     tally.step([(i, j, AGREEMENT) for i in range(3) for j in range(3) if i != j])
 
 
-def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int]) -> None:
+def prepare(tally: Tally, step: int, request: int, blocks: Sequence[int], apart: int = 0) -> None:
     """`ReplicatedOracle.prepare` of `blocks` (cells per message; empty: nothing new), encoded in `step` bytes.
 
-    Contributors (the tally's parties beyond 3) are told in `request` bytes and send a seed and 4 bytes a cell.
+    Contributors (the tally's parties beyond 3) are told in `request` bytes and send a seed and 4 bytes a cell. apart: as for
+    `counts`.
     """
     announce(tally, step, [(1, q, request) for q in range(3, len(tally.clocks))] if blocks else [])
     agreement(tally)
     if blocks:
-        counts(tally, blocks)
+        counts(tally, blocks, apart)
 
 
-def counts(tally: Tally, blocks: Sequence[int]) -> None:
-    """Everybody's counts (`SharedMarginals`), in messages of so many cells; contributors owe nobody else an answer."""
+def counts(tally: Tally, blocks: Sequence[int], apart: int = 0) -> None:
+    """Everybody's counts (`SharedMarginals`), in messages of so many cells; contributors owe nobody else an answer. apart: whose
+    counts are shared for themselves."""
     for q in range(3, len(tally.clocks)):
         tally.step([(q, q % 3, SEED_BYTES)])
         for cells in blocks:
             tally.step([(q, (q + 1) % 3, 4 * cells)])
     for cells in blocks:
-        sharing(tally, cells)
+        sharing(tally, cells * (1 + apart))
+
+
+def input_check(tally: Tally, check: CheckSizes) -> None:
+    """`InputCheck.inconsistent`."""
+    agreement(tally)
+    tally.step([(i, j, COIN_BYTES) for i in range(3) for j in range(3) if i != j])
+    for numbers, _ in check.batches:
+        signs(tally, numbers, 32, adder_for(31, words_for(numbers), LATENCY_BYTES))
+    zero_rows(tally, check.contributors)
 
 
 @dataclass(frozen=True)

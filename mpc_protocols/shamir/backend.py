@@ -37,6 +37,7 @@ class Shamir(EngineBackend):
     summary = "three to nine parties on Shamir shares, of whom any minority may be bad"
     computing = (3, 9)
     by_default = None
+    unchecked = ""
     together = "fewer than half of them work together"
     assumption = "AES"
     shows = "random-looking shares"

@@ -97,6 +97,13 @@ class ShamirCosts:
         ]
         self.and_words(sum_gates(heights, words_for(cells), self._latency), words_for(cells))
 
+    def negative(self, cells: int, public: int) -> None:
+        """`ShamirGates.negative` of what holders keep; public: the bits of what is added in public."""
+        words = words_for(cells)
+        self.all(WORD * 32 * words, self.holders)
+        heights = [self.holders + (public >> position & 1) for position in range(32)]
+        self.and_words(carry_gates(heights, words, self._latency), words)
+
     def reveal(self, cells: int, masks: Masks, held: bool = True) -> None:
         """`ShamirEngine.reveal`."""
         self.planes_of(cells, masks, 32, held)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.engine.inputs.answer_codec import encode
+from mpc_protocols.engine.inputs.check.costs import CheckModel
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.gaussian import Sampler
@@ -46,6 +47,7 @@ class ShamirDryRun(StepDryRun[Group]):
         self._computing = computing
         self._schedule = None if split is None else schedule_of(split, facts, computing)
         self._costs = StepCosts(computing, contributors, leader=facts.leader)
+        self._checks = CheckModel(facts, contributors)
         weight = (len(Scheme(0, computing).sets) + computing) / 5
         self._sign_s = SIGN_S * weight
         super().__init__(
@@ -60,6 +62,8 @@ class ShamirDryRun(StepDryRun[Group]):
     def _prepare(self, announced: int, fresh: Sequence[Clique], levels: Sequence[Level]) -> int:
         cells, inputs = self._inputs(fresh, levels)
         self._costs.prepare(announced, *inputs)
+        check = self._checks.next(fresh, levels)
+        self._check_inputs(check, self._costs.input_check, self._sign_s)
         return cells
 
     def _inputs(
@@ -101,7 +105,7 @@ class ShamirDryRun(StepDryRun[Group]):
 
     def _total_first(self, announced: int, smallest: Clique, sampler: Sampler) -> int:
         cells, (request, blocks, plan) = self._inputs([smallest], ())
-        self._costs.total_first(announced, request, blocks, sampler, plan)
+        self._costs.total_first(announced, request, blocks, sampler, plan, self._checks.next([smallest], ()))
         return cells
 
     def _end(self, announced: int) -> None:

@@ -62,6 +62,9 @@ class ShamirEngine(SourcedEngine[Elements]):
         self.beside = ShamirGates(mesh.fork("noise"))
         self._marginals: AdditiveMarginals = _source(self.gates, facts, data)
 
+    def numbers(self, shares: Elements) -> Addends:
+        return Addends(np.uint32, shares.shape, held=shares)
+
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.mesh.latency_bytes = self.beside.mesh.latency_bytes = latency_bytes
 

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.inputs.contribution import ranges, receive_masked, send_masked
+from mpc_protocols.engine.inputs.contribution import checked, ranges, receive_masked, send_masked
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.shamir.circuits.gates import holders
@@ -49,7 +47,7 @@ class HeldMarginals(AdditiveMarginals):
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data, None if it only computes."""
-        super().__init__(wire.session_id)
+        super().__init__(wire.session_id, apart=checked(wire, facts))
         self._wire, self._facts, self._counts = wire, facts, counts
 
     def _input(
@@ -60,9 +58,13 @@ class HeldMarginals(AdditiveMarginals):
         threshold = threshold_of(wire.computing)
         if wire.me not in holders(threshold):
             send_counts(wire, self._facts, self._counts, cliques, levels)
-            return {clique: np.zeros(facts.cells(clique), np.uint32) for clique in cliques}
+            return {clique: self._nothing(facts.cells(clique)) for clique in cliques}
         senders = [*range(threshold + 1, wire.computing), *wire.contributors]
         masked = [peer for peer in senders if receiver_of(peer, threshold) == wire.me]
         seeds = [peer for peer in senders if peer not in masked]
-        blocks = receive_masked(wire, self._facts, self._counts, cliques, levels, seeds, masked)
-        return {clique: cells[place] for block, cells in blocks for clique, place in ranges(facts, block)}
+        blocks = receive_masked(
+            wire, self._facts, self._counts, cliques, levels, seeds, masked, self._contributors
+        )
+        return {
+            clique: cells[..., place] for block, cells in blocks for clique, place in ranges(facts, block)
+        }

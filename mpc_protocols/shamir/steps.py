@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.check.costs import CheckSizes
+from mpc_protocols.engine.inputs.check.protocol import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
@@ -109,11 +111,12 @@ class StepCosts:
         blocks: Sequence[int],
         sampler: Sampler,
         plan: TablesPlan | None = None,
+        check: CheckSizes | None = None,
     ) -> None:
         """`LeadingOracle.total` where nothing is shared yet; what is shared for it as for `prepare`."""
         self._announce(step, request)
         self._agree()
-        self._input(blocks, plan)
+        self._input(blocks, plan, check)
         self._reveal([(sampler, 1)], None)
 
     def distances(
@@ -149,11 +152,21 @@ class StepCosts:
     def _agree(self) -> None:
         self._main.all(AGREEMENT)
 
-    def _input(self, blocks: Sequence[int], plan: TablesPlan | None) -> None:
+    def _input(self, blocks: Sequence[int], plan: TablesPlan | None, check: CheckSizes | None = None) -> None:
         if blocks:
             self._counts(blocks)
+        if check is not None:
+            self.input_check(check)
         if plan is not None:
             run(self._main, plan)
+
+    def input_check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
+        self._agree()
+        self._main.all(COIN_BYTES)
+        for numbers, public in check.batches:
+            self._main.negative(numbers, public)
+        self._main.zero_rows(check.contributors, 1)
 
     def _counts(self, blocks: Sequence[int]) -> None:
         holders = self._main.holders

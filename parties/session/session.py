@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from mpc_protocols.errors import (
+    BadInput,
     CosynthError,
     Interrupted,
     PeerIdentity,
@@ -340,6 +341,8 @@ class _Session(Generic[T]):
 
     def _stop(self, error: BaseException, code: int | None = None, culprit: int | None = None) -> None:
         """Record the cause, wake everybody, tell the peers: `code` (by default the error's) and who caused it (this party)."""
+        if isinstance(error, BadInput) and culprit is None:
+            culprit = error.contributors[0]
         if isinstance(error, Interrupted):
             self._interrupted = True
             if self._connector is not None:

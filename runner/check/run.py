@@ -101,12 +101,24 @@ def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
         f"{float(study.privacy.delta):g}; asked is {ALGORITHMS[study.algorithm].asks(plan)}"
     )
+    if study.contributing or study.contributors is not None:
+        yield _inputs(study)
     for clique in plan.oversized:
         size = study.domain.cells(clique) * CELL_BYTES / 2**20
         yield note(
             f"{' x '.join(clique)} ({size:.1f} MiB) is too large for max_model_mb = {study.config.model_mb:g}: "
             + ALGORITHMS[study.algorithm].left_out
         )
+
+
+def _inputs(study: Study) -> Finding:
+    """What becomes of a contributor whose counts are impossible."""
+    if study.descriptor.ideal:
+        return note(f"{study.backend} sees all counts and checks none")
+    if why := study.inputs_unchecked:
+        return note(f"whether contributors' counts are possible is not checked: {why}")
+    then = "ends the run" if study.session.bad_input == "end" else "is left out of it"
+    return fine(f"contributors' counts are checked on shares; who sends impossible ones {then}")
 
 
 def _everybody(study: Study) -> Iterator[Finding]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from runner.commands import command
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from runner.report.files import Run
 
 DESCRIPTION = """\
 Judge the synthetic table of a finished run by real rows, on this machine: how far its marginals of one,
@@ -19,7 +22,9 @@ on it predicts real rows, and whether it holds more of them than chance. Each fi
 a table whose columns have no relation, and of real rows themselves.
 
 NOT PRIVATE: what is printed is a function of the real rows and is charged to no budget. It is for whoever
-holds these rows; do not publish it, and do not choose settings by it that a later run then uses.
+holds these rows; do not publish it, and do not choose settings by it that a later run then uses. With
+--private-score EPSILON one figure, and no other, is released with noise and charged to the ledger: the
+mean distance of pairs of columns.
 """
 
 
@@ -32,7 +37,8 @@ def add(commands: Commands) -> None:
         help="judge a run's table by real rows (not private)",
         description=DESCRIPTION,
         examples="  python -m runner evaluate out --real people.csv\n"
-        "  python -m runner evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n",
+        "  python -m runner evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n"
+        "  python -m runner evaluate out --real people.csv --private-score 0.2 --private north.toml\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument(
@@ -51,6 +57,18 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--label", metavar="COLUMN", help="predict this column by a model trained on the table"
     )
+    parser.add_argument(
+        "--private-score",
+        metavar="EPSILON",
+        type=float,
+        help="instead of all this one score that may be told: differentially private, charged to your ledger",
+    )
+    parser.add_argument(
+        "--private",
+        metavar="FILE",
+        type=Path,
+        help="a private file: the ledger, data set and cap of the score",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page, for you alone")
 
@@ -68,6 +86,11 @@ def run(arguments: argparse.Namespace) -> None:
             f"--html {arguments.html} lies in the run's directory, which is passed on; write the page elsewhere."
         )
     finished = load(arguments.dir)
+    if arguments.private_score is not None:
+        _private_score(arguments, finished)
+        return
+    if arguments.private is not None:
+        raise UsageError("--private belongs to --private-score: nothing else is charged to a ledger.")
     real = real_rows(arguments.real, finished.domain)
     held_out = None if arguments.test is None else real_rows(arguments.test, finished.domain)
     found = judge(finished, real, held_out, arguments.label)
@@ -77,3 +100,21 @@ def run(arguments: argparse.Namespace) -> None:
             write_page(arguments.html, finished, found)
         except OSError as error:
             raise UsageError(f"--html {arguments.html} cannot be written ({error.strerror}).") from None
+
+
+def _private_score(arguments: argparse.Namespace, finished: Run) -> None:
+    """One figure that may be told, and nothing else."""
+    from runner.evaluation.private_score import score
+    from runner.study import private_file
+
+    beside = [name for name in ("test", "label", "html") if getattr(arguments, name) is not None]
+    if beside:
+        raise UsageError(
+            f"--{beside[0]} shows exact figures of real rows; ask for it without --private-score, which may be told."
+        )
+    settings = private_file.load(arguments.private).ledger
+    found = score(finished, arguments.real, arguments.dir, arguments.private_score, settings)
+    if arguments.json:
+        print(json.dumps({**asdict(found), "ledger": str(found.ledger)}))
+    else:
+        print("\n".join(found.lines()))

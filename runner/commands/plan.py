@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Say what a run of the study will do, before anybody starts it: what is asked and what it costs in
-privacy, rounds of messages, bytes, memory and time, and who learns what. Rounds and bytes follow
-from public sizes; where they depend on the number of rows, which nobody knows beforehand, --rows
-may give a guess (default: the study's synthetic_rows, else max_rows).
+privacy, rounds of messages, bytes, memory and time, and who learns what; and how good the table may
+become: rows for each cell against noise, bins that so many rows can carry, what to change. Rounds
+and bytes follow from public sizes; where they depend on the number of rows, which nobody knows
+beforehand, --rows may give a guess (default: the study's synthetic_rows, else max_rows).
 
 With --compare: what the study would cost by every backend, who must not collude with whom, on
 what that rests, and what would have to change in the study. --delay-ms and --rate-mbit tell times
@@ -103,6 +104,13 @@ def run(arguments: argparse.Namespace) -> None:
             compared = compare(study, arguments.rows, networks, meter.show)
         print(json.dumps(compared.to_json()) if arguments.json else comparison(compared))
         return
+    from runner.forecast.quality import lines, quality
+    from runner.party.synthesis import plan_of
+
     with Meter(sys.stderr) as meter:
         expected = forecast(study, arguments.rows, networks, meter.show)
-    print(json.dumps(expected.to_json()) if arguments.json else words(study, expected))
+    found = quality(study, plan_of(study), expected.rows)
+    if arguments.json:
+        print(json.dumps({**expected.to_json(), "quality": None if found is None else found.to_json()}))
+    else:
+        print("\n".join([words(study, expected), *([] if found is None else lines(found))]))

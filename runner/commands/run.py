@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,9 @@ def add(commands: Commands) -> None:
         help="go on although other users of this machine can read this party's key",
     )
     parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
+    parser.add_argument(
+        "--watch", action="store_true", help="serve a page on this machine that follows the run"
+    )
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
     parser.set_defaults(way_in=None)  # no option: given by programs that embed this one
 
@@ -132,15 +136,16 @@ def run(arguments: argparse.Namespace) -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     earlier = _stamp(out)
     try:
-        result = launch(
-            arguments.study,
-            out,
-            progress="json" if arguments.json else "human",
-            private=private,
-            allow_retry=arguments.allow_retry,
-            replace=arguments.replace,
-            resume=arguments.resume,
-        )
+        with _watched(arguments, out):
+            result = launch(
+                arguments.study,
+                out,
+                progress="json" if arguments.json else "human",
+                private=private,
+                allow_retry=arguments.allow_retry,
+                replace=arguments.replace,
+                resume=arguments.resume,
+            )
     except CosynthError as error:
         if not isinstance(error, UsageError):
             _note_earlier(out, earlier, arguments.json)
@@ -177,7 +182,8 @@ def _party(arguments: argparse.Namespace) -> None:
             if ready is not None:
                 ready.wait()
             try:
-                run_party(options)
+                with _watched(arguments, out):
+                    run_party(options)
             except PeerUnreachable:
                 if not done:
                     raise
@@ -204,6 +210,17 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None:
             _warn_if_faint(finished(options.out))
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+
+
+def _watched(arguments: argparse.Namespace, out: Path) -> AbstractContextManager[object]:
+    """With --watch, a page that follows the run in `out` as long as it lasts."""
+    if not arguments.watch:
+        return nullcontext()
+    from runner.watch.server import Watch
+
+    page = Watch(out)
+    _note(f"watch it: {page.address}", arguments.json)
+    return closing(page)
 
 
 def _check_key(certs: CertificateFiles, as_json: bool) -> None:
@@ -285,6 +302,11 @@ def _warn_if_faint(facts: Mapping[str, Any]) -> None:
 def _warn(sentence: str, as_json: bool) -> None:
     """Something that does not end the run but that its user must know; not an event, for these are handed to the others."""
     print(json.dumps({"warning": sentence}) if as_json else f"warning: {sentence}", flush=True)
+
+
+def _note(text: str, as_json: bool) -> None:
+    """Something for the user of this process alone."""
+    print(json.dumps({"note": text}) if as_json else text, flush=True)
 
 
 def _interruptible() -> None:

@@ -19,6 +19,7 @@ def words(study: Study, expected: Forecast) -> str:
             *_questions(study, expected),
             *_joined(study, expected),
             *_collected(expected),
+            *_inputs(expected),
             "",
             *_costs(study, expected),
             "",
@@ -104,6 +105,21 @@ def _collected(expected: Forecast) -> list[str]:
     ]
 
 
+def _inputs(expected: Forecast) -> list[str]:
+    """Whether contributors' counts are checked; nothing where all compute."""
+    inputs = expected.inputs
+    if inputs is None:
+        return []
+    if "unchecked" in inputs:
+        return [f"inputs     of contributors are not checked: {inputs['unchecked']}"]
+    bad = "ends the run" if inputs["bad_input"] == "end" else "is left out"
+    return [
+        f"inputs     counts of {', '.join(inputs['checked'])} are checked on shares, {inputs['rounds']:,} rounds and "
+        f"{in_bytes(inputs['bytes_sent'])};",
+        f"           who sends counts that no table of at most max_rows rows has {bad}",
+    ]
+
+
 def _costs(study: Study, expected: Forecast) -> list[str]:
     joining = expected.joining
     lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
@@ -185,6 +201,13 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
                 "  each contributor: who else took part, and the result; its file is sealed, each of its parts alone is random"
             ]
             if expected.bundle is not None
+            else []
+        ),
+        *(
+            [
+                "  those that compute: of each contributor whether its counts can be those of a table, nothing else of them"
+            ]
+            if study.checks_inputs
             else []
         ),
         "  everybody, and whoever they give it to: synthetic table, model, noisy counts, report: what (epsilon, delta) covers",

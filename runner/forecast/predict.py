@@ -62,7 +62,8 @@ class PartyForecast:
 class Forecast:
     """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
 
-    cpu_s: of a computing party for the secure part, by the backend's cost model.
+    cpu_s: of a computing party for the secure part, by the backend's cost model. inputs: whose counts are checked on shares, what
+    becomes of a bad one, rounds and bytes of it; None if there is nobody else than computing parties, else why nothing is.
 
     questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
     these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
@@ -87,6 +88,7 @@ class Forecast:
     bundle: dict[str, Any] | None = None
     claim: str = ""
     cpu_s: float = 0.0
+    inputs: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -237,11 +239,25 @@ def forecast(
         oversized=plan.oversized,
         claim=claim_of(study),
         cpu_s=round(oracle.seconds, 6),
+        inputs=_input_checks(study, oracle.input_checks),
         bundle=None if study.contributors is None else _bundle(study, plan),
         joining=joined_facts(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
     )
+
+
+def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
+    if study.descriptor.ideal or not (study.contributing or study.contributors):
+        return None
+    if study.inputs_unchecked:
+        return {"unchecked": study.inputs_unchecked}
+    return {
+        "checked": [party.name for party in study.contributing],
+        "bad_input": study.session.bad_input,
+        "rounds": cost[0],
+        "bytes_sent": cost[1],
+    }
 
 
 def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:

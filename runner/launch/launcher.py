@@ -250,3 +250,4 @@ def _aside(display: Display) -> Iterator[Callable[[str], None]]:
     finally:
         lines.put(None)
         thread.join()
+        display.close()

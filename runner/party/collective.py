@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.errors import ProtocolAborted
 from runner.party.record.run_json import counters_of, parsed
 from runner.study import Study, VerticalStudy
 
@@ -59,6 +60,35 @@ class Collective:
     def receive_release(self, size_limit: int) -> memoryview:
         """Everybody else's part of it."""
         return self._wire.fork("release").receive_up_to(self._leader, size_limit)
+
+    def gather(self, name: str, own: bytes, limit: int) -> dict[str, bytes]:
+        """What every party says, to all, by way of the leader. name: of the exchange. limit: bytes of one party's.
+
+        Raises `ProtocolAborted` for what the leader cannot have gathered.
+        """
+        stream = self._wire.fork(name)
+        names = [party.name for party in self._study.numbered]
+        if self.leads:
+            said = {names[self._leader]: own}
+            for number in self._others:
+                said[names[number]] = bytes(stream.receive_up_to(number, limit))
+            payload = json.dumps({party: text.hex() for party, text in said.items()}).encode()
+            for number in self._others:
+                stream.send(number, payload)
+            return said
+        stream.send(self._leader, own)
+        told = parsed(
+            stream.receive_up_to(self._leader, (2 * limit + 1024) * len(names)), names[self._leader]
+        )
+        try:
+            said = {party: bytes.fromhex(told[party]) for party in names}
+        except (KeyError, ValueError, TypeError):
+            said = {}
+        if not said or len(told) != len(said) or any(len(text) > limit for text in said.values()):
+            raise ProtocolAborted(
+                f"Party {names[self._leader]} handed out {name} that cannot be read; do not use the results."
+            )
+        return said
 
     def counters(
         self, own: dict[str, Any], shared: Callable[[list[dict[str, Any]]], Mapping[str, Any]]

@@ -20,6 +20,7 @@ from runner.party.options import PartyOptions
 from runner.party.record.events import EventLog, Meter
 from runner.party.record.logs import recording
 from runner.party.record.run_json import describe
+from runner.party.record.software import software
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume, state_digest
 from runner.results.outdir import PARTY_FOLDERS, state
 from runner.results.release import clients_of
@@ -167,14 +168,17 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         "wall_s": round(meter.clock(), 3),
         "phases": meter.phases(),
         "timeline": observe.timeline(),
-        "parties": [{"bytes_sent": 0, "bytes_received": 0, "rounds": 0} for _ in study.parties],
+        "parties": [
+            {"bytes_sent": 0, "bytes_received": 0, "rounds": 0, "software": software()} for _ in study.parties
+        ],
+        "ca": "",
     }
     write_outputs(
         options.out,
         release,
         study.domain,
         describe(study, plan, release, shared, session, study_digest, "one-machine", owned, *closings[:1]),
-        *([_signed(closings, session, release)] if closings else []),
+        _signed(closings, session, release) if closings else None,
     )
     for closing in closings:
         if left := closing.inbox.finish():

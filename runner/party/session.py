@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 
 def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
     """What all parties compare: the study's, with the session's CA if there is one (`docs/reference/study-file.md`)."""
+    return digest(study, ca_fingerprint(certs))
+
+
+def ca_fingerprint(certs: CertificateFiles | None) -> str:
+    """Of the session's CA, in hex; "" if there is none."""
     if certs is None or certs.ca is None:
-        return digest(study, "")
+        return ""
     from parties.certificates import fingerprint
 
     try:
-        return digest(study, fingerprint(certs.ca))
+        return fingerprint(certs.ca)
     except PeerIdentity:  # who cannot read its CA meets nobody, and the session says why
-        return digest(study, "")
+        return ""
 
 
 def session_config(

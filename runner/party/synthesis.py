@@ -58,11 +58,17 @@ def _offered(plan: Plan, rows: int) -> Plan:
 
 def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
     """The mechanisms' public facts, once it is known how many parties have data."""
-    from mpc_protocols.functionality import StudyFacts
+    from mpc_protocols.functionality import InputRule, StudyFacts
 
     privacy = study.privacy
+    rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
     return StudyFacts(
-        study.domain.sizes, privacy.adjacency, privacy.unit.rows, most_rows(study, custodians), session
+        study.domain.sizes,
+        privacy.adjacency,
+        privacy.unit.rows,
+        most_rows(study, custodians),
+        session,
+        inputs=rule,
     )
 
 
@@ -123,7 +129,7 @@ def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Ob
     ]
     observe("fit", "raked", rows=registered.rows)
     rows = plan.config.synthetic_rows or registered.rows
-    return replace(synthesis, model=rake(synthesis.model, columns), rows=rows)
+    return replace(synthesis, model=rake(synthesis.model, columns, plan.domain.impossible), rows=rows)
 
 
 def sample(

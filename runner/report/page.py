@@ -27,7 +27,8 @@ from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.files import Clique, Release, Run, facts_of, load
-from runner.report.statement import how, in_the_clear, statement, variances
+from runner.report.head import noise_banner, unrelated
+from runner.report.statement import faint, how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 from synth.domain import Binned, Categorical, Column, Integer, Numeric
@@ -52,7 +53,17 @@ _PHASES = {
     "sample": "rows are drawn from the model",
     "report": "files are written",
 }
-_EVENTS = {"select": "Selected", "measure": "Measured", "total": "Counted rows", "train": "Trained"}
+_EVENTS = {
+    "select": "Selected",
+    "measure": "Measured",
+    "total": "Counted rows",
+    "train": "Trained",
+    "sizes": "Counted a cohort",
+    "choices": "Clients chose",
+    "sum": "Added up",
+}
+_KINDS = {"sizes": "total", "choices": "select", "sum": "measure"}
+"""What events of clients are drawn as."""
 
 
 def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
@@ -107,11 +118,15 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         facts=facts,
         privacy=facts["privacy"],
         statement=statement(facts),
+        banner="" if faint(facts) else noise_banner(agreements(run)),
+        unrelated=unrelated(run),
         algorithm=_algorithm(facts),
         clear=in_the_clear(facts),
         how=how(facts),
         reported=any(event.what == OWN_MODEL for event in run.events),
         ledger=_ledger(run),
+        clients=facts["privacy"].get("clients"),
+        chose=_chose(run),
         calibration=_calibration(facts["privacy"]),
         map=_map(run),
         resolutions=_resolutions(run),
@@ -167,7 +182,7 @@ def _ledger(run: Run) -> dict[str, Any]:
                 "share": event.rho / cap,
             }
         )
-        kind = event.what if event.what in _EVENTS else "other"
+        kind = _KINDS.get(event.what, event.what if event.what in _EVENTS else "other")
         slices.append((kind, f"{i}. {what} {clique}: rho {number_format.plain(event.rho)}", event.rho))
     kinds = dict.fromkeys(kind for kind, _, _ in slices)
     shares = [(kind, sum(rho for one, _, rho in slices if one == kind) / cap) for kind in kinds]
@@ -178,6 +193,13 @@ def _ledger(run: Run) -> dict[str, Any]:
         "left": max(0.0, 1 - spent / cap),
         "spent": spent,
     }
+
+
+def _chose(run: Run) -> str:
+    """Who said which groups of columns are measured: "clients" by themselves, the "algorithm" with noise, or the "study"."""
+    if run.facts["privacy"].get("clients") and run.selected:
+        return "clients"
+    return "algorithm" if run.selected or any(event.what == "select" for event in run.events) else "study"
 
 
 def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:

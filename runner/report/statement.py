@@ -329,6 +329,25 @@ _OTHER = (
 )
 
 
+def _inputs(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was found out about contributors' counts (`docs/design/inputs.md`)."""
+    told = facts.get("inputs")
+    if told is None:
+        return ()
+    checked, left_out = told["checked"], told["left_out"]
+    found = (
+        f"The counts that {listed(checked)} sent were checked while they were secret: each is a number between 0 and "
+        f"{whole(facts['privacy']['max_rows'])}, and all marginals of a contributor agree with each other. A lie beyond that "
+        "would have been noticed, but for a chance of 2^-62; that the rows are true nobody can check."
+    )
+    if not left_out:
+        return (found,)
+    return (
+        found,
+        f"Counts of {listed(left_out)} were not like that and are left out: nothing that was released afterwards follows them.",
+    )
+
+
 def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
     backend, trained = _backend(facts), training(facts)
     if trained is not None and not in_the_clear(facts):
@@ -337,7 +356,7 @@ def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(map(typeset, (SEMI_HONEST, REPORT_NOISE, DISHONEST_OWNER)))
     if backend is None:
         return tuple(map(typeset, _OTHER))
-    return tuple(map(typeset, backend.threat("alignment" in facts)))
+    return tuple(map(typeset, (*backend.threat("alignment" in facts), *_inputs(facts))))
 
 
 _RELEASED = (

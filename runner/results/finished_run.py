@@ -13,6 +13,7 @@ from synth.domain import Domain
 from synth.domain.kinds import KINDS
 
 if TYPE_CHECKING:
+    from runner.study import Study
     from synth.mrf import Model
 
 MODEL = "model.npz"
@@ -57,6 +58,30 @@ def open_run(directory: Path) -> FinishedRun:
             f"{directory / MODEL} has other columns than {RUN} beside it; the files must be of one run."
         )
     return FinishedRun(facts, domain, model)
+
+
+def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
+    """The study that the parties agreed on, as run.json has it; without what files beside it held ([contributors]).
+
+    Raises `UsageError` for a run of another version, or a run.json that was altered.
+    """
+    from runner.study.read import read_tree
+
+    try:
+        tree = dict(facts["agreed"])
+        columns = {
+            each["name"]: {key: value for key, value in each.items() if key != "name"}
+            for each in tree["domain"]["columns"]
+        }
+        rest = {key: value for key, value in tree["domain"].items() if key not in ("file", "columns")}
+        tree["domain"] = {"columns": columns, **rest}
+        tree.pop("contributors", None)
+        found = read_tree(file, tree)[0]
+    except (KeyError, TypeError, AttributeError, ValueError):
+        found = None
+    if found is None:
+        raise UsageError(f"{file} does not state the study; it is damaged or of another version.")
+    return found
 
 
 def columns_of(domain: Domain) -> list[dict[str, Any]]:

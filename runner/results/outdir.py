@@ -42,9 +42,22 @@ STAGING = ".partial-"
 """How the name of a directory begins in which results are being made."""
 RESULT = "result.json"
 """Of a run over bundles: what it has cost contributors, signed by the computing parties."""
+SIGNATURES = "signatures.json"
+"""Of a run between parties with certificates: what each has signed of it (`runner.results.signatures`)."""
 TABLE, RESEARCH_TABLE = "synthetic.csv", "synthetic.research.csv"
 """The synthetic table; of a run without any privacy claim it says so in its name."""
-FILES = (TABLE, RESEARCH_TABLE, "measurements.json", "model.npz", "report.html", RESULT, EVENTS, LOG, RUN)
+FILES = (
+    TABLE,
+    RESEARCH_TABLE,
+    "measurements.json",
+    "model.npz",
+    "report.html",
+    RESULT,
+    SIGNATURES,
+    EVENTS,
+    LOG,
+    RUN,
+)
 """What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
 HALVES = ("*-passive.npz", "*-active.npz", "calibration.json", "evaluation.json")
 """An owner's own half of a trained model, and what goes with it: never copied to where results are passed on."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,15 @@ BLOCK_ROWS = 1 << 16
 
 
 def write_outputs(
-    directory: Path, release: Release, domain: Domain, run: dict[str, Any], result: bytes | None = None
+    directory: Path,
+    release: Release,
+    domain: Domain,
+    run: dict[str, Any],
+    result: bytes | None = None,
+    sign: Callable[[Path], bytes | None] = lambda _: None,
 ) -> None:
     """Write all files of a finished run into `directory`. run: the content of run.json; result: of result.json, if there is
-    one."""
+    one. sign: of the folder where they lie before any is in its place, what signatures.json is to hold; it may raise."""
     from runner.report import render
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
@@ -78,6 +83,8 @@ def write_outputs(
             (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
         render(staging)
+        if (signatures := sign(staging)) is not None:
+            (staging / outdir.SIGNATURES).write_bytes(signatures)
         outdir.install(staging, directory, run)
 
 

@@ -48,6 +48,7 @@ _KEYS = {
     "decode_seed",
     "noise_share",
     "events",
+    "left_out",
 }
 _MAX_PART_BITS = 1023  # bits of a rational's numerator or denominator: as a float it stays finite
 
@@ -59,6 +60,7 @@ class Release:
     codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public, so that all
     parties decode the same values; events: the leader's record of what was spent; selections, levels: as `synth.run.Synthesis`;
     noise_share: set if the columns are independent because joint marginals were not worth their noise (`synth.fallback`).
+    left_out: parties whose counts are in nothing of it, since they turned out to be those of no table.
     """
 
     codes: NDArray[np.integer[Any]]
@@ -70,6 +72,7 @@ class Release:
     events: tuple[Event, ...]
     noise_share: float | None = None
     levels: tuple[Level, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def reported(self) -> bool:
@@ -163,6 +166,7 @@ class Release:
                 "decode_seed": self.decode_seed,
                 "noise_share": self.noise_share,
                 "events": [event_to_json(event) for event in self.events],
+                "left_out": list(self.left_out),
             },
             sort_keys=True,
         ).encode()
@@ -268,7 +272,14 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         events,
         _share(header["noise_share"]),
         tuple(levels.values()),
+        _names(header["left_out"]),
     )
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValueError("names")
+    return tuple(value)
 
 
 def _check_events(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from runner.study.model import Study
@@ -24,8 +25,8 @@ def canonical(value: object) -> bytes:
     ).encode("utf-8")
 
 
-def digest(study: Study, ca_fingerprint: str) -> bytes:
-    """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls = "insecure-loopback"`."""
+def agreed_tree(study: Study) -> dict[str, Any]:
+    """What the digest says of the study itself: JSON-able, without `data`."""
     tree: dict[str, Any] = dict(study.tree)
     tree["party"] = [
         {key: value for key, value in entry.items() if key != "data"} for entry in study.tree["party"]
@@ -34,14 +35,23 @@ def digest(study: Study, ca_fingerprint: str) -> bytes:
     tree["domain"] = {"file": study.tree["domain"].get("file"), **study.domain.to_spec()}
     if study.contributors is not None:  # with the content of the files that it names
         tree["contributors"] = study.contributors.public()
-    ca = ca_fingerprint.replace(":", "").lower()
-    return hashlib.sha256(
-        canonical(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "study": tree,
-                "certificates": {party.name: party.fingerprint or f"ca:{ca}" for party in study.parties},
-            }
-        )
-    ).digest()
+    return tree
+
+
+def digest(study: Study, ca_fingerprint: str) -> bytes:
+    """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls = "insecure-loopback"`."""
+    return digest_of(
+        agreed_tree(study),
+        VERSION,
+        {party.name: party.fingerprint for party in study.parties},
+        ca_fingerprint.replace(":", "").lower(),
+    )
+
+
+def digest_of(
+    tree: Mapping[str, Any], version: str, pinned: Mapping[str, str | None], ca_fingerprint: str
+) -> bytes:
+    """The same from its parts. tree: `agreed_tree`. pinned: by party."""
+    certificates = {name: fingerprint or f"ca:{ca_fingerprint}" for name, fingerprint in pinned.items()}
+    form = {"format": FORMAT, "version": version, "study": tree, "certificates": certificates}
+    return hashlib.sha256(canonical(form)).digest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 STUDY = ("name", "algorithm", "backend", "partition", "security", "research")
 PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit")
 UNIT = ("id", "max_rows", "max_custodians")
-SESSION = ("connect_s", "silence_s", "tls")
+SESSION = ("connect_s", "silence_s", "tls", "bad_input")
 PARTY = ("name", "address", "data", "compute", "fingerprint", "columns")
 DATA = ("url", "table")
 CLOSE = ("at", "bundles")

@@ -150,11 +150,13 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Session:
-    """[session]: deadlines in seconds; `tls` off is for loopback addresses only."""
+    """[session]: deadlines in seconds; `tls` off is for loopback addresses only. bad_input: what becomes of a run in which a
+    contributor's counts turn out to be those of no table (`Study.checks_inputs`)."""
 
     connect_s: float = 120.0
     silence_s: float = 10.0
     tls: Literal["mutual", "insecure-loopback"] = "mutual"
+    bad_input: Literal["end", "exclude"] = "end"
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,18 @@ class Party:
     def address(self) -> str:
         """host:port, with brackets round an IPv6 address."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def unchecked_inputs(backend: Backend, partition: str, bundles: bool, chosen: bool) -> str | None:
+    """Why contributors' inputs are not checked, a part of a sentence; None if they are. chosen: whether custodians choose by
+    themselves what they answer."""
+    if chosen:
+        return "what a custodian chooses to answer need not be counts"
+    if partition == "vertical":
+        return "owners of columns share rows, not counts"
+    if bundles:
+        return "bundles are added up before they are shared"
+    return backend.unchecked or None
 
 
 @dataclass(frozen=True)
@@ -295,6 +309,17 @@ class Study:
     def descriptor(self) -> Backend:
         """The backend, as its own table configures it."""
         return BACKENDS[self.backend].configured(self.options, self.partition)
+
+    @property
+    def checks_inputs(self) -> bool:
+        """Whether there are contributors, and their counts are checked on shares (`docs/design/inputs.md`)."""
+        return not self.inputs_unchecked and bool(self.contributing)
+
+    @property
+    def inputs_unchecked(self) -> str | None:
+        """Why contributors' inputs cannot be checked in a study like this one, a part of a sentence; None if they can."""
+        chosen = ALGORITHMS[self.algorithm].cohorts(self.config) is not None
+        return unchecked_inputs(self.descriptor, self.partition, self.contributors is not None, chosen)
 
     @property
     def resumes(self) -> bool:

@@ -24,7 +24,7 @@ from mpc_protocols.registry import not_installed
 from runner.failures import reason
 from runner.study import keys
 from runner.study.contributors import read_contributors
-from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy
+from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
@@ -121,7 +121,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         )
     elif partition == "horizontal" and "partition" in head and "alignment" in root:
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
-    session = _session(section("session", keys.SESSION))
+    session_table = section("session", keys.SESSION)
+    session = _session(session_table)
     parties = (
         read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
         if "party" in root
@@ -132,6 +133,9 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         contributors = read_contributors(
             tree["contributors"], path, found, backend, partition, privacy, parties, domain
         )
+    if session.bad_input == "exclude" and backend is not None:
+        chosen = isinstance(algorithm, Algorithm) and algorithm.cohorts(config) is not None
+        _excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
         _cohorts(head, root, algorithm, backend)
     if alignment is not None:
@@ -322,7 +326,17 @@ def _session(table: Table) -> Session:
         # heartbeats leave every second: less silence than two of them would end healthy runs
         float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
         cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")),
+        cast(Any, table.choice("bad_input", ("end", "exclude"), "end")),
     )
+
+
+def _excludes(table: Table, why: str | None) -> None:
+    """Whether contributors' inputs can be checked, so that a bad one can be left out. why: they cannot."""
+    if why:
+        table.problem(
+            f'= "exclude" needs counts of contributors to be checked, which they are not here ({why}); remove it',
+            "bad_input",
+        )
 
 
 def _domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,37 @@ def test_what_one_computing_party_gets_of_a_vote_is_uniform_whatever_it_is() -> 
         counts = np.bincount(np.frombuffer(b"".join(masked), np.uint8), minlength=256)
         statistic = float((np.square(counts - counts.mean()) / counts.mean()).sum())
         assert statistic < chi2.isf(1e-10, 255)
+
+
+@pytest.mark.parametrize("me", range(3))
+def test_what_a_computing_party_receives_of_a_round_is_simulated_from_the_list_alone(me: int) -> None:
+    """Two rounds with other choosers and other sums, and the same list: the lengths are the same, and whatever is not public is
+    uniform bytes in both, which a simulator draws. Chi-square of 256 values, false alarm 1e-10 each."""
+    shapes, lists = [], []
+    for of in (VOTES, {0: 1, 1: 1, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2}):
+        seen: list[Frame] = []
+        asked = question(length=4096)
+        found, _ = secure(
+            methodcaller("popular", asked, range(7), 2, COSTS),
+            votes(of),
+            tap=seen.append,
+        )
+        steps = {CohortStep("popular", asked, tuple(range(7)), least=2, event=COSTS).to_bytes()}
+        got = [frame for frame in seen if frame.receiver == me]
+        secret = [
+            bytes(frame.payload)
+            for frame in got
+            if len(frame.payload) != 32  # hashes of the transcript
+            and bytes(frame.payload) not in steps
+            and not bytes(frame.payload).startswith(b"{")  # the end
+        ]
+        counts = np.bincount(np.frombuffer(b"".join(secret), np.uint8), minlength=256)
+        assert counts.sum() > 100_000
+        statistic = float((np.square(counts - counts.mean()) / counts.mean()).sum())
+        assert statistic < chi2.isf(1e-10, 255)
+        shapes.append(sorted((frame.sender, len(frame.payload)) for frame in got))
+        lists.append(found)
+    assert shapes[0] == shapes[1] and lists == [(1, 2), (1, 2)]
 
 
 def test_messages_do_not_depend_on_who_chose() -> None:

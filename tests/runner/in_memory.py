@@ -52,7 +52,12 @@ def run(
     monkeypatch.setattr("runner.report.prepare", lambda: None)
 
     def written(
-        folder: Path, release: object, domain: object, content: dict[str, Any], result: bytes | None = None
+        folder: Path,
+        release: object,
+        domain: object,
+        content: dict[str, Any],
+        result: bytes | None = None,
+        sign: object = None,
     ) -> None:
         described["" if folder == out else folder.name] = content
         if result is not None:

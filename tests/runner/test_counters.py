@@ -13,7 +13,13 @@ from runner.party.record.run_json import counters_of, timeline_of
 from runner.study import Study, load
 from tests.runner import small
 
-COUNTERS = {"phases": [{"name": "input", "bytes_sent": 5}], "bytes_sent": 5, "bytes_received": 6, "rounds": 2}
+COUNTERS = {
+    "phases": [{"name": "input", "bytes_sent": 5}],
+    "bytes_sent": 5,
+    "bytes_received": 6,
+    "rounds": 2,
+    "software": {"commit": "", "python": "3.11.7"},
+}
 TIMELINE = {"connect": [0.0, 0.25], "fit": [0.5]}
 
 
@@ -36,6 +42,14 @@ def test_nothing_else_is_taken_over(study: Study) -> None:
 def test_a_phase_that_there_is_none_of(name: object) -> None:
     with pytest.raises(ProtocolAborted, match="west sent counters"):
         counters_of({**COUNTERS, "phases": [{"name": name, "bytes_sent": 5}]}, "west")
+
+
+@pytest.mark.parametrize(
+    "told", [None, [], "3.11", {"python": 3}, {"python": "3" * 101}, dict.fromkeys(map(str, range(99)), "1")]
+)
+def test_software_that_is_none(told: object) -> None:
+    with pytest.raises(ProtocolAborted, match="west sent counters"):
+        counters_of({**COUNTERS, "software": told}, "west")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,8 @@ def check_shape(run: dict[str, Any], names: tuple[str, ...]) -> None:
 
 def test_contract_files(finished: Finished) -> None:
     found = {entry.name for entry in finished.out.iterdir()}
-    assert found >= CONTRACT_FILES and found - CONTRACT_FILES <= {".cosynth", "parties"}
+    assert found >= CONTRACT_FILES and found - CONTRACT_FILES <= {".cosynth", "parties", "signatures.json"}
+    assert ("signatures.json" in found) == (finished.run["backend"] != "ideal")
     assert not [
         entry for entry in finished.out.rglob("*") if "partial" in entry.name or entry.name.endswith(".part")
     ]

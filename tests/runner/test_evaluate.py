@@ -9,9 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from parties.budget.ledger import Ledger
 from runner.cli import main
+from runner.evaluation import private_score
 from runner.evaluation.judge import judge, real_rows
 from runner.report.files import load
+from runner.results.finished_run import agreed_study
+from synth.budget.accounting import Accountant, rho_of
+from synth.metrics import marginal
 from synth.metrics.copies import share_in
 from tests.runner.test_columns import STUDY, write
 
@@ -77,12 +82,75 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
+def test_a_score_that_may_be_told_is_charged(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = tmp_path / "private.toml"
+    private.write_text(
+        '[ledger]\nfile = "ledger.db"\ndataset = "patients"\ncap_epsilon = 5.0\ncap_delta = 1e-6\n'
+    )
+    asked = [
+        "evaluate",
+        str(run / "out"),
+        "--real",
+        str(run / "clinic.csv"),
+        "--private",
+        str(private),
+        "--json",
+    ]
+    capsys.readouterr()
+    assert main([*asked, "--private-score", "4"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    finished = load(run / "out")
+    real = real_rows(run / "clinic.csv", finished.domain)
+    exact = judge(finished, real).distances[2].value
+    # rows are scaled by a noisy number, too: a tenth of rho buys it an sd below a hundredth of the rows. 7 sd: 1e-11
+    assert abs(told["value"] - exact) < 7 * told["standard_error"] + 0.02
+    (entry,) = Ledger(tmp_path / "ledger.db").entries("patients")
+    assert float(entry.spent.rho) == pytest.approx(told["rho"]) and entry.state == "settled"
+    assert told["rho"] <= float(rho_of(4, 1e-6)) and {begun.event.what for begun in entry.events} == {
+        "total",
+        "distances",
+    }
+    assert main([*asked, "--private-score", "4"]) == 50  # the cap
+    assert "cap" in capsys.readouterr().err and len(Ledger(tmp_path / "ledger.db").entries("patients")) == 1
+
+
+def test_the_score_has_the_law_of_its_noise(run: Path) -> None:
+    """Mean of many: within 7 standard errors of the exact distance to the scaled table (false alarms: below 1e-11)."""
+    finished = load(run / "out")
+    study = agreed_study(finished.facts, run / "out" / "run.json")
+    real = real_rows(run / "clinic.csv", finished.domain)
+    pairs = private_score._pairs(study)
+    budget, sigmas = private_score._budget(study, 50.0, len(pairs))
+    found = [
+        private_score._released(
+            study,
+            finished,
+            pairs,
+            lambda cliques: [marginal(real, finished.domain, clique) for clique in cliques],
+            Accountant(budget),
+            sigmas,
+        )
+        for _ in range(12)
+    ]
+    error = found[0][1]
+    exact = judge(finished, real).distances[2].value
+    mean = sum(value for value, _ in found) / len(found)
+    assert abs(mean - exact) < 7 * error / len(found) ** 0.5 + 2e-3  # the number of rows is off by a few
+    assert len({value for value, _ in found}) > 1
+
+
 @pytest.mark.parametrize(
     ("more", "code", "sentence"),
     [
         (["--label", "smoked"], 2, "has no such column"),
         (["--html", "OUT/judged.html"], 2, "passed on"),
         (["--real", "OUT/run.json"], 30, "must end in .csv or .parquet"),
+        (["--private-score", "0"], 2, "must be an epsilon above 0"),
+        (["--private-score", "1e-12"], 2, "buys nothing"),
+        (["--private-score", "1", "--label", "smokes"], 2, "--label shows exact figures"),
+        (["--private", "x.toml"], 2, "belongs to --private-score"),
     ],
 )
 def test_what_is_refused(

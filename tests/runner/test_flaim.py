@@ -96,6 +96,9 @@ def test_every_variant_runs_in_the_clear(
     assert (tmp_path / "out" / "synthetic.research.csv").exists() != VARIANTS[variant].private
     if VARIANTS[variant].chooses:
         assert facts["selected"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert ("is charged by itself" in page) != VARIANTS[variant].union
+    assert ("Custodians chose them" in page) == VARIANTS[variant].chooses
     assert facts["claim"].startswith("Everything" if VARIANTS[variant].private else "No privacy claim")
 
 

@@ -16,7 +16,7 @@ from runner.cli import main
 from runner.commands.init import template
 from runner.starting.proposals import proposal
 from runner.study import read
-from runner.study.schema import schema
+from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -154,8 +154,11 @@ class AdditiveGates:
     def concatenate(self, numbers: Sequence[Elements]) -> Elements:
         return np.concatenate(numbers)
 
+    def negative(self, x: Elements) -> Bits:
+        return signs(self, self.link.me, x, 8 * x.itemsize)
+
     def less(self, left: Elements, right: Elements) -> Bits:
-        return signs(self, self.link.me, left - right, 8 * left.itemsize)
+        return self.negative(left - right)
 
     def absolute(self, x: Elements, planes: int) -> Elements:
         """|x| = x - 2 m x with the sign m of x; |x| < 2^(planes - 1). Rounds of the signs, and 2."""

@@ -115,20 +115,25 @@ def receive_masked(
     levels: Sequence[Level],
     seeds_from: Sequence[int],
     masked_from: Sequence[int],
+    apart: Sequence[int] = (),
 ) -> Iterator[tuple[Sequence[Clique], Elements]]:
     """At a computing party: cliques that travel together, and their cells, its own plus what these custodians sent it. Blocks.
 
-    Raises `DataRefused` before anything is received.
+    apart: custodians whose parts are not added: then cells come as (1 + apart, cells), theirs in their order after all others'
+    together, zeros where this party gets no part. Raises `DataRefused` before anything is received.
     """
     cells = local_cells(facts, counts, cliques, levels)
-    streams = [_stream(wire, bytes(wire.receive(peer, SEED_BYTES))) for peer in seeds_from]
+    streams = {peer: _stream(wire, bytes(wire.receive(peer, SEED_BYTES))) for peer in seeds_from}
+    row = {peer: place for place, peer in enumerate(apart, start=1)}
     for number, block in enumerate(blocks(facts.with_levels(levels), cliques)):
         vector = np.concatenate(cells[block])
-        for stream in streams:
-            vector += stream.draw(len(vector), np.uint32, number)
+        rows = np.zeros((1 + len(apart), len(vector)), np.uint32)
+        rows[0] = vector
+        for peer, stream in streams.items():
+            rows[row.get(peer, 0)] += stream.draw(len(vector), np.uint32, number)
         for peer in masked_from:
-            vector += np.frombuffer(wire.receive(peer, vector.nbytes), np.uint32)
-        yield cliques[block], vector
+            rows[row.get(peer, 0)] += np.frombuffer(wire.receive(peer, vector.nbytes), np.uint32)
+        yield cliques[block], rows if apart else rows[0]
 
 
 def send_contribution(
@@ -145,11 +150,17 @@ def contributions(
     counts: LocalCounts | None,
     cliques: Sequence[Clique],
     levels: Sequence[Level],
+    apart: Sequence[int] = (),
 ) -> Iterator[tuple[Sequence[Clique], Elements]]:
     """At a computing party: its own counts plus what contributors sent it with `send_contribution`; see `receive_masked`."""
     pairs = {peer: _pair_of(wire, peer) for peer in wire.contributors}
     seeds_from, masked_from = ([peer for peer in pairs if pairs[peer][part] == wire.me] for part in (0, 1))
-    return receive_masked(wire, facts, counts, cliques, levels, seeds_from, masked_from)
+    return receive_masked(wire, facts, counts, cliques, levels, seeds_from, masked_from, apart)
+
+
+def checked(wire: Wire, facts: StudyFacts) -> tuple[int, ...]:
+    """The contributors whose input is checked (`inputs.check`)."""
+    return () if facts.inputs is None else tuple(wire.contributors)
 
 
 def _pair_of(wire: Wire, contributor: int) -> tuple[int, int]:

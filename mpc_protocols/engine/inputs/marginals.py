@@ -10,8 +10,10 @@ a shared one, made when it is first needed and kept. Where shares come from is t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Sized
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.prg import binding
@@ -26,16 +28,27 @@ S = TypeVar("S", bound=Sized)
 class Marginals(ABC, Generic[S]):
     """One computing party's shares of marginals, however they come to be shared."""
 
-    def __init__(self, session_id: bytes, public: bytes = b"") -> None:
-        """public: what all must agree on besides the transcript."""
+    def __init__(self, session_id: bytes, public: bytes = b"", apart: Sequence[int] = ()) -> None:
+        """public: what all must agree on besides the transcript. apart: contributors whose shares are kept for themselves too, so
+        that they can be checked and taken out again."""
         self._shared: dict[Clique, S] = {}
+        self._contributors = tuple(apart)
+        self.apart: dict[int, dict[Clique, S]] = {contributor: {} for contributor in apart}
+        """Of each contributor that is checked and not left out: its own shares of all marginals shared so far."""
         self._derived: dict[Handle, S] = {}
         self.public = public
         self.sharing = binding(b"input sharing", session_id)
 
     @abstractmethod
     def _input(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> dict[Clique, S]:
-        """Shares of these marginals, modulo 2^32, cells in row-major order."""
+        """Shares of these marginals, modulo 2^32, cells in row-major order: (cells,).
+
+        With contributors that are kept apart, (1 + contributors, cells): of all others together, then of each of these.
+        """
+
+    @abstractmethod
+    def linear(self, function: Callable[..., Elements], *shares: S) -> S:
+        """The share of a linear function of shared vectors, which takes and gives arrays modulo 2^32. Local."""
 
     @abstractmethod
     def _derive(self, derivation: Derivation, source: S) -> S:
@@ -51,9 +64,26 @@ class Marginals(ABC, Generic[S]):
         levels: those that the cliques name. Raises `DataRefused` before anything is sent if the own data does not fit.
         """
         shared = self._input(cliques, levels, inputs)
+        if self._contributors:
+            shared = {clique: self._all_of(clique, rows) for clique, rows in shared.items()}
         self._shared |= shared
         self.sharing = binding(b"input sharing", self.sharing, inputs)
         return sum(map(len, shared.values()))
+
+    def leave_out(self, contributor: int) -> None:
+        """Take a contributor's counts, those that are shared and those to come, out of all marginals. Local."""
+        for clique, share in self.apart.pop(contributor).items():
+            self._shared[clique] = self.linear(np.subtract, self._shared[clique], share)
+        self._derived.clear()
+
+    def _all_of(self, clique: Clique, rows: Any) -> S:
+        """The marginal that is shared row by row, of all that are not left out; keeps the rows of those."""
+        whole: S = rows[0]
+        for row, contributor in enumerate(self._contributors, start=1):
+            if contributor in self.apart:
+                self.apart[contributor][clique] = rows[row]
+                whole = self.linear(np.add, whole, rows[row])
+        return whole
 
     def shared(self, clique: Clique) -> S:
         """The marginal of a clique that was shared itself."""
@@ -74,6 +104,13 @@ class Marginals(ABC, Generic[S]):
 
 class AdditiveMarginals(Marginals[Elements]):
     """Marginals whose shares are integers that add up to them."""
+
+    def linear(self, function: Callable[..., Elements], *shares: Elements) -> Elements:
+        return function(*shares)
+
+    def _nothing(self, cells: int) -> Elements:
+        """What a party inputs that holds no part."""
+        return np.zeros((1 + len(self._contributors), cells) if self._contributors else cells, np.uint32)
 
     def _derive(self, derivation: Derivation, source: Elements) -> Elements:
         return derivation.apply(source)

@@ -20,6 +20,11 @@ class SourcedEngine(Generic[S]):
         return self._marginals.public
 
     @property
+    def source(self) -> Marginals[S]:
+        """See `Engine`."""
+        return self._marginals
+
+    @property
     def sharing(self) -> bytes:
         """See `Engine`."""
         return self._marginals.sharing

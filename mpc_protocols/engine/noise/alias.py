@@ -104,6 +104,15 @@ class AliasTable:
         numbers = chosen + (np.arange(inner // group) << group)[:, np.newaxis, np.newaxis]
         return np.ascontiguousarray(numbers.reshape(inner // group, -1), np.intp)
 
+    @cached_property
+    def column_selectors(self) -> NDArray[np.intp]:
+        """The same where the planes of all columns are grouped: (groups, outputs)."""
+        groups, outer = len(self.selectors), 1 << self.index_bits - self.low_bits
+        of_row = self.selectors.reshape(groups, self.outputs, outer).transpose(2, 0, 1)
+        group = min(_GROUP, 1 << self.low_bits)
+        numbers = of_row + ((np.arange(outer) * groups) << group)[:, np.newaxis, np.newaxis]
+        return np.ascontiguousarray(numbers.reshape(-1, self.outputs))
+
 
 @lru_cache(maxsize=64)
 def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> AliasTable:
@@ -165,7 +174,8 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, i
         raise ValueError(f"A draw takes {table.outputs} uniform bits, got {len(uniform)}.")
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
     inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
-    looked_up = _lookup(gates, inner, outer, runs)
+    look_up = _multiplied_out if getattr(gates, "multiplies_out", False) else _lookup
+    looked_up = look_up(gates, inner, outer, runs)
     change = looked_up[table.rest_bits :]
     own_value = _less(gates, rest, looked_up[: table.rest_bits], adder)
     return index ^ change ^ gates.and_bits(own_value[np.newaxis], change)
@@ -234,9 +244,32 @@ def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTa
     return gates.and_sums((outputs, ends[-1]), terms())
 
 
-def _sums(planes: Words) -> Words:
-    """All 2^g XORs of each group of g planes: (groups * 2^g, words)."""
-    group = min(_GROUP, len(planes))
+def _multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTable, int]]) -> B:
+    """As `_lookup`, where each product costs more than the bit that it sends, as when it is proved: the one-hot vector of all
+    columns, after which every output bit is a local sum. 2^t products a draw in place of outputs * 2^(t/2). 1 round."""
+    rows, columns = np.divmod(np.arange((len(outer) - 1) * (len(inner) - 1)), len(inner) - 1)
+    [products] = gates.and_pairs([(outer[1:][rows], inner[1:][columns])])
+    vector = _outer(inner, outer, products)
+    group = min(_GROUP, len(inner))
+    groups = len(vector) // group
+    step = max(1, (1 << 19) // (groups << _GROUP))
+
+    def component(planes: Words) -> Words:
+        found = np.empty((runs[0][0].outputs, planes.shape[1]), np.uint64)
+        end = 0
+        for table, words in runs:
+            start, end = end, end + words
+            for first in range(start, end, step):
+                piece = slice(first, min(first + step, end))
+                found[:, piece] = _picked(_sums(planes[:, piece], group), table.column_selectors)
+        return found
+
+    return each(component, vector)
+
+
+def _sums(planes: Words, most: int = _GROUP) -> Words:
+    """All 2^g XORs of each group of g planes, `most` or fewer: (groups * 2^g, words)."""
+    group = min(most, len(planes))
     sums = np.zeros((len(planes) // group, 1 << group, planes.shape[1]), np.uint64)
     grouped = planes.reshape(len(planes) // group, group, -1)
     for b in range(group):

@@ -125,10 +125,13 @@ class PairGates:
     def concatenate(self, numbers: Sequence[Shares]) -> Shares:
         return concatenate(list(numbers))
 
+    def negative(self, x: Shares) -> Bits:
+        planes = 8 * x.values.itemsize
+        adder = score_adder(planes, words_for(len(x)), self.link.latency_bytes)
+        return Bits(signs(self.transfers, x.values, planes, adder))
+
     def less(self, left: Shares, right: Shares) -> Bits:
-        planes = 8 * left.values.itemsize
-        adder = score_adder(planes, words_for(len(left)), self.link.latency_bytes)
-        return Bits(signs(self.transfers, left.values - right.values, planes, adder))
+        return self.negative(Shares(left.values - right.values))
 
 
 def _by_words(

@@ -58,11 +58,14 @@ def dots(coefficients: list[int], vectors: Blocks) -> list[int]:
     content = b"".join(c.to_bytes(BITS, "little") for c in coefficients)
     bits = np.frombuffer(content, np.bool_).reshape(-1, BITS)
     words = np.ascontiguousarray(vectors.swapaxes(0, 1)).view(np.uint64)
-    totals = [0] * len(vectors)
+    sums = np.empty((BITS, *words.shape[1:]), np.uint64)
     for i in range(BITS):
-        summed = np.bitwise_xor.reduce(words[bits[:, i]], axis=0)
-        for number, block in enumerate(summed):
-            totals[number] ^= read(block.tobytes()) << 8 * i
+        np.bitwise_xor.reduce(words[bits[:, i]], axis=0, out=sums[i])
+    spread = np.unpackbits(sums.view(np.uint8), axis=-1)
+    totals = [0] * len(vectors)
+    for i, of_bit in enumerate(spread):
+        for number, row in enumerate(of_bit):
+            totals[number] ^= int.from_bytes(row.tobytes(), "little") << 8 * i
     return [_reduced(total) for total in totals]
 
 

@@ -64,6 +64,13 @@ class ProvedEngine:
     def sharing(self) -> bytes:
         return self._marginals.sharing
 
+    @property
+    def source(self) -> SharedMarginals:
+        return self._marginals
+
+    def numbers(self, shares: RingShare) -> SummedNumbers:
+        return SummedNumbers.of(shares)
+
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
 

@@ -23,18 +23,22 @@ from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
+from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
 from mpc_protocols.replicated.proved.slices import planes_of
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 
-MAX_UNPROVED: Final = 1 << 27
+MAX_UNPROVED: Final = 1 << 26
 """Products that are proved together at most: they take a byte each in memory."""
 
 
 class ProvedGates(TrioBitGates):
     """The gates of a trio, with a transcript of their products. beside: gates that are proved together with these."""
+
+    multiplies_out = True
+    """A product is dearer than what it sends: lookups take the fewest products (`engine.noise.alias`)."""
 
     def __init__(self, trio: Trio, beside: ProvedGates | None = None) -> None:
         super().__init__(trio)
@@ -156,6 +160,11 @@ class ProvedGates(TrioBitGates):
 
     def concatenate(self, numbers: Sequence[SummedNumbers]) -> SummedNumbers:
         return concatenated(numbers)
+
+    def negative(self, x: SummedNumbers) -> BitShare:
+        """See `Gates`; the numbers are added up for it."""
+        planes = 8 * np.dtype(x.ring).itemsize
+        return _planes(add_up(self, x).single(), planes)[planes - 1]
 
     def less(self, left: SummedNumbers, right: SummedNumbers) -> BitShare:
         """As `Gates.less`, of numbers that are added up already (`addition.add_up`): 1 + ceil(lg (K - 1)) rounds."""

@@ -76,8 +76,16 @@ class ShamirGates(ShamirBitGates):
         self._fill(columns, len(left))
         return top_bit(self, columns, carry_in=one)
 
+    def negative(self, x: Addends) -> Bits:
+        """See `engine.interface.Gates`: the sign of the sum of all addends."""
+        return top_bit(self, self._all_columns(x), carry_in=False)
+
     def planes_of(self, x: Addends) -> Bits:
         """The bits of a vector of numbers, added up: (bits of the ring, words)."""
+        return add_up(self, self._all_columns(x))
+
+    def _all_columns(self, x: Addends) -> Columns:
+        """Every addend, also what the holders keep: 1 round for that."""
         columns = self._columns_of(x)
         if x.held is not None:
             owners = holders(self.mesh.scheme.threshold)
@@ -87,7 +95,7 @@ class ShamirGates(ShamirBitGates):
         if x.public is not None:
             self._put_public(columns, x.public)
         self._fill(columns, len(x))
-        return add_up(self, columns)
+        return columns
 
     def added_up(self, x: Addends) -> Addends:
         """The same vector as one term."""

@@ -1,25 +1,26 @@
-"""N: a computing party that cheats - what is noticed, what is not, and that no two honest parties end with different results.
+"""N: a party that cheats - what is noticed, what is not, and that no two honest parties end with different results.
 
 The backends protect against parties that follow the protocol (`docs/design/malicious.md`). So a cheat that goes unnoticed is no
 violation of what they promise: it is counted, and stands in the report. What they do promise is looked at: an honest party ends
 with 40 or 41 or with the results that the others have, and where a backend says that openings are compared before anything is
-done with them, a false one is noticed at once.
+done with them, a false one is noticed at once. And where a backend checks what contributors send, impossible counts are found.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 from mpc_protocols.engine.step import ComputingParty
-from mpc_protocols.errors import CosynthError
+from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.subjects.arena import Arena, Ran
+from runner.audit.subjects.arena import Arena, Codes, Ran
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
 
@@ -193,6 +194,78 @@ def _opening(arena: Arena, subject: Subject, falsified: _Falsified) -> str:
     return "not noticed" if different is None else "not noticed, and honest parties differ"
 
 
+LIES = {"one row more": 1, "a row less than none": -1 - (1 << 20), "half of the ring more": 1 << 31}
+"""What is added to the first cell of the largest marginals that a contributor sends."""
+
+
+class _Lie:
+    """A contributor that adds a number to the first cell of its longest message, and is told apart by that message's length."""
+
+    def __init__(self, sender: int, length: int, added: int) -> None:
+        self.sender, self.length, self.added = sender, length, added
+
+    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        """What is sent instead."""
+        if sender != self.sender or len(payload) != self.length:
+            return payload
+        first = (int.from_bytes(payload[:4], "little") + self.added) % (1 << 32)
+        return first.to_bytes(4, "little") + payload[4:]
+
+
+def inputs(subject: Subject) -> Finding:
+    """A contributor sends counts that no table has: it must be named, or left out, and an honest one must not."""
+    problems, figures = [], {}
+    for backend in subject.distributed:
+        if backend.unchecked:
+            figures[backend.name] = f"not checked: {backend.unchecked}"
+            continue
+        arena = subject.arena(backend)
+        liar, tables = arena.computing, subject.tables(arena.parties, 6)
+        honest = _run(arena, subject)
+        longest = max(len(frame.payload) for frame in honest.frames if frame.sender == liar)
+        assert arena.facts.inputs is not None
+        lenient = replace(arena, facts=replace(arena.facts, inputs=replace(arena.facts.inputs, exclude=True)))
+        absent = [*tables[:liar], tables[liar][:0]]
+        without = _measured_last(lenient, subject, absent, None)
+        for words, added in LIES.items():
+            lie = _Lie(liar, longest, added)
+            try:
+                _run(arena, subject, lie.bend)
+                problems.append(f'backend "{backend.name}": a contributor that sends {words} is not noticed.')
+            except BadInput as error:
+                if error.contributors != (liar,):
+                    problems.append(
+                        f'backend "{backend.name}": {error.contributors} are named instead of {liar}.'
+                    )
+            except CosynthError as error:
+                problems.append(
+                    f'backend "{backend.name}": a contributor that sends {words} ends the run by accident ({error.sentence})'
+                )
+                continue
+            if _measured_last(lenient, subject, tables, lie) != without:
+                problems.append(
+                    f'backend "{backend.name}": counts of a contributor that sends {words} are not left out.'
+                )
+        figures[backend.name] = f"{len(LIES)} lies found"
+    return judged(
+        problems,
+        "Contributors that send one row more, fewer rows than none, or half of the ring more, in one cell: "
+        + "; ".join(f"{name}: {words}" for name, words in figures.items())
+        + ". The honest one is never named.",
+        figures,
+    )
+
+
+def _measured_last(arena: Arena, subject: Subject, tables: Sequence[Codes], lie: _Lie | None) -> object:
+    """Counts that are measured after everything is shared."""
+    return arena.run(
+        lambda oracle: _ask(oracle, subject)[-1:],
+        tables,
+        subject.coins("lies"),
+        None if lie is None else lie.bend,
+    ).answer
+
+
 GROUP = Group(
     "N",
     "Cheating parties",
@@ -212,6 +285,13 @@ GROUP = Group(
             "fault",
             "A hash of an opening that is compared too late, or never.",
             openings,
+        ),
+        Check(
+            "inputs",
+            "Where a backend checks contributors, counts of no table end the run and name who sent them, or are left out.",
+            "fault",
+            "A check that is not made, whose verdict nobody looks at, or that an honest contributor fails.",
+            inputs,
         ),
     ),
 )

@@ -59,14 +59,32 @@ def _known(run: GateRun, message: Message) -> list[NDArray[np.uint64]]:
 
 
 def uniformity(plane: NDArray[np.uint64], key: NDArray[np.uint32], values: int) -> float:
-    """p-value of: given the key, the bits of a plane are fair coins. key: of each cell, below `values`."""
+    """p-value of: given the key, the bits of a plane are fair coins. key: of each cell, below `values`.
+
+    Places within words at which all words are alike are left out: what is there whatever the secrets are tells nothing.
+    """
+    varying = np.bitwise_or.reduce(plane ^ plane[0])
+    chosen = to_bits(np.full(len(plane), varying), len(key)).astype(bool)
+    key = key[chosen]
     counts = np.bincount(key, minlength=values)
-    ones = np.bincount(key, weights=to_bits(plane, len(key)), minlength=values)
+    ones = np.bincount(key, weights=to_bits(plane, len(chosen))[chosen], minlength=values)
     used = counts >= MIN_CELLS
     if not used.any():
         return 1.0
     statistic = float((((2 * ones - counts) ** 2)[used] / counts[used]).sum())
     return statistics.chi_square_tail(statistic, int(used.sum()))
+
+
+def independence(plane: NDArray[np.uint64], secret: NDArray[np.uint32]) -> float:
+    """p-value of: the bits of a plane, which need not be fair, do not follow those of a secret."""
+    bits = to_bits(plane, len(secret))
+    counts = np.bincount(secret, minlength=2)
+    ones = np.bincount(secret, weights=bits, minlength=2)
+    share = ones.sum() / counts.sum()
+    if (counts < MIN_CELLS).any() or not 0 < share < 1:
+        return 1.0
+    statistic = float(((ones - counts * share) ** 2 / (counts * share * (1 - share))).sum())
+    return statistics.chi_square_tail(statistic, 1)
 
 
 def _key(run: GateRun, message: Message, cells: int) -> tuple[NDArray[np.uint32], int]:
@@ -97,7 +115,7 @@ def _with_results(run: GateRun, message: Message, cells: int) -> list[float]:
                 if chosen >> number & 1:
                     mixed ^= part
             if mixed.any():  # else it is a share itself
-                found.append(uniformity(mixed, secret, 2))
+                found.append(independence(mixed, secret))
     return found
 
 

@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, ClearBackend, DistributedBackend
 from mpc_protocols.engine import latency
-from mpc_protocols.functionality import Clique, Event, Guard, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import (
+    Clique,
+    Event,
+    Guard,
+    InputRule,
+    LocalCounts,
+    MarginalOracle,
+    StudyFacts,
+)
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
@@ -217,6 +225,8 @@ class Arena:
             "session": SESSION,
             "leader": backend.leader(computing),
         }
+        if not backend.unchecked:
+            usual["inputs"] = InputRule({**usual, **facts}["row_cap"])
         return cls(backend, StudyFacts(sizes, **{**usual, **facts}), computing, contributing)
 
     @property

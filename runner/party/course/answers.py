@@ -7,11 +7,13 @@ computing parties see the opened index and noisy counts of each step, contributo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.bundles.collected import CollectedCounts
-from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
 from runner.contributors.closing import Closing
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
@@ -54,25 +56,67 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     accountant = Accountant(run.plan.budget, record=recorder.record)
     history = run.attempt.history
     exchange = exchange_of(run.study, run.plan)
+    inputs = _Inputs(run)
     if run.collective.leads:
         with (
-            run.backend.lead(run.wire, run.facts, data, accountant, run.observe, history)
+            inputs.named(),
+            run.backend.lead(run.wire, run.facts, data, accountant, inputs.observe, history)
             if exchange is None
-            else exchange.lead(run.wire, run.facts, data, accountant)
-        ) as answers:
+            else exchange.lead(run.wire, run.facts, data, accountant) as answers,
+        ):
             synthesis = synthesize(run.study, run.plan, answers, run.observe)
         release = sample(synthesis, run.plan, run.observe, run.limit, accountant.events)
+        release = replace(release, left_out=tuple(inputs.left_out))
         run.attempt.keep_release(release)
     else:
-        opened = (
-            run.backend.follow(run.wire, run.facts, data, accountant, run.observe, history)
-            if exchange is None
-            else exchange.follow(run.wire, run.facts, data, accountant)
-        )
+        cap = float(run.plan.budget.rho_cap)
+
+        def told(phase: str, event: str, **fields: Any) -> None:
+            """With what this party's own account comes to."""
+            inputs.observe(phase, event, **fields, rho_spent=float(accountant.rho), rho=cap)
+
+        with inputs.named():
+            opened = (
+                run.backend.follow(run.wire, run.facts, data, accountant, told, history)
+                if exchange is None
+                else exchange.follow(run.wire, run.facts, data, accountant)
+            )
         release = run.receive_told(opened, accountant, "authorised and opened")
+        inputs.check(release)
     recorder.opened()
     journal.end(0)
     return release
+
+
+class _Inputs:
+    """What becomes of contributors whose counts turn out to be those of no table: the engine knows numbers, people names."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._names = run, [party.name for party in run.study.numbered]
+        self.left_out: list[str] = []
+
+    def observe(self, phase: str, event: str, **fields: Any) -> None:
+        """An event of the engine's."""
+        if event == "left_out":
+            self.left_out.append(self._names[fields.pop("contributor")])
+            fields["contributor"] = self.left_out[-1]
+        self._run.observe(phase, event, **fields)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say whose counts end the run. Raises `BadInput`."""
+        try:
+            yield
+        except BadInput as error:
+            raise BadInput(error.contributors, error.max_rows, self._names) from None
+
+    def check(self, release: Release) -> None:
+        """Compare with what the leader says. Raises `ProtocolAborted`."""
+        if list(release.left_out) != self.left_out:
+            raise ProtocolAborted(
+                f"Party {self._run.study.leader.name} reports that other parties' counts were left out than were; do not use its "
+                "result."
+            )
 
 
 def _only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpc_protocols.errors import ProtocolAborted
 from runner.party.custodian import PRIVATE
+from runner.party.record.software import software
+from runner.party.session import ca_fingerprint
 from runner.study import Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 
@@ -155,7 +157,8 @@ class Run:
         """Everybody's counters, exchanged by way of the leader; this party's own go to its private log."""
         whole = self.meter.whole()
         logging.getLogger(PRIVATE).info("own traffic: %s; by phase: %s", vars(self.wire.traffic()), whole)
-        return self.collective.counters({"phases": self.meter.sent(), **self.meter.totals()}, self._shared)
+        own = {"phases": self.meter.sent(), **self.meter.totals(), "software": software()}
+        return self.collective.counters(own, self._shared)
 
     def _shared(self, parties: list[dict[str, Any]]) -> Mapping[str, Any]:
         """What the leader makes of everybody's counters, with its own timeline."""
@@ -171,7 +174,9 @@ class Run:
             "wall_s": round(self.meter.clock(), 3),
             "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in self.meter.phases()],
             "parties": [
-                {key: party[key] for key in ("bytes_sent", "bytes_received", "rounds")} for party in parties
+                {key: party[key] for key in ("bytes_sent", "bytes_received", "rounds", "software")}
+                for party in parties
             ],
+            "ca": ca_fingerprint(self.options.certs),
             "timeline": self.events.timeline(),
         }

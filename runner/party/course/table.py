@@ -1,4 +1,4 @@
-"""The end of a run that makes a table: it is handed out, counters are exchanged, every party writes its own files.
+"""The end of a run that makes a table: it is handed out, counters are exchanged, every party writes its own files and signs them.
 
 Who learns what: everybody the release. It comes from the leader, and each party has judged its own copy
 (`runner.results.release`).
@@ -14,9 +14,13 @@ from runner.contributors.result import Result, exchange
 from runner.party.course.course import Run
 from runner.party.custodian import PRIVATE
 from runner.party.record.run_json import describe
+from runner.results import signatures
 from runner.results.outdir import RESULT
+from runner.results.signatures import SIGNED, hashes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runner.results.release import Release
     from runner.study.owners import Ownership
 
@@ -39,17 +43,26 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
     result = None
     if closing is not None:
         told = Result.of(closing, run.id, release)
-        signatures = exchange(run.wire.fork("result"), closing, told, run.options.out / RESULT)
-        result = told.to_bytes(signatures)
+        agreed = exchange(run.wire.fork("result"), closing, told, run.options.out / RESULT)
+        result = told.to_bytes(agreed)
     run.meter.mark("sample")
     shared = run.counters()
+
+    def sign(folder: Path) -> bytes | None:
+        certs = run.options.certs
+        if certs is None:
+            return None
+        files = hashes(folder, SIGNED)
+        return signatures.sign(study, run.name, certs, run.digest, run.id, files, run.collective.gather)
+
     if attempt.serves:
+        sign(run.options.out)
         return
     run.custodian.settle()
     digest = attempt.digest(shared, run.digest)
     facts = describe(study, run.plan, release, shared, run.id, digest, run.mode, joined, closing)
     try:
-        write_outputs(run.options.out, release, study.domain, facts, result)
+        write_outputs(run.options.out, release, study.domain, facts, result, sign)
     except (
         UsageError
     ):  # the report reads the files strictly: whoever made their content is to blame, not the user

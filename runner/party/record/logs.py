@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from runner.party.custodian import PRIVATE
 from runner.party.options import PartyOptions
@@ -14,6 +15,22 @@ from runner.party.record.events import EventLog
 from runner.party.record.progress import echo
 from runner.results.outdir import EVENTS, LOG, account, private_log
 from runner.study import Study
+
+
+def facts_of(study: Study) -> dict[str, Any]:
+    """What a run is of, for who watches it: public, as the study is."""
+    rounds = study.config.public().get("rounds")
+    return {
+        "study": study.name,
+        "algorithm": study.algorithm,
+        "backend": study.backend,
+        "epsilon": float(study.privacy.epsilon),
+        "delta": float(study.privacy.delta),
+        "rounds": rounds,
+        "leader": study.leader.name,
+        "parties": [{"name": party.name, "computes": party.compute} for party in study.parties],
+        "columns": list(study.domain.names),
+    }
 
 
 @contextmanager
@@ -30,13 +47,14 @@ def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[Ev
         logger.setLevel(logging.INFO)
         logger.propagate = False
         logger.addHandler(handler)
-    events = EventLog(
-        paths[EVENTS], options.party or study.leader.name, echo(options.progress, study, options.party)
-    )
+    display = echo(options.progress, study, options.party)
+    events = EventLog(paths[EVENTS], options.party or study.leader.name, display)
+    events("connect", "begun", **facts_of(study))
     try:
         yield events
     finally:
         events.close()
+        display.close()
         for name, handler in handlers.items():
             logging.getLogger(name).removeHandler(handler)
             handler.close()

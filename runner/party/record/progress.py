@@ -3,13 +3,15 @@
 Events come as JSON lines, from this process (`echo`, as the stream that `EventLog` of `runner.party.record.events` copies to) or
 from several party processes (`Display.feed`). Lines read `seconds  phase  what`; select, measure and fit are told once, by the
 leader; the rest is told by whoever has something new to say. A reader that goes away (a closed pipe) does not end a run that has
-spent privacy budget: the display falls silent. Standard library only.
+spent privacy budget: the display falls silent. On a terminal there are bars instead (`runner.watch.bars`), which load rich;
+lines need the standard library only.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import threading
 import time
@@ -17,9 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from runner.party.options import Progress
+from runner.watch.story import Story
 
 if TYPE_CHECKING:
     from runner.study import Study
+    from runner.watch.bars import Bars
 
 LEADERS = frozenset({"select", "measure", "fit", "sample"})
 SHOWN_VALUES = 12
@@ -54,6 +58,11 @@ class Display:
         self._delta, self._epsilon = float(study.privacy.delta), float(study.privacy.epsilon)
         self._printed: set[str] = set()
         self._start = time.monotonic()
+        self._story = Story(only)
+        self._bars: Bars | None = None
+        self._draws = (
+            not self._json and output is None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        )
 
     def feed(self, line: str) -> None:
         """Show one line of a party's events; anything that is not an event is left out."""
@@ -65,6 +74,11 @@ class Display:
         if self._json:
             self._output.line(line)
             return
+        if self._draws:
+            self._draw(event)
+            return
+        if name == "begun":
+            return
         if phase in LEADERS and (party != self._told_by or (party == self._leader and "step" in event)):
             return  # a computing party's own account of a step; the leader knows more about it
         text = self._words(phase, name, event)
@@ -74,8 +88,25 @@ class Display:
 
     def say(self, phase: str, text: str) -> None:
         """Show a line of this program's own, unless lines are for machines."""
-        if not self._json:
+        if self._bars is not None:
+            self._bars.say(text)
+        elif not self._json:
             self._output.line(f"{time.monotonic() - self._start:7.1f} s  {phase:<8} {text}")
+
+    def close(self) -> None:
+        """Leave bars as they are; lines need no end."""
+        if self._bars is not None:
+            self._bars.close()
+            self._bars = None
+
+    def _draw(self, event: Mapping[str, Any]) -> None:
+        """On a terminal, as bars."""
+        from runner.watch.bars import Bars
+
+        self._story.take(event)
+        if self._bars is None:
+            self._bars = Bars(self._story)
+        self._bars.show()
 
     def _words(self, phase: str, name: str, event: Mapping[str, Any]) -> str:
         try:
@@ -107,6 +138,12 @@ class _Echo(io.TextIOBase):
 
     def writable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        """The process's display ends with it."""
+        with self._lock:
+            self._display.close()
+        super().close()
 
 
 def echo(progress: Progress, study: Study, party: str | None = None) -> TextIO:
@@ -239,6 +276,9 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"the records of {event['owners']} owners are being joined ({event['via']})"
     ),
     ("align", "aligned"): lambda event: f"the records of {event['owners']} owners are joined",
+    ("input", "left_out"): lambda event: (
+        f"{event['contributor']} sent counts that are those of no table: they are left out"
+    ),
     ("input", "shared"): lambda event: f"{event['marginals']} marginals are shared, {event['cells']:,} cells",
     ("sample", "sampled"): lambda event: f"{event['rows']:,} synthetic rows",
     ("report", "written"): lambda event: f"{event['party']} has its results",

@@ -15,11 +15,13 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
 from runner.party.record.events import PHASES, WITHHELD
+from runner.party.record.software import checked
 from runner.results.finished_run import columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE
 from runner.results.release import clients_of
-from runner.study import Study, VerticalStudy
+from runner.study import Study, VerticalStudy, digest
 from runner.study.claim import claim_of
+from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.algorithm import ALGORITHMS
@@ -119,12 +121,19 @@ def describe(
             "timeline": timeline_of(shared, study),
             "claim": claim_of(study),
             "version": VERSION,
+            "software": {
+                party.name: checked(counters["software"])
+                for party, counters in zip(study.parties, shared["parties"], strict=True)
+            },
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
+            "ca": _agreed_ca(study, study_digest, shared["ca"]),
+            "agreed": agreed_tree(study),
             "session": session.hex(),
             "columns": columns_of(study.domain),
             **constraints_of(study.domain),
             "public_study": study.public(),
+            **({"inputs": _inputs(study, release)} if study.checks_inputs else {}),
             **(
                 {
                     "contributors": {
@@ -145,6 +154,14 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
+    """Whose counts were checked on shares, and whose were left out."""
+    checked = [party.name for party in study.contributing]
+    if not set(release.left_out) <= set(checked):
+        raise ValueError("A party was left out whose counts are not checked.")
+    return {"checked": checked, "left_out": list(release.left_out)}
 
 
 def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
@@ -257,11 +274,19 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
                 for phase in content["phases"]
             ],
             **{key: _count(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+            "software": checked(content["software"]),
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ProtocolAborted(
             f"Party {sender} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _agreed_ca(study: Study, study_digest: bytes, ca: object) -> str:
+    """The fingerprint of the session's CA, with which the study has this digest; "" of a session without one."""
+    if not isinstance(ca, str) or digest(study, ca) != study_digest:
+        raise ValueError("The digest is that of the study and of the session's CA.")
+    return ca
 
 
 def _phase(name: object) -> str:

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth.mrf import Measurement, Model, fit
+from synth.mrf.factor import Impossible
 
 ITERATIONS = 300
 _NO_WEIGHT = 1e30
 """The variance of what is not to be followed: the clique is kept, its counts weigh nothing."""
 
 
-def rake(model: Model, columns: Sequence[Measurement]) -> Model:
-    """The projection of a model onto one-way marginals; its total becomes theirs."""
+def rake(model: Model, columns: Sequence[Measurement], impossible: Impossible | None = None) -> Model:
+    """The projection of a model onto one-way marginals; its total becomes theirs. impossible: cells that stay without mass."""
     kept = [
         Measurement(clique, np.full(model.potentials[clique].shape, 1.0), _NO_WEIGHT)
         for clique in model.cliques
@@ -32,5 +33,6 @@ def rake(model: Model, columns: Sequence[Measurement]) -> Model:
         total=max(1.0, total),
         warm_start=model,
         levels=model.used_levels,
+        impossible=impossible,
         iterations=ITERATIONS,
     )

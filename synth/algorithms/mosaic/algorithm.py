@@ -41,6 +41,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     constrained = True
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
+    chooses_bins = True
     config = MosaicConfig
     left_out = "no bins are coarse enough for it"
 

@@ -10,7 +10,8 @@ or into the budget is not measured: that choice reads released values only, and 
 Adaptive rounds: if for at least half of a batch the model's answer moved by no more than the noise would move it, measurements
 and selections get half as much again of the budget. When less than two batches are left, the batch takes as many picks as can
 be paid, and its noise is scaled so that all is spent. The loop is a zCDP filter's client, as AIM's. If no candidate can win,
-what is left sharpens the one-way marginals.
+what is left sharpens the one-way marginals; so it does where noise is large (`synth.fallback`) and the first batch shows little
+else. While a run has little evidence of dependence, the model follows shrunk joint marginals (`evidence`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ NOISE_LIMIT = 0.3
 """Of the noise of a typical question, as a share of the rows; above it nothing joint is bought, or a first batch only."""
 TRIAL = 1.7
 """Times NOISE_LIMIT: up to there an adaptive run buys a first batch, and goes on if that showed dependence."""
-TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.0, 4.0
+TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.5, 4.0
 """Of dependence, in units of what noise shows: to go on after a trial; to believe marginals as they are (`evidence`)."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from mpc_protocols.engine.bitwise.bitslice import from_bits
 from runner.audit import statistics
+from runner.audit.groups.shares import independence, uniformity
 
 
 @settings(deadline=None, max_examples=60)
@@ -56,3 +59,22 @@ def test_an_exact_test_sums_what_is_no_more_likely() -> None:
 def test_quantiles_invert_tails() -> None:
     for p in (1e-8, 0.1, 0.5, 0.999):
         assert statistics.normal_quantile(p) == pytest.approx(stats.norm.ppf(p))
+
+
+def test_places_that_are_always_alike_are_no_unfair_coins_and_others_are() -> None:
+    """Half of each word is empty, as in elements with a bit that says nothing; then every bit that is sent follows the key."""
+    rng = np.random.default_rng(5)
+    key = rng.integers(0, 2, 1 << 14).astype(np.uint32)
+    low = rng.integers(0, 1 << 32, 1 << 8, dtype=np.uint64)
+    assert uniformity(low, key, 2) > 1e-9 and uniformity(np.zeros(1 << 8, np.uint64), key, 2) == 1
+    assert uniformity(from_bits(key), key, 2) < 1e-12
+    assert uniformity(from_bits(key) & low, key, 2) < 1e-12
+
+
+def test_what_is_not_fair_may_still_be_independent() -> None:
+    rng = np.random.default_rng(6)
+    secret, other = rng.integers(0, 2, (2, 1 << 14)).astype(np.uint32)
+    mostly = (rng.random(1 << 14) < 0.375).astype(np.uint32)
+    assert independence(from_bits(mostly), secret) > 1e-9 and independence(from_bits(0 * mostly), secret) == 1
+    assert independence(from_bits(mostly & secret), secret) < 1e-12
+    assert independence(from_bits(secret ^ (mostly & other)), secret) < 1e-12

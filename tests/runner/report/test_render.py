@@ -262,6 +262,33 @@ def test_a_lone_surrogate_does_not_stop_the_report(finished: Path, tmp_path: Pat
     assert render(changed(finished, tmp_path, study="caf\ud800")).read_bytes().decode("utf-8")
 
 
+def test_a_page_of_noise_says_so_before_anything_else(finished: Path, tmp_path: Path) -> None:
+    def warned(page: Page) -> bool:
+        return any("shows little but noise" in text for tag, text in page.texts if tag == "p")
+
+    assert not warned(page_of(finished))
+    write_run(tmp_path, sigma=400.0)
+    page = page_of(tmp_path)
+    assert warned(page) and not any(
+        "hardly anything but noise" in text for tag, text in page.texts if tag == "p"
+    )
+
+
+def test_columns_that_stand_alone_are_named_in_the_head(tmp_path: Path) -> None:
+    names = PEOPLE.names
+    write_run(tmp_path / "some", groups=[names[:2]])
+    write_run(tmp_path / "all", groups=[])
+    write_run(tmp_path / "none", groups=[(names[0], name) for name in names[1:]])
+
+    def alone(folder: str) -> list[str]:
+        text = (render(tmp_path / folder)).read_text()
+        found = re.search(r"<dt>Independent of all others</dt><dd>(.*?)</dd>", text)
+        return re.findall(r"<bdi>(.*?)</bdi>", found.group(1)) or [found.group(1)] if found else []
+
+    assert alone("some") == [html.escape(name) for name in names[2:]]
+    assert alone("all") == ["every column"] and alone("none") == []
+
+
 def test_figures_of_the_run_are_on_the_page(finished: Path) -> None:
     facts = json.loads((finished / "run.json").read_text())
     text = page_of(finished).text.replace("\u00a0", " ")

@@ -105,7 +105,8 @@ def tried(dependent: bool) -> tuple[Synthesis, Accountant, list[dict[str, object
     """A run whose answers have no noise, on FEW rows."""
     codes = np.stack(np.unravel_index(np.arange(FEW), tuple(DOMAIN.sizes.values())), axis=1)
     if dependent:
-        codes[:, [1, 3]] = codes[:, [0, 2]]
+        codes[:, 1] = codes[:, 0]
+        codes[:, 2] = codes[:, 3] = np.minimum(codes[:, 0], 2)
         codes[:, 4] = codes[:, 0] // 2
     guard, told = Accountant(PLAN.budget), list[dict[str, object]]()
     oracle = PairsFirst(codes.astype(np.int64), DOMAIN, guard, PLAN.charges)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from mpc_protocols.engine import oracle as oracles
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import UsageError
-from mpc_protocols.functionality import MarginalOracle, StudyFacts
+from mpc_protocols.functionality import InputRule, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.oracle import contribute
@@ -53,6 +54,18 @@ def ideal(body: Callable[[MarginalOracle], Any], of: StudyFacts | None = None, c
 
 def test_noise_free_answers_equal_the_ideal_ones() -> None:
     assert serve(work, None, 2) == ideal(work, None, 2)
+
+
+def test_contributors_counts_are_checked_with_proofs_too() -> None:
+    """One contributor has just as many rows as are allowed, the other one more."""
+
+    def body(oracle: MarginalOracle) -> list[int]:
+        return oracle.measure(oracle.prepare([("a",)]), SMALL)[0].tolist()
+
+    for rows, left in ((len(CONTRIBUTORS[0]), 2), (len(CONTRIBUTORS[0]) - 1, 1)):
+        of = replace(facts(), inputs=InputRule(rows, exclude=True))
+        others = [*PARTS, *CONTRIBUTORS[2 - left : 2]]
+        assert serve(body, of, 2) == body(IdealOracle(facts(), counter(np.concatenate(others)), Recorder()))
 
 
 def test_candidates_in_several_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +171,4 @@ def test_a_flipped_bit_never_gives_a_wrong_answer(cheat: int) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("cheat", range(3))
 def test_a_flipped_bit_of_any_message_never_gives_a_wrong_answer(cheat: int) -> None:
-    assert sweep(cheat, 1) > 150
+    assert sweep(cheat, 1) > 100

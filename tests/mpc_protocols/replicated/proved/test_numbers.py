@@ -109,9 +109,12 @@ def test_comparisons_of_numbers_that_are_added_up() -> None:
         SummedNumbers.of(shares[0][0]).single()
 
 
-@pytest.mark.parametrize("kind", ["gumbel", "gaussian", "wide", "mixed"])
-def test_noise_is_that_of_the_engine_without_proofs(kind: str) -> None:
-    """Given the same random bits, integer by integer: the distribution is the ideal one."""
+@pytest.mark.parametrize("kind", ["gumbel", "gaussian", "summed", "narrow", "wide", "mixed"])
+def test_noise_is_that_of_the_engine_without_proofs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same random bits, integer by integer: the distribution is the ideal one. "summed": with lookups as sums of
+    products, as without proofs."""
+    if kind == "summed":
+        monkeypatch.setattr(ProvedGates, "multiplies_out", False)
     first, second = (MemoryNetwork(3, session_id=bytes(32)) for _ in range(2))
     second.share_keys(first)
 
@@ -122,9 +125,13 @@ def test_noise_is_that_of_the_engine_without_proofs(kind: str) -> None:
         if kind == "mixed":
             kinds = [(sampler(Fraction(s)), n) for s, n in ((4, 3), (120**2, 2), (9, 70))]
             return gaussian_noises(gates, source, kinds, np.uint32)
-        return gaussian_noise(
-            gates, source, sampler(Fraction(25 if kind == "gaussian" else 300**2)), 20, np.uint32
-        )
+        sigma2 = {
+            "gaussian": Fraction(25),
+            "summed": Fraction(9),
+            "narrow": Fraction(1, 4),
+            "wide": Fraction(300**2),
+        }[kind]
+        return gaussian_noise(gates, source, sampler(sigma2), 20, np.uint32)
 
     def with_proofs(trio: Trio) -> Any:
         gates = ProvedGates(trio)

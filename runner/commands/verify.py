@@ -1,0 +1,94 @@
+"""`verify DIR [DIR ...]`: an auditor's recomputation of what a run's files claim."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import CosynthError
+from runner.commands import command
+
+if TYPE_CHECKING:
+    from runner.check.finding import Finding
+    from runner.commands import Commands
+
+DESCRIPTION = """\
+Recompute what a finished run claims, from its files alone, for an auditor: all directories (one of each
+party) hold the same files; the digest is that of the study shown; every party has signed them with its
+certificate's key; each event's cost, their sum and epsilon, by an accountant of its own; the computing
+parties' journals, and with --ledger or --private a custodian's ledger, tell of the same releases; the
+report is what the files make. What is not there is said to be not checked.
+
+The signatures prove whose files these are as far as you know the CA, or the fingerprints that the study
+pins: compare what is printed with what the parties tell you by another way.
+
+Ends with 0 if nothing is wrong, else with the exit code of the first problem.
+"""
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(
+        commands,
+        "verify",
+        run,
+        help="recompute what a run claims: files, study, signatures, budget",
+        description=DESCRIPTION,
+        examples="  python -m runner verify out\n"
+        "  python -m runner verify from-north from-south from-west --private north.toml\n",
+    )
+    parser.add_argument(
+        "dirs",
+        metavar="DIR",
+        type=Path,
+        nargs="+",
+        help="the --out directory of a finished run, of each party",
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", type=Path, action="append", default=[], help="a ledger file"
+    )
+    parser.add_argument(
+        "--private",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="a party's private file, whose ledger is meant",
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from parties.budget.ledger import Ledger
+    from runner.check.finding import problem
+    from runner.study import private_file
+    from runner.verification.files import Place, files
+    from runner.verification.spending import spending
+
+    places = [Place.at(directory) for directory in arguments.dirs]
+    ledgers = [
+        *arguments.ledger,
+        *(Ledger(private_file.load(file).ledger.file).path for file in arguments.private),
+    ]
+    first: CosynthError | None = None
+
+    def findings() -> Iterator[Finding]:
+        try:
+            yield from files(places)
+            yield from spending(places, ledgers)
+        except CosynthError as error:  # nothing after it can be read
+            yield problem(error)
+
+    for finding in findings():
+        kind = "problem" if finding.error else "not checked" if finding.note else "holds"
+        if arguments.json:
+            print(json.dumps({"kind": kind, "text": finding.text}), flush=True)
+        elif not finding.error or first is not None:
+            print(f"{kind:<12} {finding.text}", flush=True)
+        first = first or finding.error
+    if first is not None:
+        raise first

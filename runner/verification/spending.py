@@ -1,0 +1,147 @@
+"""What a run has spent: recomputed event by event, against the cap and the promise, the parties' journals and their ledgers.
+
+Rho is computed a second time by the audit's accountant (`runner.audit.second_accountant`), which shares nothing with the one that
+the run was charged by: divergences are summed number by number. Where an event says that no claim covers it, there is nothing
+to recompute.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
+from runner.audit import second_accountant
+from runner.check.finding import Finding, fine, note, problem
+from runner.results.outdir import JOURNALS, RUN
+from runner.verification.files import Place
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Event
+
+ROUNDING = 1e-9
+
+
+def spending(places: Sequence[Place], ledgers: Sequence[Path]) -> Iterator[Finding]:
+    """All of it. Raises `UsageError` for what cannot be read."""
+    try:
+        yield from charged(places[0])
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        raise UsageError(
+            f"{places[0].directory / RUN} states no events; it is damaged or of another version."
+        ) from None
+    yield from journals(places)
+    for ledger in ledgers:
+        yield booked(places[0], ledger)
+
+
+def charged(place: Place) -> Iterator[Finding]:
+    """Each event's rho, their sum, the cap, and what it comes to in epsilon and delta."""
+    privacy, file = place.run["privacy"], place.directory / RUN
+    events = [event for event in privacy["events"] if event.get("claim") != "none"]
+    if len(events) < len(privacy["events"]):
+        yield note(
+            f"{len(privacy['events']) - len(events)} releases have no privacy claim: there is nothing to recompute"
+        )
+    moves, rows = (2 if privacy["adjacency"] == "replace" else 1), _unit_rows(place.run)
+    for number, event in enumerate(events, 1):
+        least = second_accountant.rho(event, moves, rows)
+        if event["rho"] < least * (1 - ROUNDING):
+            yield problem(
+                BudgetRefused(
+                    f"{file}: release {number}, a {event['what']}, is charged rho {event['rho']:.6g} and costs {least:.6g}."
+                )
+            )
+    spent, epsilon, delta = sum(event["rho"] for event in events), privacy["epsilon"], privacy["delta"]
+    if spent > privacy["rho"] * (1 + ROUNDING):
+        yield problem(
+            BudgetRefused(f"{file}: the events come to rho {spent:.6g}, and the cap is {privacy['rho']:.6g}.")
+        )
+    left = delta - (1 + math.exp(min(epsilon, 700.0))) * privacy["beta"]
+    found = (
+        second_accountant.epsilon(events, left, moves, rows)
+        if left > 0 and events
+        else math.inf * (left <= 0)
+    )
+    if found > epsilon * (1 + ROUNDING):
+        yield problem(
+            BudgetRefused(
+                f"{file} promises epsilon {epsilon:g} at delta {delta:g}, and its events come to {found:.6g}."
+            )
+        )
+    else:
+        yield fine(
+            f"{len(events)} events, recomputed one by one: rho {spent:.6g} of {privacy['rho']:.6g}, epsilon {found:.4g} of "
+            f"{epsilon:g} at delta {delta:g}"
+        )
+
+
+def _unit_rows(run: Mapping[str, Any]) -> int:
+    unit = run["public_study"]["privacy"]["unit"]
+    return unit["max_rows"] * unit["max_custodians"] if isinstance(unit, dict) and "max_rows" in unit else 1
+
+
+def journals(places: Sequence[Place]) -> Iterator[Finding]:
+    """Each computing party's record of what may have been opened, against what run.json says was."""
+    from parties.budget.journal import read
+
+    run, seen, wrong = places[0].run, 0, False
+    told = [_key(event["what"], event["rho"]) for event in run["privacy"]["events"]]
+    folders = [folder for place in places for folder in (place, *place.parties)]
+    for path in [path for place in folders for path in sorted(place.directory.glob(JOURNALS))]:
+        try:
+            record = read(path)
+        except DataRefused as error:
+            yield problem(error)
+            wrong = True
+            continue
+        if record.header.session.hex() != run["session"]:
+            continue  # an earlier run's
+        seen += 1
+        known = [_key(release.event.what, float(release.event.rho)) for release in record.releases]
+        if known != told:
+            wrong = True
+            yield problem(
+                BudgetRefused(
+                    f"{path} has {len(known)} releases on record that are not the {len(told)} of {RUN}."
+                )
+            )
+        elif record.code != 0:
+            yield note(f"{path} does not say that the run ended well")
+    if not seen:
+        yield note("no journal of this run is here")
+    elif not wrong:
+        yield fine(f"{seen} journals hold the same releases")
+
+
+def booked(place: Place, ledger: Path) -> Finding:
+    """A custodian's ledger: the run is there, and charged for what was released."""
+    from parties.budget.ledger import Ledger
+
+    if not ledger.is_file():
+        raise UsageError(f"{ledger} does not exist; name a ledger that the run was charged to.")
+    run = place.run
+    told = sorted(_key(event["what"], event["rho"]) for event in run["privacy"]["events"])
+    runs = [entry for entry in Ledger(ledger).entries() if entry.reservation.digest == run["digest"]]
+    if not runs:
+        return problem(BudgetRefused(f"{ledger} has no run of this study on record."))
+    for entry in runs:
+        if entry.state == "settled" and sorted(_released(begun.event for begun in entry.events)) == told:
+            return fine(f"{ledger}: charged to {entry.reservation.dataset}, rho {float(entry.spent.rho):.6g}")
+    return problem(
+        BudgetRefused(
+            f"{ledger} has {len(runs)} runs of this study on record, and none with the releases of this one."
+        )
+    )
+
+
+def _released(events: Iterator[Event]) -> list[str]:
+    """Without what an alignment has told the owners, which is on top of the study's promise."""
+    return [_key(event.what, float(event.rho)) for event in events if not event.what.startswith("alignment")]
+
+
+def _key(what: str, rho: float) -> str:
+    return json.dumps([what, rho])

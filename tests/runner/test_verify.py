@@ -1,0 +1,237 @@
+"""`verify`: what an auditor recomputes of a deployment's files, and that each thing altered is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
+from parties import certificates
+from runner.cli import main
+from runner.party.options import CertificateFiles
+from runner.party.record.software import commit_of, software
+from runner.report import render
+from runner.results import signatures
+from runner.study import Study
+from tests.runner import small
+from tests.runner.folders import Folders
+
+NAMES = ("north", "south", "west", "east")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """A finished run of three computing custodians and a contributor, each with its own folder."""
+    root = tmp_path_factory.mktemp("verified")
+    made = Folders.make(root, small.write(root / "study", parties=4, count=100))
+    ends = made.run()
+    assert {end.code for end in ends.values()} == {0}, ends
+    return made
+
+
+@pytest.fixture
+def out(folders: Folders, tmp_path: Path) -> Path:
+    """A copy of the leader's results, to be altered."""
+    return Path(shutil.copytree(folders["south"].out, tmp_path / "out"))
+
+
+def test_a_sound_run_holds_in_all_respects(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [str(folders[name].out) for name in NAMES]
+    ledgers = [word for name in NAMES for word in ("--private", str(folders[name] / "private.toml"))]
+    assert main(["verify", *asked, *ledgers]) == 0
+    said = capsys.readouterr().out
+    assert "not checked" not in said, said
+    for words in (
+        "4 directories hold the same",
+        "signed by north, south, west, east (CA",
+        "recomputed one by one",
+        "3 journals hold the same releases",
+        "charged to people of east",
+        "the report is what its files make",
+    ):
+        assert words in said, said
+    run = json.loads((folders["east"].out / "run.json").read_text())
+    assert list(run["software"]) == list(NAMES)
+    for told in run["software"].values():  # the commit may be another one by now
+        assert {**told, "commit": ""} == {**software(), "commit": ""}
+    assert certificates.fingerprint(folders["north"] / "ca.crt") == run["ca"] and run["ca"] in said
+
+
+def change_run(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
+    def changed(out: Path) -> None:
+        run = json.loads((out / "run.json").read_text())
+        change(run)
+        (out / "run.json").write_text(json.dumps(run, indent=1) + "\n")
+        (out / "signatures.json").unlink()  # what is signed is another test's
+        render(out)
+
+    return changed
+
+
+ALTERED: list[tuple[Callable[[Path], object], int, str]] = [
+    (change_run(lambda run: run["agreed"]["privacy"].update(epsilon=1.0)), 22, "the study in it has digest"),
+    (change_run(lambda run: run["public_study"]["privacy"].update(epsilon=1.0)), 22, "shows another study"),
+    (
+        change_run(lambda run: run["privacy"]["events"][1].update(rho=1e-4)),
+        50,
+        "is charged rho 0.0001 and costs",
+    ),
+    (change_run(lambda run: run["privacy"].update(rho=0.01)), 50, "and the cap is 0.01"),
+    (change_run(lambda run: run["privacy"].update(epsilon=2.0)), 50, "promises epsilon 2 at delta"),
+    (
+        change_run(lambda run: run["privacy"]["events"].pop()),
+        50,
+        "7 releases on record that are not the 6 of run.json",
+    ),
+    (lambda out: (out / "report.html").write_text("nothing"), 22, "is not the page"),
+    (
+        lambda out: (out / "synthetic.csv").write_text("age\n"),
+        21,
+        "synthetic.csv was changed since it was signed",
+    ),
+    (lambda out: (out / "signatures.json").write_text("{}"), 2, "is not a file of signatures"),
+    (
+        lambda out: (out / "signatures.json").write_text(
+            (out / "signatures.json").read_text().replace('"north": "', '"north": "00')[:-1]
+        ),
+        2,
+        "is not a file of signatures",
+    ),
+    (lambda out: next(out.glob("journal-*")).write_text("{}\n"), 30, "is not a record of format"),
+]
+
+
+@pytest.mark.parametrize(("alter", "code", "words"), ALTERED)
+def test_what_was_altered_is_found(
+    out: Path, alter: Callable[[Path], object], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alter(out)
+    assert main(["verify", str(out)]) == code
+    told = capsys.readouterr()
+    assert words in told.err, told
+
+
+def test_other_files_at_another_party_and_another_ledger(
+    folders: Folders, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (out / "model.npz").write_bytes(b"other")
+    assert main(["verify", str(folders["north"].out), str(out)]) == 22
+    assert "has another model.npz than" in capsys.readouterr().err
+    other = Folders.make(tmp_path / "other", small.write(tmp_path / "study"))
+    shutil.copy(folders["north"].ledger, other["west"].ledger)
+    assert main(["verify", str(folders["north"].out), "--ledger", str(other["west"].ledger)]) == 0
+    shutil.copytree(folders["north"].out, tmp_path / "more")
+    change_run(lambda run: run.update(digest="00" * 32))(tmp_path / "more")
+    main(["verify", str(tmp_path / "more"), "--ledger", str(other["west"].ledger), "--json"])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()[-1:]]
+    assert found[0]["kind"] == "problem" and "no run of this study on record" in found[0]["text"]
+
+
+def test_a_ledger_that_is_not_there(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(folders["north"].out), "--ledger", str(tmp_path / "none.db")]) == 2
+    assert "none.db does not exist" in capsys.readouterr().err
+
+
+def test_a_signature_by_somebody_else_is_none(folders: Folders, out: Path, tmp_path: Path) -> None:
+    found = signatures.read(out / "signatures.json")
+    found.check("north", None)
+    other = certificates.make_ca("other")
+    issued = certificates.issue(other, "north")
+    for changed, words in (
+        ({"signatures": {**found.signatures, "north": found.signatures["west"]}}, "is not of these results"),
+        ({"signatures": {}}, "do not bear the signature of party north"),
+        (
+            {"certificates": {**found.certificates, "north": found.certificates["west"]}},
+            "is not that party's",
+        ),
+        (
+            {"certificates": {**found.certificates, "north": issued.certificate.decode()}},
+            "is not that party's",
+        ),
+        ({"ca": None}, "is not that party's"),
+        ({"files": {**found.files, "run.json": "00"}}, "is not of these results"),
+    ):
+        with pytest.raises(PeerIdentity, match=words):
+            signatures.Signed(**{**vars(found), **changed}).check("north", None)
+    with pytest.raises(PeerIdentity, match="is not that party's"):
+        found.check("north", "00" * 32)
+    found.check("north", signatures.fingerprint_of(found.certificates["north"]))
+
+
+def test_signing_refuses_what_another_party_has_signed(tmp_path: Path) -> None:
+    """Every party checks what it is handed: a signature of other files, or by a certificate of another CA."""
+    study = Study.read(small.write(tmp_path / "study").path)
+    names = [party.name for party in study.parties]
+    certificates.make_all(tmp_path, names)
+    foreign = certificates.issue(certificates.make_ca("other"), "west")
+
+    def certs(name: str) -> CertificateFiles:
+        return CertificateFiles(tmp_path / "ca.crt", tmp_path / f"{name}.crt", tmp_path / f"{name}.key")
+
+    shown = {name: (tmp_path / f"{name}.crt").read_bytes() for name in names}
+
+    def signature(name: str, files: dict[str, str], certificates: dict[str, bytes]) -> bytes:
+        texts = {name: pem.decode() for name, pem in certificates.items()}
+        ca = (tmp_path / "ca.crt").read_text()
+        message = signatures.Signed("00" * 32, "11" * 32, files, texts, ca, {}).message
+        return signatures._sign(tmp_path / f"{name}.key", message)
+
+    def go(told: dict[str, str], certificates: dict[str, bytes]) -> bytes:
+        files = {"run.json": "aa"}
+
+        def gather(what: str, own: bytes, limit: int) -> dict[str, bytes]:
+            if what == "certificates":
+                return certificates
+            others = {name: signature(name, told, certificates) for name in names if name != "north"}
+            return {"north": own, **others}
+
+        return signatures.sign(study, "north", certs("north"), bytes(32), bytes([17]) * 32, files, gather)
+
+    assert b'"west"' in go({"run.json": "aa"}, shown)
+    # comments and further authorities in this party's file are no part of what is signed
+    plain = (tmp_path / "ca.crt").read_bytes()
+    (tmp_path / "more.crt").write_bytes(
+        "Größe\n".encode() + plain + certificates.make_ca("other").certificate
+    )
+    files, theirs = {"run.json": "aa"}, {name: signature(name, {"run.json": "aa"}, shown) for name in names}
+    mine = CertificateFiles(tmp_path / "more.crt", tmp_path / "north.crt", tmp_path / "north.key")
+
+    def gathered(what: str, own: bytes, limit: int) -> dict[str, bytes]:
+        return {**(shown if what == "certificates" else theirs), "north": own}
+
+    assert signatures.sign(study, "north", mine, bytes(32), bytes([17]) * 32, files, gathered)
+    for told, certificates_shown in (
+        ({"run.json": "bb"}, shown),
+        ({"run.json": "aa"}, {**shown, "west": foreign.certificate}),
+    ):
+        with pytest.raises(ProtocolAborted, match="signed other results"):
+            go(told, certificates_shown)
+
+
+def test_the_commit_is_that_of_the_working_copy(tmp_path: Path) -> None:
+    assert commit_of(tmp_path) == ""
+    for command in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    asked = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert commit_of(tmp_path) == asked.stdout.strip()
+    subprocess.run(["git", "pack-refs", "--all"], cwd=tmp_path, check=True)
+    assert commit_of(tmp_path) == asked.stdout.strip()
+    subprocess.run(["git", "worktree", "add", "-q", "other"], cwd=tmp_path, check=True)
+    assert commit_of(tmp_path / "other") == asked.stdout.strip()
+
+
+def test_what_is_no_run_is_a_usage_error(tmp_path: Path) -> None:
+    assert main(["verify", str(tmp_path)]) == UsageError.exit_code

@@ -1,0 +1,94 @@
+"""The site of the pages: every page has a place, links that leave docs/ are found, and what the first page shows works."""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols import errors
+from runner.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+HOOKS = runpy.run_path(str(ROOT / "website" / "hooks.py"))
+
+
+def test_every_page_has_one_place() -> None:
+    listed = [page for pages in HOOKS["sections"]().values() for page in pages]
+    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - {"index.md"}
+    assert sorted(listed) == sorted(there)
+    assert all((ROOT / source).is_file() for source in HOOKS["PROJECT"])
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "expected"),
+    [
+        ("index.md", "[README](../README.md)", "[README](project/readme.md)"),
+        (
+            "howto/python.md",
+            "[changes](../../CHANGELOG.md#added)",
+            "[changes](../project/changelog.md#added)",
+        ),
+        ("howto/python.md", "[codes](../reference/exit-codes.md)", "[codes](../reference/exit-codes.md)"),
+        ("howto/python.md", "[book](../../examples/notebook.ipynb)", "book (`examples/notebook.ipynb`)"),
+        ("project/readme.md", "[deploy](docs/howto/deploy.md)", "[deploy](../howto/deploy.md)"),
+        ("project/examples.md", "[deploy](../docs/howto/deploy.md)", "[deploy](../howto/deploy.md)"),
+        ("howto/python.md", "[x](https://example.org/a.md)", "[x](https://example.org/a.md)"),
+        ("howto/python.md", "[x](../../nowhere.md)", "[x](../../nowhere.md)"),  # stops the build
+    ],
+)
+def test_links_lead_to_where_pages_are_on_the_site(page: str, link: str, expected: str) -> None:
+    assert HOOKS["rewritten"](f"See {link}.", page) == f"See {expected}."
+
+
+def test_every_exit_code_has_a_page_with_cause_and_cure() -> None:
+    codes = {
+        errors.CosynthError.exit_code,
+        *(kind.exit_code for kind in errors.CosynthError.__subclasses__()),
+    }
+    pages = {
+        int(path.stem): path.read_text(encoding="utf-8")
+        for path in (DOCS / "reference" / "exit-codes").glob("*.md")
+    }
+    assert set(pages) == codes
+    for code, text in pages.items():
+        assert text.startswith(f"# {code}: ") and "| cause | cure |" in text, code
+        assert f"[{code}](exit-codes/{code}.md)" in (DOCS / "reference" / "exit-codes.md").read_text(
+            encoding="utf-8"
+        )
+
+
+def test_the_first_study_is_what_its_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its study and its commands, in a folder with two tables; in the clear, for processes are tested elsewhere."""
+    text = (DOCS / "howto" / "first-study.md").read_text(encoding="utf-8")
+    (study,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^    python -m runner (.*)$", text, re.MULTILINE)
+    assert [line.split()[0] for line in commands] == ["check", "plan", "run", "query", "sample", "evaluate"]
+    (tmp_path / "study.toml").write_text(study.replace('"replicated"', '"ideal"'), encoding="utf-8")
+    draw = random.Random(3)
+    for name, count in (("clinic", 900), ("registry", 700)):
+        with (tmp_path / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["age", "smokes", "visits", "region"])
+            for _ in range(count):
+                age = draw.randint(18, 99)
+                smokes = draw.choice(["yes", "no", ""]) if age < 60 else "no"
+                writer.writerow(
+                    [age, smokes, draw.choice([0, 1, 3, 9]), draw.choice(["north", "south", "west"])]
+                )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    for line in commands:
+        assert main(shlex.split(line)) == 0, (line, capsys.readouterr().err)
+    said = capsys.readouterr().out
+    assert "quality, for about" in said and "Not private" in said
+    assert (tmp_path / "result" / "report.html").is_file()
+    assert len((tmp_path / "more.csv").read_text().splitlines()) == 1001

@@ -1,0 +1,124 @@
+"""What the site needs beyond docs/ as it is: the order of pages, and links to files that lie elsewhere in the project.
+
+Pages are written for whoever reads them in a clone: a link to README.md or to a source file leads there. On the site, pages
+of the root become pages of a section of their own; a link to any other file becomes the file's name. A link that leads nowhere
+stays as it is, and stops the build.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PROJECT = {
+    "README.md": "project/readme.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "examples/README.md": "project/examples.md",
+}
+"""Pages outside docs/, and what they are called on the site."""
+FIRST = {
+    "Start": [
+        "howto/first-study.md",
+        "howto/python.md",
+        "howto/choose.md",
+        "howto/read-a-report.md",
+        "howto/judge-a-result.md",
+        "algorithms.md",
+        "backends.md",
+    ],
+    "Between organisations": [
+        "howto/deploy.md",
+        "howto/harmonise.md",
+        "howto/vertical.md",
+        "howto/contribute.md",
+        "howto/watch-a-run.md",
+        "howto/verify-a-run.md",
+    ],
+    "Reference": [
+        "reference/study-file.md",
+        "reference/command-line.md",
+        "reference/outputs.md",
+        "reference/leakage.md",
+        "reference/exit-codes.md",
+    ],
+    "Design": ["architecture.md", "glossary.md"],
+    "Change it": ["howto/audit-a-run.md"],
+}
+"""Pages that come first in their sections; every other one follows in its folder's section, by name."""
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+def sections() -> dict[str, list[str]]:
+    """Every page of docs/ but the first one, by section."""
+    pages = {
+        name: list(filter(lambda page: (DOCS / page).is_file(), listed)) for name, listed in FIRST.items()
+    }
+    known = {page for listed in pages.values() for page in listed}
+    for path in sorted(DOCS.rglob("*.md")):
+        page = path.relative_to(DOCS).as_posix()
+        if page in known or page == "index.md":
+            continue
+        if page.startswith("howto/"):
+            pages["Change it" if path.name.startswith("add-") else "Between organisations"].append(page)
+        elif page.startswith("reference/"):
+            pages["Reference"].append(page)
+        else:
+            pages["Design" if page.startswith("design/") else "Start"].append(page)
+    return pages
+
+
+def on_config(config: Any) -> Any:
+    """The navigation."""
+    named = sections()
+    codes = [page for page in named["Reference"] if page.startswith("reference/exit-codes/")]
+    reference: list[Any] = [page for page in named["Reference"] if page not in codes]
+    if codes:
+        reference.append({"Exit codes, one by one": codes})
+    named["Change it"] += list(PROJECT.values())
+    config.nav = [
+        {"Home": "index.md"},
+        *({name: reference if name == "Reference" else pages} for name, pages in named.items()),
+    ]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that lie outside docs/."""
+    from mkdocs.structure.files import File
+
+    for source, page in PROJECT.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page with links as the site has them."""
+    return rewritten(markdown, page.file.src_uri)
+
+
+def rewritten(markdown: str, page: str) -> str:
+    """page: its path on the site."""
+    sources = {target: source for source, target in PROJECT.items()}
+    here = dirname(sources.get(page, f"docs/{page}"))
+
+    def link(found: re.Match[str]) -> str:
+        text, target = found.groups()
+        if re.match(r"[a-z]+:|#", target):
+            return found.group()
+        file, mark, fragment = target.partition("#")
+        place = normpath(join(here, file))
+        if place in PROJECT:
+            return f"[{text}]({relpath(PROJECT[place], dirname(page) or '.')}{mark}{fragment})"
+        if place.startswith("docs/"):
+            return f"[{text}]({relpath(place.removeprefix('docs/'), dirname(page) or '.')}{mark}{fragment})"
+        if (ROOT / place).exists():
+            return text if text.startswith("`") else f"{text} (`{place}`)"
+        return found.group()
+
+    return LINK.sub(link, markdown)
