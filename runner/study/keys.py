@@ -6,6 +6,8 @@ Algorithms and backends declare their own tables (`mpc_protocols/options.py`), k
 from __future__ import annotations
 
 STUDY = ("name", "algorithm", "backend", "partition", "security", "research")
+MAX_EPSILON = 1e6
+"""Far above what protects anybody; the accountant can still count with it."""
 PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit")
 UNIT = ("id", "max_rows", "max_custodians")
 SESSION = ("connect_s", "silence_s", "tls", "bad_input")

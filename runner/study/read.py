@@ -269,7 +269,7 @@ def _together(head: Table, algorithm: Algorithm[Any, Any], backend: Backend, par
 def _privacy(table: Table, present: bool) -> Privacy:
     if not present:
         return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1, Unit())
-    epsilon = table.number("epsilon")
+    epsilon = table.number("epsilon", below=keys.MAX_EPSILON)
     delta = table.number("delta", below=1.0)
     adjacency = table.choice("adjacency", ("add-remove", "replace"))
     max_rows = table.integer("max_rows", DEFAULT_MAX_ROWS, low=1, high=1 << 40)

@@ -128,7 +128,7 @@ def _domain() -> Schema:
 def _privacy() -> Schema:
     unit = _table(keys.UNIT, {"id": TEXT, "max_rows": WHOLE, "max_custodians": WHOLE}, keys.UNIT)
     forms = {
-        "epsilon": POSITIVE,
+        "epsilon": {**POSITIVE, "exclusiveMaximum": keys.MAX_EPSILON},
         "delta": {**POSITIVE, "exclusiveMaximum": 1},
         "adjacency": _words(("add-remove", "replace")),
         "max_rows": WHOLE,
