@@ -4,7 +4,7 @@ Problem: false counts of a contributor, huge or negative ones, break the bounds 
 (`docs/design/mechanisms.md` 5): what a choice of marginal tells about SOMEBODY ELSE's record is then more than is charged. A
 test of the sums would let a liar learn about the others, so each contributor's own cells are tested, before they are used:
 
-    1. everybody has what contributors sent; a public seed that all computing parties contributed to        2 rounds
+    1. everybody has what contributors sent; a public seed that all computing parties contributed to (`Engine.seed`)    2 rounds
     2. `conditions` on each contributor's shared cells: linear, local
     3. signs of all these numbers; CHECKS sums of random subsets of the sign bits of each contributor: linear, local
     4. which contributors' sums are all zero is opened: `BitGates.zero_rows`
@@ -20,7 +20,6 @@ have received all contributions, so that no input can depend on it.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Generic
 
@@ -32,14 +31,12 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, to_bits
 from mpc_protocols.engine.inputs.check.conditions import WORD_CELLS, Conditions
 from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.engine.interface import Engine, N
-from mpc_protocols.engine.prg import KeyStream, binding, derive
+from mpc_protocols.engine.prg import KeyStream, derive
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.public.cliques import CliqueRegister
 
 CHECKS: Final = 64
 """Random sums of a contributor's sign bits: if one of these is 1, all sums are 0 with probability 2^-64."""
-COIN_BYTES = 32
-"""Of each computing party, of which the seed is a hash."""
 TESTED: Final = 1 << 18
 """Numbers whose signs are computed together, a whole number of words: bounds the memory at some 100 MB."""
 _CONDITIONS, _SIGNS = b"input conditions", b"input signs"
@@ -64,7 +61,7 @@ class InputCheck(Generic[B, N]):
         contributors = list(self._marginals.apart)
         if not contributors:
             return []
-        seed = self._seed()
+        seed = self._engine.seed()
         values = _Values(self._marginals, conditions, seed)
         chosen = KeyStream(derive(seed, _SIGNS)).draw((conditions.size // WORD_CELLS, CHECKS), np.uint64, 0)
         sums: B | None = None
@@ -75,17 +72,6 @@ class InputCheck(Generic[B, N]):
         assert sums is not None
         consistent = self._engine.gates.zero_rows((len(contributors), 1), [(slice(0, 1), sums)])
         return [number for number, fine in zip(contributors, consistent[:, 0], strict=True) if not fine]
-
-    def _seed(self) -> bytes:
-        """Public, fresh, and drawn when every computing party has received all contributions."""
-        wire = self._engine.wire
-        self._engine.differing(binding(b"contributions received", wire.session_id))
-        own = secrets.token_bytes(COIN_BYTES)
-        others = [peer for peer in range(wire.computing) if peer != wire.me]
-        for peer in others:
-            wire.send(peer, own)
-        seeds = {wire.me: own} | {peer: bytes(wire.receive(peer, COIN_BYTES)) for peer in others}
-        return binding(wire.session_id, *(seeds[party] for party in sorted(seeds)))
 
     def _negative(self, values: _Values, pieces: Sequence[tuple[int, slice]]) -> B:
         """Signs of pieces of contributors' conditions, one after the other: words of shape (words,)."""
