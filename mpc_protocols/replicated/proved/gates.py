@@ -7,7 +7,7 @@ believed by another: numbers stay bits (`numbers`), so no bit is turned into an 
 Of an arg max, every candidate's comparisons are ANDed together, and one bit a candidate is opened: 1 + ceil(lg (n - 1)) rounds
 after the comparisons and the proof's, in place of `sharing.bit_gates.zero_rows`, whose parts a party could choose last.
 
-Threat model: one of the three parties deviates as it likes; the two others stop before anything is opened. Assumption: `prg`.
+Threat model: one of the three parties deviates as it likes; the two others stop before they open anything. Assumption: `prg`.
 """
 
 from __future__ import annotations
