@@ -22,8 +22,9 @@ certificate's key; each event's cost, their sum and epsilon, by an accountant of
 parties' journals, and with --ledger or --private a custodian's ledger, tell of the same releases; the
 report is what the files make. What is not there is said to be not checked.
 
-The signatures prove whose files these are as far as you know the CA, or the fingerprints that the study
-pins: compare what is printed with what the parties tell you by another way.
+The signatures prove whose files these are as far as you know what each rests on, which is printed: the CA
+that issued a party's certificate, or the certificate that the study pins. Compare these with what the
+parties tell you by another way. With --study the study that was agreed must be yours, with its pins.
 
 Ends with 0 if nothing is wrong, else with the exit code of the first problem.
 """
@@ -38,7 +39,7 @@ def add(commands: Commands) -> None:
         help="recompute what a run claims: files, study, signatures, budget",
         description=DESCRIPTION,
         examples="  python -m runner verify out\n"
-        "  python -m runner verify from-north from-south from-west --private north.toml\n",
+        "  python -m runner verify from-north from-south from-west --study study.toml --private north.toml\n",
     )
     parser.add_argument(
         "dirs",
@@ -46,6 +47,12 @@ def add(commands: Commands) -> None:
         type=Path,
         nargs="+",
         help="the --out directory of a finished run, of each party",
+    )
+    parser.add_argument(
+        "--study",
+        metavar="STUDY",
+        type=Path,
+        help="the study file as you know it: the run must be of this one",
     )
     parser.add_argument(
         "--ledger", metavar="FILE", type=Path, action="append", default=[], help="a ledger file"
@@ -65,10 +72,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from parties.budget.ledger import Ledger
     from runner.check.finding import problem
-    from runner.study import private_file
+    from runner.study import load, private_file
     from runner.verification.files import Place, files
     from runner.verification.spending import spending
 
+    own = None if arguments.study is None else load(arguments.study)
     places = [Place.at(directory) for directory in arguments.dirs]
     ledgers = [
         *arguments.ledger,
@@ -78,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     def findings() -> Iterator[Finding]:
         try:
-            yield from files(places)
+            yield from files(places, own)
             yield from spending(places, ledgers)
         except CosynthError as error:  # nothing after it can be read
             yield problem(error)

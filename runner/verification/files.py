@@ -14,7 +14,8 @@ from runner.demo import comparison_of
 from runner.results import signatures
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import PARTY_FOLDERS, RESULT, RUN, SIGNATURES, finished
-from runner.study.hashing import canonical, digest_of
+from runner.study import Study
+from runner.study.hashing import agreed_tree, canonical, digest_of
 
 REPORT = "report.html"
 COMPARED = (*signatures.SIGNED, REPORT, RESULT, SIGNATURES)
@@ -48,12 +49,17 @@ class Place:
         return signatures.hashes(self.directory, COMPARED)
 
 
-def files(places: Sequence[Place]) -> Iterator[Finding]:
-    """All that this file is about, of directories with the same run. Raises `UsageError` for what cannot be read."""
+def files(places: Sequence[Place], own: Study | None = None) -> Iterator[Finding]:
+    """All that this file is about, of directories with the same run. own: the study that the auditor holds.
+
+    Raises `UsageError` for what cannot be read.
+    """
     yield from equal(places)
     first = places[0]
     yield study(first)
-    yield from signed(first)
+    if own is not None:
+        yield same_study(first, own)
+    yield from signed(first, own)
     yield report(first)
 
 
@@ -104,6 +110,24 @@ def study(place: Place) -> Finding:
     return fine(f"the study is the one with digest {found}")
 
 
+def same_study(place: Place, own: Study) -> Finding:
+    """Whether the study that was agreed is the auditor's own, with the certificates that it pins."""
+    agreed, expected = place.run["agreed"], agreed_tree(own)
+    differing = sorted(
+        name
+        for name in agreed.keys() | expected.keys()
+        if canonical(agreed.get(name)) != canonical(expected.get(name))
+    )
+    if differing:
+        return problem(
+            StudiesDiffer(
+                f"{place.directory / RUN}: the study that was agreed has another {' and '.join(differing)} than {own.path}; "
+                "ask the parties which study they ran."
+            )
+        )
+    return fine(f"the study that was agreed is that of {own.path}")
+
+
 def _shown(run: Mapping[str, Any], file: Path) -> bytes:
     """public_study as it follows from what was agreed; what files beside a study held is taken over."""
     form = agreed_study(run, file).public()
@@ -112,8 +136,8 @@ def _shown(run: Mapping[str, Any], file: Path) -> bytes:
     return canonical(form)
 
 
-def signed(place: Place) -> Iterator[Finding]:
-    """Whether each party has signed these files."""
+def signed(place: Place, own: Study | None = None) -> Iterator[Finding]:
+    """Whether each party has signed these files, and what its signature rests on. own: pins what it pins."""
     path = place.directory / SIGNATURES
     if not path.is_file():
         yield note(
@@ -121,32 +145,45 @@ def signed(place: Place) -> Iterator[Finding]:
         )
         return
     found, run = signatures.read(path), place.run
-    agreed = run["agreed"]["party"]
-    wrong = [name for name, value in found.files.items() if place.hashes.get(name) != value]
-    if wrong or RUN not in found.files:
+    present = {name: place.hashes[name] for name in signatures.SIGNED if name in place.hashes}
+    wrong = [name for name, value in found.files.items() if present.get(name) != value]
+    unsigned = [name for name in present if name not in found.files]
+    if wrong:
+        yield problem(
+            PeerIdentity(f"{path} is of other files: {', '.join(wrong)} was changed since it was signed.")
+        )
+    if unsigned:
         yield problem(
             PeerIdentity(
-                f"{path} is of other files: {', '.join(wrong) or RUN} was changed since it was signed."
+                f"{path} is of other files: {', '.join(unsigned)} beside it was not signed; remove what is not the run's."
             )
         )
+    if wrong or unsigned:
         return
     ca = "" if found.ca is None else signatures.fingerprint_of(found.ca)
-    if (found.run, ca) != (run["session"], run["ca"]):
+    pins = {party["name"]: party.get("fingerprint") for party in run["agreed"]["party"]}
+    if own is not None:
+        pins |= {party.name: party.fingerprint for party in own.parties}
+    if ca != run["ca"] and not all(pins.values()):
         yield note(
             f"signed under CA {ca[:16]}.., and the study was agreed under {run['ca'][:16]}..: the run was resumed"
         )
-    bad = 0
-    for party in agreed:
-        pinned = party.get("fingerprint")
+    elif found.run != run["session"]:
+        yield note("signed in another session than the one that run.json states: the run was resumed")
+    anchors: dict[str, list[str]] = {}
+    bad = False
+    for name, text in pins.items():
+        pin = text and text.replace(":", "").lower()
         try:
-            found.check(party["name"], pinned and pinned.replace(":", "").lower())
+            found.check(name, pin)
         except CosynthError as error:
-            bad += 1
+            bad = True
             yield problem(error)
+        else:
+            anchors.setdefault(f"certificate {pin}, pinned" if pin else f"CA {ca}", []).append(name)
     if not bad:
-        names = ", ".join(party["name"] for party in agreed)
-        anchor = "by pinned certificates" if found.ca is None else f"CA {ca}"
-        yield fine(f"signed by {names} ({anchor}: compare it with the one you know)")
+        told = "; ".join(f"{', '.join(names)} ({anchor})" for anchor, names in anchors.items())
+        yield fine(f"signed by {told}: compare with what the parties tell you")
 
 
 def report(place: Place) -> Finding:

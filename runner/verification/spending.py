@@ -1,8 +1,8 @@
 """What a run has spent: recomputed event by event, against the cap and the promise, the parties' journals and their ledgers.
 
 Rho is computed a second time by the audit's accountant (`runner.audit.second_accountant`), which shares nothing with the one that
-the run was charged by: divergences are summed number by number. Where an event says that no claim covers it, there is nothing
-to recompute.
+the run was charged by: divergences are summed number by number. What was promised is what the study that was agreed says; where
+its algorithm as configured has no claim, an event may say that none covers it, and there is nothing to recompute.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from runner.audit import second_accountant
 from runner.check.finding import Finding, fine, note, problem
+from runner.results.finished_run import agreed_study
 from runner.results.outdir import JOURNALS, RUN
+from runner.study import Study
 from runner.verification.files import Place
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -39,37 +42,46 @@ def spending(places: Sequence[Place], ledgers: Sequence[Path]) -> Iterator[Findi
 
 
 def charged(place: Place) -> Iterator[Finding]:
-    """Each event's rho, their sum, the cap, and what it comes to in epsilon and delta."""
+    """Each event's rho, their sum, the cap, and what it comes to in the study's epsilon and delta."""
     privacy, file = place.run["privacy"], place.directory / RUN
+    study = agreed_study(place.run, file)
+    yield from _promised(privacy, study, file)
+    open_handed = [event for event in privacy["events"] if event.get("claim") == "none"]
     events = [event for event in privacy["events"] if event.get("claim") != "none"]
-    if len(events) < len(privacy["events"]):
-        yield note(
-            f"{len(privacy['events']) - len(events)} releases have no privacy claim: there is nothing to recompute"
+    if open_handed and ALGORITHMS[study.algorithm].sound(study.config):
+        yield problem(
+            BudgetRefused(
+                f"{file}: {len(open_handed)} releases say that no privacy claim covers them, and {study.algorithm} as agreed "
+                "covers all; they are not of such a run."
+            )
         )
-    moves, rows = (2 if privacy["adjacency"] == "replace" else 1), _unit_rows(place.run)
+    elif open_handed:
+        yield note(f"{len(open_handed)} releases have no privacy claim: there is nothing to recompute")
+    moves, rows = (2 if study.privacy.adjacency == "replace" else 1), study.privacy.unit.rows
     for number, event in enumerate(events, 1):
         least = second_accountant.rho(event, moves, rows)
-        if event["rho"] < least * (1 - ROUNDING):
+        if not event["rho"] >= least * (1 - ROUNDING):
             yield problem(
                 BudgetRefused(
                     f"{file}: release {number}, a {event['what']}, is charged rho {event['rho']:.6g} and costs {least:.6g}."
                 )
             )
-    spent, epsilon, delta = sum(event["rho"] for event in events), privacy["epsilon"], privacy["delta"]
-    if spent > privacy["rho"] * (1 + ROUNDING):
+    spent = sum(event["rho"] for event in events)
+    if not spent <= privacy["rho"] * (1 + ROUNDING):
         yield problem(
             BudgetRefused(f"{file}: the events come to rho {spent:.6g}, and the cap is {privacy['rho']:.6g}.")
         )
+    epsilon, delta = float(study.privacy.epsilon), float(study.privacy.delta)
+    if not 0 <= privacy["beta"] < math.inf:
+        raise ValueError("A statistical distance is finite and not below 0.")
     left = delta - (1 + math.exp(min(epsilon, 700.0))) * privacy["beta"]
-    found = (
-        second_accountant.epsilon(events, left, moves, rows)
-        if left > 0 and events
-        else math.inf * (left <= 0)
-    )
-    if found > epsilon * (1 + ROUNDING):
+    found = second_accountant.epsilon(events, left, moves, rows) if left > 0 and events else 0.0
+    if left <= 0:
+        found = math.inf
+    if not found <= epsilon * (1 + ROUNDING):
         yield problem(
             BudgetRefused(
-                f"{file} promises epsilon {epsilon:g} at delta {delta:g}, and its events come to {found:.6g}."
+                f"{file}: the study promises epsilon {epsilon:g} at delta {delta:g}, and the events come to {found:.6g}."
             )
         )
     else:
@@ -79,9 +91,23 @@ def charged(place: Place) -> Iterator[Finding]:
         )
 
 
-def _unit_rows(run: Mapping[str, Any]) -> int:
-    unit = run["public_study"]["privacy"]["unit"]
-    return unit["max_rows"] * unit["max_custodians"] if isinstance(unit, dict) and "max_rows" in unit else 1
+def _promised(privacy: Mapping[str, Any], study: Study, file: Path) -> Iterator[Finding]:
+    """Whether run.json's own account states the promise of the study that was agreed."""
+    promise = study.privacy
+    agreed = {
+        "epsilon": float(promise.epsilon),
+        "delta": float(promise.delta),
+        "adjacency": promise.adjacency,
+        "unit": promise.unit.words,
+        "max_rows": promise.max_rows,
+    }
+    for name, value in agreed.items():
+        if privacy[name] != value:
+            yield problem(
+                BudgetRefused(
+                    f"{file} states {name} {privacy[name]}, and the study that was agreed says {value}; the study's counts."
+                )
+            )
 
 
 def journals(places: Sequence[Place]) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from runner.party.record.software import commit_of, software
 from runner.report import render
 from runner.results import signatures
 from runner.study import Study
+from runner.study.hashing import digest_of
 from tests.runner import small
 from tests.runner.folders import Folders
 
@@ -83,7 +84,19 @@ ALTERED: list[tuple[Callable[[Path], object], int, str]] = [
         "is charged rho 0.0001 and costs",
     ),
     (change_run(lambda run: run["privacy"].update(rho=0.01)), 50, "and the cap is 0.01"),
-    (change_run(lambda run: run["privacy"].update(epsilon=2.0)), 50, "promises epsilon 2 at delta"),
+    (
+        change_run(lambda run: run["privacy"].update(epsilon=2.0)),
+        50,
+        "states epsilon 2.0, and the study that was agreed says 4.0",
+    ),
+    (
+        change_run(lambda run: run["privacy"]["events"][1].update(claim="none")),
+        50,
+        "1 releases say that no privacy claim covers them, and aim as agreed covers all",
+    ),
+    (change_run(lambda run: run["privacy"].update(delta=0.5)), 50, "states delta 0.5"),
+    (change_run(lambda run: run["privacy"].update(adjacency="replace")), 50, "states adjacency replace"),
+    (change_run(lambda run: run["privacy"].update(beta=-1.0)), 2, "states no events"),
     (
         change_run(lambda run: run["privacy"]["events"].pop()),
         50,
@@ -94,6 +107,11 @@ ALTERED: list[tuple[Callable[[Path], object], int, str]] = [
         lambda out: (out / "synthetic.csv").write_text("age\n"),
         21,
         "synthetic.csv was changed since it was signed",
+    ),
+    (
+        lambda out: (out / "synthetic.research.csv").write_text("age\n"),
+        21,
+        "synthetic.research.csv beside it was not signed",
     ),
     (lambda out: (out / "signatures.json").write_text("{}"), 2, "is not a file of signatures"),
     (
@@ -115,6 +133,59 @@ def test_what_was_altered_is_found(
     assert main(["verify", str(out)]) == code
     told = capsys.readouterr()
     assert words in told.err, told
+
+
+def test_what_is_spent_is_held_against_the_study_and_not_against_the_account(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An account that repeats a dearer promise throughout: its events are within it, and not within the study's."""
+
+    def spend(run: dict[str, Any]) -> None:
+        run["privacy"].update(epsilon=1e4, rho=1e4)
+        run["privacy"]["events"][0].update(rho=60.0, sigma2="1/100")
+
+    change_run(spend)(out)
+    assert main(["verify", str(out)]) == 50
+    assert "the study promises epsilon 4 at delta 1e-06, and the events come to" in capsys.readouterr().out
+
+
+def test_a_signature_is_told_with_what_it_rests_on(
+    folders: Folders, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Certificates that somebody has made and pinned in run.json, beside the parties' own CA: the CA vouches for nothing."""
+    run = json.loads((out / "run.json").read_text())
+    study, genuine = Study.read(folders["north"] / "study.toml"), run["ca"]
+    made = {name: certificates.issue(certificates.make_ca("forged"), name) for name in NAMES}
+    pins = {name: signatures.fingerprint_of(one.certificate.decode()) for name, one in made.items()}
+    for party in run["agreed"]["party"]:
+        party["fingerprint"] = pins[party["name"]]
+    run["digest"] = digest_of(run["agreed"], run["version"], pins, genuine).hex()
+    (out / "run.json").write_text(json.dumps(run))
+    render(out)
+    forged = signatures.Signed(
+        **{
+            **vars(signatures.read(out / "signatures.json")),
+            "files": signatures.hashes(out, signatures.SIGNED),
+            "certificates": {name: one.certificate.decode() for name, one in made.items()},
+        }
+    )
+    keys = {name: tmp_path / f"{name}.key" for name in NAMES}
+    for name, key in keys.items():
+        key.write_bytes(made[name].key)
+    given = {name: signatures._sign(key, forged.message) for name, key in keys.items()}
+    (out / "signatures.json").write_bytes(
+        signatures.Signed(**{**vars(forged), "signatures": given}).to_bytes()
+    )
+    main(["verify", str(out)])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "signed by" in line]
+    assert all(f"{name} (certificate {pin}, pinned)" in line for name, pin in pins.items())
+    assert genuine not in line and "CA" not in line
+    assert main(["verify", str(out), "--study", str(study.path)]) == 22
+    told = capsys.readouterr()
+    assert "the study that was agreed has another party than" in told.err
+    assert "certificate beside the signature of party north is not that party's" in told.out
+    assert main(["verify", str(folders["south"].out), "--study", str(study.path)]) == 0
+    assert f"the study that was agreed is that of {study.path}" in capsys.readouterr().out
 
 
 def test_other_files_at_another_party_and_another_ledger(
