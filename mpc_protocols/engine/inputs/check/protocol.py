@@ -72,7 +72,7 @@ class InputCheck(Generic[B, N]):
     def rows(self) -> bytes:
         """This party's shares of each contributor's number of rows, to be kept after the first sharing of a new run."""
         of = [self._marginals.rows_of(contributor) for contributor in self._engine.wire.contributors]
-        return self._marginals.pack(self._marginals.linear(lambda *rows: np.concatenate(rows), *of))
+        return self._marginals.pack(self._marginals.linear(_concatenated, *of))
 
     def _unpacked(self, rows: bytes) -> dict[int, Any]:
         """By contributor."""
@@ -124,7 +124,7 @@ class InputCheck(Generic[B, N]):
     def _negative(self, values: _Values, pieces: Sequence[tuple[int, slice]]) -> B:
         """Signs of pieces of contributors' conditions, one after the other: words of shape (words,)."""
         shares = self._marginals.linear(
-            lambda *arrays: np.concatenate(arrays),
+            _concatenated,
             *(values.of(contributor)[place] for contributor, place in pieces),
         )
         public = np.concatenate([values.conditions.offsets[place] for _, place in pieces])
@@ -156,6 +156,10 @@ class _Values:
 
             self._latest = contributor, self._marginals.linear(values, *shares.values())
         return self._latest[1]
+
+
+def _concatenated(*arrays: Elements) -> Elements:
+    return np.concatenate(arrays)
 
 
 def batches(contributors: int, size: int) -> Iterator[list[tuple[int, slice]]]:
