@@ -22,9 +22,9 @@ class SourcedEngine(ABC, Generic[S]):
     def differing(self, value: bytes) -> int | None:
         """See `Engine`."""
 
-    def seed(self) -> bytes:
+    def seed(self, held: bytes) -> bytes:
         """See `Engine`."""
-        return exchanged_seed(self.wire, self.differing)
+        return exchanged_seed(self.wire, self.differing, held)
 
     @property
     def public(self) -> bytes:

@@ -86,9 +86,9 @@ class ProvedEngine:
             self.gates.agreed = self.beside.agreed = binding(self.gates.agreed, value)
         return other
 
-    def seed(self) -> bytes:
-        """Raises `ProtocolAborted` where a party would hold another one than the others."""
-        return toss(self._trio, binding(b"seed", self.gates.agreed))
+    def seed(self, held: bytes) -> bytes:
+        """Raises `ProtocolAborted` also where a party would hold another one than the others."""
+        return toss(self._trio, binding(b"seed", self.gates.agreed, held))
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         return self._marginals.share(cliques, levels, inputs)

@@ -40,9 +40,9 @@ def run(
     sizes: list[int] = []
     original = protocol._Values
 
-    def values(marginals: Any, conditions: Any, seed: bytes) -> Any:
+    def values(marginals: Any, before: Any, conditions: Any, seed: bytes) -> Any:
         used.append((marginals._trio.me, seed))
-        return original(marginals, conditions, seed)
+        return original(marginals, before, conditions, seed)
 
     monkeypatch.setattr(protocol, "_Values", values)
 
