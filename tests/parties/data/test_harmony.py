@@ -168,6 +168,8 @@ BEYOND += [
     "__internal_compress_string_hugeint(a)",
     "main.upper(a)",
     "hash(a)",
+    "a -> '$.x'",
+    "list_sort([a], lambda x: x)",
 ]
 
 
