@@ -281,10 +281,10 @@ class Cohorts(Aggregation):
         question: Question,
         clients: Sequence[int],
         sigma2: Fraction,
-        charged: Sequence[int] | None = None,
         cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
-        """As `Aggregation`. charged: of the clients, those whose records the answers depend on; None for all of them.
+        """As `Aggregation`; all of the clients are charged.
+
         cliques: the marginals that the vectors hold, which the event names; public."""
 
     @abstractmethod

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mpc_protocols.cohorts.steps import CohortStep
     from mpc_protocols.functionality import (
         Answered,
         Clique,
@@ -89,6 +90,9 @@ class CohortGuard(Guard, Protocol):
     """The accounts of clients, each with a budget of its own. events: what was authorised, in order."""
 
     events: list[Event]
+
+    def admit(self, step: CohortStep) -> None:
+        """Compare what the leader asks with what the study has for that question. Raises `ProtocolAborted`."""
 
 
 class OpenedOfCohorts(Protocol):

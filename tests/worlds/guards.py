@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from mpc_protocols.cohorts.steps import CohortStep
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 
@@ -42,6 +43,16 @@ class Recorder:
         self.asked.append((event, inputs))
 
 
-def refusing() -> Recorder:
+@dataclass
+class StepRecorder(Recorder):
+    """A guard of a party that obeys a leader: it notes every step and admits it."""
+
+    steps: list[CohortStep] = field(default_factory=list)
+
+    def admit(self, step: CohortStep) -> None:
+        self.steps.append(step)
+
+
+def refusing() -> StepRecorder:
     """A guard that refuses whatever it is asked."""
-    return Recorder(refuse_from=0)
+    return StepRecorder(refuse_from=0)
