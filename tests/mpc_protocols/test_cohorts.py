@@ -354,6 +354,30 @@ def test_a_leader_that_asks_clients_something_else_than_the_others_is_found() ->
     assert sorted(found) == [0, 2]
 
 
+def test_what_a_client_does_not_admit_it_neither_counts_nor_charges() -> None:
+    guard = Refusing()
+
+    def unasked(question: Question) -> NDArray[np.int64]:
+        raise AssertionError("A vector was counted.")
+
+    def party(wire: Wire) -> None:
+        if wire.me == LEADER:
+            wire.fork("cohorts").send(3, CohortStep("reveal", question(), (3,), event=COSTS).to_bytes())
+        elif wire.me == 3:
+            with pytest.raises(ProtocolAborted, match="not the study's"):
+                answer(wire, unasked, LEADER, guard)
+
+    MemoryNetwork(4, 3, session_id=SESSION, patience_s=20).run([party] * 4)
+    assert guard.asked == []
+
+
+class Refusing(StepRecorder):
+    """Admits nothing."""
+
+    def admit(self, step: CohortStep) -> None:
+        raise ProtocolAborted("This step is not the study's.")
+
+
 class LyingWire:
     """A leader's wire that asks clients for a noisy sum, whatever the others are told, and hides it from its own party."""
 

@@ -65,7 +65,8 @@ def _expected(plan: FlaimPlan, asked: Asked, step: CohortStep) -> CohortStep:
         case "truth":
             return CohortStep(REVEAL, question, step.clients, event=plan.truth_event(clients, asked.cliques))
         case "choose":
-            charged = clients if step.asked else _charged(step.event)
+            again = _charged(step.event) if set(clients) <= set(_charged(step.event)) else clients
+            charged = clients if step.asked else again
             return CohortStep(
                 POPULAR,
                 question,
