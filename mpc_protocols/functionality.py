@@ -312,6 +312,25 @@ class Cohorts(Aggregation):
         """
 
 
+SUM, POPULAR, REVEAL = "sum", "popular", "reveal"
+"""Kinds of questions to a cohort."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a question to a cohort is asked. asked: whether clients answer it now, or their kept answers are compared again."""
+
+    kind: str
+    question: Question = field(default_factory=lambda: Question(b"", 1, 1, 1))
+    clients: tuple[int, ...] = ()
+    asked: bool = True
+    sigma2: Fraction = Fraction(0)
+    cliques: tuple[Clique, ...] = ()
+    least: int = 0
+    among: tuple[int, ...] | None = None
+    event: Event = field(default_factory=lambda: Event("", Fraction(0), Fraction(0)))
+
+
 class CohortsDryRun(Cohorts):
     """Cohorts of presumed tables that count what a run would cost. No private data; nothing released, nothing charged."""
 

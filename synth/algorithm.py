@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.cohorts.steps import CohortStep
     from mpc_protocols.functionality import (
         Answered,
+        Asking,
         Clique,
         Cohorts,
         Event,
@@ -91,7 +91,7 @@ class CohortGuard(Guard, Protocol):
 
     events: list[Event]
 
-    def admit(self, step: CohortStep) -> None:
+    def admit(self, step: Asking) -> None:
         """Compare what the leader asks with what the study has for that question. Raises `ProtocolAborted`."""
 
 

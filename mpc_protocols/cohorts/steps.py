@@ -9,34 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Final, Protocol
 
 from mpc_protocols.cohorts.public import event_form, planned_sum
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Clique, Event, Guard, Question
+from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Asking, Clique, Event, Guard, Question
 from mpc_protocols.public.rationals import rational
 
 MAX_BYTES: Final = 1 << 26
 """Of one step: a model's archive and its head."""
 DIGEST_BYTES: Final = 32
-SUM, POPULAR, REVEAL, END = "sum", "popular", "reveal", "end"
+END = "end"
 
 
-@dataclass(frozen=True)
-class CohortStep:
-    """One question to clients. asked: whether clients answer it now, or their kept answers are compared again."""
-
-    kind: str
-    question: Question = field(default_factory=lambda: Question(b"", 1, 1, 1))
-    clients: tuple[int, ...] = ()
-    asked: bool = True
-    sigma2: Fraction = Fraction(0)
-    cliques: tuple[Clique, ...] = ()
-    least: int = 0
-    among: tuple[int, ...] | None = None
-    event: Event = field(default_factory=lambda: Event("", Fraction(0), Fraction(0)))
+class CohortStep(Asking):
+    """One question to clients, with what it charges and its bytes."""
 
     @property
     def charge(self) -> Event:
@@ -73,7 +60,7 @@ class CohortStep:
 class StepGuard(Guard, Protocol):
     """The guard of a party that obeys: it sees what the leader asks before anything leaves or is opened."""
 
-    def admit(self, step: CohortStep) -> None:
+    def admit(self, step: Asking) -> None:
         """Compare a step with what the study has for its question, noise, event and clients.
 
         Raises `ProtocolAborted` for a step that is not the study's; then nothing leaves.

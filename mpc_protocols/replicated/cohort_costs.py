@@ -12,11 +12,21 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.cohorts.steps import DIGEST_BYTES, END, POPULAR, REVEAL, SUM, CohortStep
+from mpc_protocols.cohorts.steps import DIGEST_BYTES, END, CohortStep
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.tally import Tally
-from mpc_protocols.functionality import USUAL_LEADER, Clique, Cohorts, CohortsDryRun, Event, Question
+from mpc_protocols.functionality import (
+    POPULAR,
+    REVEAL,
+    SUM,
+    USUAL_LEADER,
+    Clique,
+    Cohorts,
+    CohortsDryRun,
+    Event,
+    Question,
+)
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.replicated.costs import WORD, gaussian_noise, opening, sharing, signs
 from mpc_protocols.replicated.dry_run import NOISE_S, SIGN_S

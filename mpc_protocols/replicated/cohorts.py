@@ -31,9 +31,6 @@ from mpc_protocols.cohorts.steps import (
     DIGEST_BYTES,
     END,
     MAX_BYTES,
-    POPULAR,
-    REVEAL,
-    SUM,
     CohortStep,
     StepGuard,
     parse,
@@ -43,7 +40,18 @@ from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.noise.sampling import gaussian_noise
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Answered, Clique, Cohorts, Event, Guard, LocalVector, Question
+from mpc_protocols.functionality import (
+    POPULAR,
+    REVEAL,
+    SUM,
+    Answered,
+    Clique,
+    Cohorts,
+    Event,
+    Guard,
+    LocalVector,
+    Question,
+)
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.sharing.boolean import complement, open_bits

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from mpc_protocols.cohorts.public import CohortState
 from mpc_protocols.cohorts.steps import CohortStep, parse
 from mpc_protocols.errors import BudgetRefused, DataRefused, PeerLost, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Cohorts, Event, LocalVector, Question
+from mpc_protocols.functionality import Asking, Cohorts, Event, LocalVector, Question
 from mpc_protocols.ideal.cohorts import IdealCohorts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
@@ -340,7 +340,8 @@ def test_a_leader_that_asks_clients_something_else_than_the_others_is_found() ->
     def party(wire: Wire) -> None:
         if wire.me == LEADER:
             with pytest.raises((ProtocolAborted, PeerLost)):
-                cohorts = ReplicatedCohorts(LyingWire(wire), None, (3, 4), StepRecorder())
+                lying: Any = LyingWire(wire)
+                cohorts = ReplicatedCohorts(lying, None, (3, 4), StepRecorder())
                 cohorts.popular(question(bound=400), (3, 4), 2, COSTS)
         elif wire.me < 3:
             with pytest.raises(ProtocolAborted, match=r"Client [34] was asked something else"):
@@ -374,14 +375,14 @@ def test_what_a_client_does_not_admit_it_neither_counts_nor_charges() -> None:
 class Refusing(StepRecorder):
     """Admits nothing."""
 
-    def admit(self, step: CohortStep) -> None:
+    def admit(self, step: Asking) -> None:
         raise ProtocolAborted("This step is not the study's.")
 
 
 class LyingWire:
     """A leader's wire that asks clients for a noisy sum, whatever the others are told, and hides it from its own party."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Any) -> None:
         self._wire, self._told = wire, b""
 
     def fork(self, name: str) -> LyingWire:

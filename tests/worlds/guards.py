@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from mpc_protocols.cohorts.steps import CohortStep
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Asking, Event
 
 
 @dataclass
@@ -47,9 +46,9 @@ class Recorder:
 class StepRecorder(Recorder):
     """A guard of a party that obeys a leader: it notes every step and admits it."""
 
-    steps: list[CohortStep] = field(default_factory=list)
+    steps: list[Asking] = field(default_factory=list)
 
-    def admit(self, step: CohortStep) -> None:
+    def admit(self, step: Asking) -> None:
         self.steps.append(step)
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import cast
 
-from mpc_protocols.cohorts.steps import CohortStep
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Asking, Event
 from synth.algorithm import CHOICES
 from synth.algorithms.flaim.admission import admit
 from synth.algorithms.flaim.plan import SIZES, TRUTH, FlaimPlan
@@ -44,7 +43,7 @@ class ClientAccounts:
         """The rho of the record that has been charged most."""
         return max((account.rho for account in self.accounts.values()), default=Fraction(0))
 
-    def admit(self, step: CohortStep) -> None:
+    def admit(self, step: Asking) -> None:
         """See `StepGuard`."""
         admit(self.plan, step)
 

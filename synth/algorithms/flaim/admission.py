@@ -13,18 +13,19 @@ No group, no answer: fewer clients than the plan's group are asked nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mpc_protocols.cohorts.steps import POPULAR, REVEAL, SUM, CohortStep
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Asking, Event
 from synth.algorithms.flaim.questions import Asked, parse, question_of
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event
     from synth.algorithms.flaim.plan import FlaimPlan
 
 
-def admit(plan: FlaimPlan, step: CohortStep) -> None:
+def admit(plan: FlaimPlan, step: Asking) -> None:
     """Raises `ProtocolAborted` for a step that is not the plan's."""
     asked = parse(step.question.content)
     distinct = len(set(step.clients)) == len(step.clients) >= plan.config.group
@@ -55,31 +56,24 @@ def _offered(plan: FlaimPlan, asked: Asked) -> bool:
             return within and listed and variant.chooses
 
 
-def _expected(plan: FlaimPlan, asked: Asked, step: CohortStep) -> CohortStep:
+def _expected(plan: FlaimPlan, asked: Asked, step: Asking) -> Asking:
     """The plan's step for this question to these clients; a list may be compared again over some who have answered."""
-    question, clients = question_of(plan, asked), list(step.clients)
-    match asked.kind:
-        case "size":
-            event = plan.size_event([k for k in _charged(step.event) if k in clients], clients)
-            return CohortStep(REVEAL, question, step.clients, event=event)
-        case "truth":
-            return CohortStep(REVEAL, question, step.clients, event=plan.truth_event(clients, asked.cliques))
-        case "choose":
-            again = _charged(step.event) if set(clients) <= set(_charged(step.event)) else clients
-            charged = clients if step.asked else again
-            return CohortStep(
-                POPULAR,
-                question,
-                step.clients,
-                step.asked,
-                least=plan.config.group,
-                among=step.among,
-                event=plan.choice_event(charged, len(asked.cliques)),
-            )
-        case _:
-            sigma2 = plan.registration_sigma2 if asked.kind == "register" else plan.sigma2
-            cliques = asked.cliques or plan.one_way
-            return CohortStep(SUM, question, step.clients, sigma2=sigma2, cliques=tuple(cliques))
+    clients, none = list(step.clients), Fraction(0)
+    same = replace(step, question=question_of(plan, asked), sigma2=none, cliques=(), least=0)
+    if asked.kind == "choose":
+        charged = _charged(step.event)
+        if step.asked or not set(clients) <= set(charged):
+            charged = clients
+        event = plan.choice_event(charged, len(asked.cliques))
+        return replace(same, kind=POPULAR, least=plan.config.group, event=event)
+    once = replace(same, asked=True, among=None, event=Event("", none, none))
+    if asked.kind == "size":
+        event = plan.size_event([k for k in _charged(step.event) if k in clients], clients)
+        return replace(once, kind=REVEAL, event=event)
+    if asked.kind == "truth":
+        return replace(once, kind=REVEAL, event=plan.truth_event(clients, asked.cliques))
+    sigma2 = plan.registration_sigma2 if asked.kind == "register" else plan.sigma2
+    return replace(once, kind=SUM, sigma2=sigma2, cliques=tuple(asked.cliques or plan.one_way))
 
 
 def _charged(event: Event) -> list[int]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.cohorts.steps import POPULAR, REVEAL, SUM, CohortStep
+from mpc_protocols.cohorts.steps import CohortStep
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Clique, Event
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.plan import FlaimPlan, plan
@@ -21,7 +21,7 @@ from synth.workload import Workload
 from tests.synth.flaim.world import planned
 
 COHORT = (0, 1, 2)
-PAIRS = (("a", "b"), ("a", "c"))
+PAIRS: tuple[Clique, ...] = (("a", "b"), ("a", "c"))
 NOTHING = Event("anything", Fraction(0), Fraction(0), {"charged": []})
 
 
@@ -40,7 +40,7 @@ def step_of(plan: FlaimPlan, kind: str, clients: tuple[int, ...] = COHORT) -> Co
     if kind == "register":
         question, sigma2 = question_of(plan, Asked("register", 0)), plan.registration_sigma2
         return CohortStep(SUM, question, clients, sigma2=sigma2, cliques=tuple(plan.one_way))
-    named = {"counts": PAIRS, "drawn": PAIRS[:1], "columns": ()}[kind]
+    named: tuple[Clique, ...] = {"counts": PAIRS, "drawn": PAIRS[:1], "columns": ()}[kind]
     question, cliques = question_of(plan, Asked(kind, 1, named)), named or tuple(plan.one_way)
     return CohortStep(SUM, question, clients, sigma2=plan.sigma2, cliques=cliques)
 

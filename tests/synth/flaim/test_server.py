@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.cohorts.steps import POPULAR, REVEAL, SUM, CohortStep
-from mpc_protocols.functionality import Event, LocalVector, Question
+from mpc_protocols.cohorts.steps import CohortStep
+from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Event, LocalVector, Question
 from mpc_protocols.ideal.cohorts import IdealCohorts
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.algorithm import EVERY_ROUND
