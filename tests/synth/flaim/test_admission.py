@@ -144,7 +144,7 @@ def test_a_list_is_compared_again_over_a_group_that_has_answered() -> None:
 def test_a_study_of_units_of_several_rows_is_carried_out_to_its_end(adjacency: Any) -> None:
     """Sums charge statistical distance for as many entries as the plan was calibrated for."""
     names = ("a", "b", "c")
-    domain = Domain(names, tuple(Codes(60) for _ in names))
+    domain = Domain(names, tuple(Codes(400) for _ in names))
     workload = Workload.from_spec({"degree": 2}, domain)
     for variant, kinds in KINDS.items():
         of = plan(
@@ -154,7 +154,7 @@ def test_a_study_of_units_of_several_rows_is_carried_out_to_its_end(adjacency: A
             epsilon=2.0,
             delta=1e-5,
             adjacency=adjacency,
-            unit_rows=4,
+            unit_rows=40,
             max_rows=4096,
         )
         guard = ClientAccounts(of, COHORT)
