@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.bundles.collected import CollectedCounts
+    from mpc_protocols.cohorts.steps import StepGuard
     from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
     from mpc_protocols.functionality import (
@@ -297,8 +298,8 @@ class CohortParts(NamedTuple):
     """
 
     lead: Callable[[Wire, LocalVector | None, Sequence[int], Guard], AbstractContextManager[Cohorts]]
-    follow: Callable[[Wire, LocalVector | None, Sequence[int], Guard, int], Sequence[Answered]]
-    answer: Callable[[Wire, LocalVector, int, Guard], None]
+    follow: Callable[[Wire, LocalVector | None, Sequence[int], StepGuard, int], Sequence[Answered]]
+    answer: Callable[[Wire, LocalVector, int, StepGuard], None]
     dry_run: Callable[[Cohorts, int], CohortsDryRun]
 
 

@@ -281,10 +281,10 @@ class Cohorts(Aggregation):
         question: Question,
         clients: Sequence[int],
         sigma2: Fraction,
-        charged: Sequence[int] | None = None,
         cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
-        """As `Aggregation`. charged: of the clients, those whose records the answers depend on; None for all of them.
+        """As `Aggregation`; all of the clients are charged.
+
         cliques: the marginals that the vectors hold, which the event names; public."""
 
     @abstractmethod
@@ -310,6 +310,25 @@ class Cohorts(Aggregation):
 
         event: of what they did, authorised before anything is opened. Raises as `sum`.
         """
+
+
+SUM, POPULAR, REVEAL = "sum", "popular", "reveal"
+"""Kinds of questions to a cohort."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a question to a cohort is asked. asked: whether clients answer it now, or their kept answers are compared again."""
+
+    kind: str
+    question: Question = field(default_factory=lambda: Question(b"", 1, 1, 1))
+    clients: tuple[int, ...] = ()
+    asked: bool = True
+    sigma2: Fraction = Fraction(0)
+    cliques: tuple[Clique, ...] = ()
+    least: int = 0
+    among: tuple[int, ...] | None = None
+    event: Event = field(default_factory=lambda: Event("", Fraction(0), Fraction(0)))
 
 
 class CohortsDryRun(Cohorts):

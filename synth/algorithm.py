@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import (
         Answered,
+        Asking,
         Clique,
         Cohorts,
         Event,
@@ -89,6 +90,9 @@ class CohortGuard(Guard, Protocol):
     """The accounts of clients, each with a budget of its own. events: what was authorised, in order."""
 
     events: list[Event]
+
+    def admit(self, step: Asking) -> None:
+        """Compare what the leader asks with what the study has for that question. Raises `ProtocolAborted`."""
 
 
 class OpenedOfCohorts(Protocol):

@@ -44,12 +44,11 @@ class CohortState:
         question: Question,
         clients: Sequence[int],
         sigma2: Fraction,
-        charged: Sequence[int] | None,
         cliques: Sequence[Clique] = (),
     ) -> MeasurePlan:
         """Check, bind and charge a noisy sum."""
         _check(known, clients)
-        plan = planned_sum(question, clients, sigma2, charged, cliques)
+        plan = planned_sum(question, clients, sigma2, cliques)
         self._begin(question, clients, plan.event, plan.digest)
         return plan
 
@@ -111,13 +110,12 @@ def planned_sum(
     question: Question,
     clients: Sequence[int],
     sigma2: Fraction,
-    charged: Sequence[int] | None,
     cliques: Sequence[Clique],
 ) -> MeasurePlan:
-    """Public facts of a noisy sum over a cohort; its event names whom it charges, and the marginals if there are any."""
+    """Public facts of a noisy sum over a cohort; its event charges all of it, and names the marginals if there are any."""
     plan = plan_sum(question, clients, sigma2)
     named = {"cliques": [list(clique) for clique in cliques]} if cliques else {}
-    detail = {**plan.event.detail, "charged": list(clients if charged is None else charged), **named}
+    detail = {**plan.event.detail, "charged": list(clients), **named}
     return replace(plan, event=replace(plan.event, detail=detail))
 
 

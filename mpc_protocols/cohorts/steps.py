@@ -6,43 +6,36 @@ alone.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mpc_protocols.cohorts.public import event_form, planned_sum
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Clique, Event, Question
+from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Asking, Clique, Event, Guard, Question
 from mpc_protocols.public.rationals import rational
 
 MAX_BYTES: Final = 1 << 26
 """Of one step: a model's archive and its head."""
-SUM, POPULAR, REVEAL, END = "sum", "popular", "reveal", "end"
+DIGEST_BYTES: Final = 32
+END = "end"
 
 
-@dataclass(frozen=True)
-class CohortStep:
-    """One question to clients. asked: whether clients answer it now, or their kept answers are compared again."""
-
-    kind: str
-    question: Question = field(default_factory=lambda: Question(b"", 1, 1, 1))
-    clients: tuple[int, ...] = ()
-    asked: bool = True
-    sigma2: Fraction = Fraction(0)
-    charged: tuple[int, ...] | None = None
-    cliques: tuple[Clique, ...] = ()
-    least: int = 0
-    among: tuple[int, ...] | None = None
-    event: Event = field(default_factory=lambda: Event("", Fraction(0), Fraction(0)))
+class CohortStep(Asking):
+    """One question to clients, with what it charges and its bytes."""
 
     @property
     def charge(self) -> Event:
         """What it charges, as all that take part in it derive alike. Raises `StudyInvalid`."""
         if self.kind != SUM:
             return self.event
-        return planned_sum(self.question, self.clients, self.sigma2, self.charged, self.cliques).event
+        return planned_sum(self.question, self.clients, self.sigma2, self.cliques).event
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of it: what a client answers to."""
+        return hashlib.sha256(self.to_bytes()).digest()
 
     def to_bytes(self) -> bytes:
         """The canonical encoding."""
@@ -54,7 +47,6 @@ class CohortStep:
             "clients": list(self.clients),
             "asked": self.asked,
             "sigma2": str(self.sigma2),
-            "charged": None if self.charged is None else list(self.charged),
             "cliques": [list(clique) for clique in self.cliques],
             "least": self.least,
             "among": None if self.among is None else list(self.among),
@@ -63,6 +55,16 @@ class CohortStep:
         return (
             json.dumps(head, sort_keys=True, separators=(",", ":")).encode() + b"\n" + self.question.content
         )
+
+
+class StepGuard(Guard, Protocol):
+    """The guard of a party that obeys: it sees what the leader asks before anything leaves or is opened."""
+
+    def admit(self, step: Asking) -> None:
+        """Compare a step with what the study has for its question, noise, event and clients.
+
+        Raises `ProtocolAborted` for a step that is not the study's; then nothing leaves.
+        """
 
 
 def parse(payload: bytes) -> CohortStep:
@@ -89,7 +91,6 @@ def _step(head: Mapping[str, Any], content: bytes) -> CohortStep:
         _numbers(head["clients"]) or (),
         bool(head["asked"]),
         rational(head["sigma2"]),
-        _numbers(head["charged"]),
         tuple(_clique(names) for names in head["cliques"]),
         int(head["least"]),
         _numbers(head["among"]),

@@ -43,11 +43,10 @@ class IdealCohorts(Cohorts):
         question: Question,
         clients: Sequence[int],
         sigma2: Fraction,
-        charged: Sequence[int] | None = None,
         cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
-        plan = self._state.begin_sum(self.clients, question, clients, sigma2, charged, cliques)
+        plan = self._state.begin_sum(self.clients, question, clients, sigma2, cliques)
         noise = sample(plan.samplers[0], question.length, self._randomness)
         noisy: NDArray[np.int64] = np.sum(self._asked(question, clients), axis=0) + noise
         self._state.opened(noisy)

@@ -12,11 +12,21 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.cohorts.steps import END, POPULAR, REVEAL, SUM, CohortStep
+from mpc_protocols.cohorts.steps import DIGEST_BYTES, END, CohortStep
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.tally import Tally
-from mpc_protocols.functionality import USUAL_LEADER, Clique, Cohorts, CohortsDryRun, Event, Question
+from mpc_protocols.functionality import (
+    POPULAR,
+    REVEAL,
+    SUM,
+    USUAL_LEADER,
+    Clique,
+    Cohorts,
+    CohortsDryRun,
+    Event,
+    Question,
+)
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.replicated.costs import WORD, gaussian_noise, opening, sharing, signs
 from mpc_protocols.replicated.dry_run import NOISE_S, SIGN_S
@@ -56,19 +66,15 @@ class ReplicatedCohortsDryRun(CohortsDryRun):
         question: Question,
         clients: Sequence[int],
         sigma2: Fraction,
-        charged: Sequence[int] | None = None,
         cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
-        named = None if charged is None else tuple(charged)
-        self._ask(
-            CohortStep(SUM, question, tuple(clients), sigma2=sigma2, charged=named, cliques=tuple(cliques))
-        )
+        self._ask(CohortStep(SUM, question, tuple(clients), sigma2=sigma2, cliques=tuple(cliques)))
         sharing(self._tally, question.length)
         gaussian_noise(self._tally, sampler(sigma2), question.length)
         opening(self._tally, question.length)
         self._seconds += NOISE_S * question.length
-        return self._answers.sum(question, clients, sigma2, charged, cliques)
+        return self._answers.sum(question, clients, sigma2, cliques)
 
     def popular(
         self,
@@ -111,9 +117,9 @@ class ReplicatedCohortsDryRun(CohortsDryRun):
         agreement(self._tally)
         for client in step.clients if step.asked else ():
             if client >= COMPUTING:
-                length = 4 * step.question.length
+                length = 4 * step.question.length + DIGEST_BYTES
                 first, second = client % COMPUTING, (client + 1) % COMPUTING
-                self._tally.step([(client, first, SEED_BYTES), (client, second, length)])
+                self._tally.step([(client, first, SEED_BYTES + DIGEST_BYTES), (client, second, length)])
 
     def _tell(self, step: CohortStep) -> None:
         size = len(step.to_bytes())

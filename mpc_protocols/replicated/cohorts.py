@@ -1,7 +1,8 @@
 """Cohorts of clients in the three-party engine: sums of their vectors with noise that nobody knows, choices that nobody sees.
 
     leader -> followers    every step          leader -> clients    the question, when they are asked
-    client -> two computing parties            a 16-byte seed to one, its vector minus the seed's stream to the next
+    client -> two computing parties            a 16-byte seed to one, its vector minus the seed's stream to the next;
+                                               with each the hash of the question that it answers
     among the three        `share_own` of what each holds; noise from shared bits; openings
 
 A vote of `popular` is kept per client, so that it can be counted again without those who left; only [sum >= least] of each
@@ -10,14 +11,13 @@ vector to its parts.
 
 Who learns what: recipients and computing parties what is opened; clients the questions. Nobody learns a client's vector, a
 sum without noise (but `reveal`'s, which clients have made private), or the noise. Threat model: semi-honest, at most one of
-the three corrupted; clients semi-honest: votes are not checked for form, and whoever leads may ask as the guards of the
-others allow. Cost of a sum of L entries: 4 L bytes from each client; among the three one round of 4 L bytes, the noise's, an
+the three corrupted; clients semi-honest: votes are not checked for form, and whoever leads may ask what the guards of the
+others admit. Cost of a sum of L entries: 4 L + 80 bytes from each client; among the three one round of 4 L bytes, the noise's, an
 opening of 4 L. Assumption: AES-CTR (`prg`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from fractions import Fraction
@@ -27,13 +27,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.cohorts.public import CohortState, checked
-from mpc_protocols.cohorts.steps import END, MAX_BYTES, POPULAR, REVEAL, SUM, CohortStep, parse
+from mpc_protocols.cohorts.steps import (
+    DIGEST_BYTES,
+    END,
+    MAX_BYTES,
+    CohortStep,
+    StepGuard,
+    parse,
+)
 from mpc_protocols.engine.bitwise.bitslice import Elements, to_bits
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.noise.sampling import gaussian_noise
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, binding, derive
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Answered, Clique, Cohorts, Event, Guard, LocalVector, Question
+from mpc_protocols.functionality import (
+    POPULAR,
+    REVEAL,
+    SUM,
+    Answered,
+    Clique,
+    Cohorts,
+    Event,
+    Guard,
+    LocalVector,
+    Question,
+)
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.sharing.boolean import complement, open_bits
@@ -65,9 +83,7 @@ class _Party:
 
     def sum(self, step: CohortStep) -> NDArray[np.int64]:
         """A noisy sum."""
-        plan = self.state.begin_sum(
-            self.holders, step.question, step.clients, step.sigma2, step.charged, step.cliques
-        )
+        plan = self.state.begin_sum(self.holders, step.question, step.clients, step.sigma2, step.cliques)
         self._agree()
         noisy = self._total(step) + self._noise(plan, step.question.length)
         return self._opened(noisy)
@@ -128,11 +144,20 @@ class _Party:
             elif client >= self.wire.computing:
                 seed_to, masked_to = _pair_of(self.wire, client)
                 if self.wire.me == seed_to:
-                    stream = _stream(self.wire, bytes(self.wire.receive(client, SEED_BYTES)))
+                    stream = _stream(self.wire, self._part(step, client, SEED_BYTES))
                     parts[row] = stream.draw(length, np.uint32, 0)
                 elif self.wire.me == masked_to:
-                    parts[row] = np.frombuffer(self.wire.receive(client, 4 * length), np.uint32)
+                    parts[row] = np.frombuffer(self._part(step, client, 4 * length), np.uint32)
         return parts
+
+    def _part(self, step: CohortStep, client: int, size: int) -> bytes:
+        """What a client has sent as its answer to this step, and to no other that the leader may have sent it."""
+        message = bytes(self.wire.receive(client, size + DIGEST_BYTES))
+        if message[size:] != step.digest:
+            raise ProtocolAborted(
+                f"Client {client} was asked something else than this party was; stop the run."
+            )
+        return message[:size]
 
     def _total(self, step: CohortStep) -> RingShare:
         return share_own(self.trio, self._parts(step).sum(axis=0, dtype=np.uint32))
@@ -176,12 +201,10 @@ class ReplicatedCohorts(Cohorts):
         question: Question,
         clients: Sequence[int],
         sigma2: Fraction,
-        charged: Sequence[int] | None = None,
         cliques: Sequence[Clique] = (),
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
-        named = None if charged is None else tuple(charged)
-        step = CohortStep(SUM, question, tuple(clients), sigma2=sigma2, charged=named, cliques=tuple(cliques))
+        step = CohortStep(SUM, question, tuple(clients), sigma2=sigma2, cliques=tuple(cliques))
         return self._party.sum(self._tell(step))
 
     def popular(
@@ -219,33 +242,39 @@ class ReplicatedCohorts(Cohorts):
 
 
 def follow(
-    wire: Wire, own: LocalVector | None, holders: Sequence[int], guard: Guard, leader: int
+    wire: Wire, own: LocalVector | None, holders: Sequence[int], guard: StepGuard, leader: int
 ) -> list[Answered]:
     """The two others that compute: execute the leader's steps until it ends; what was opened of each question, in order. Blocks.
 
+    guard: it also admits each step before anything of it is done.
     Raises `ProtocolAborted`, `BudgetRefused` (the guard), `DataRefused` (own vector), `PeerLost`.
     """
     party, opened = _Party(wire, own, holders, guard), list[Answered]()
     while (step := parse(bytes(party.wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
+        guard.admit(step)
         opened.append((step.question, party.run(step)))
     return opened
 
 
-def answer(wire: Wire, own: LocalVector, leader: int, guard: Guard) -> None:
+def answer(wire: Wire, own: LocalVector, leader: int, guard: StepGuard) -> None:
     """A client that does not compute: answer what it is asked, until the leader ends the run. Blocks.
 
-    guard: its own account, told what a question charges before anything leaves. Raises what `own` and the guard raise,
+    guard: its own account; it admits a step, and is told what it charges, before anything leaves.
+    Raises what `own` and the guard raise,
     `DataRefused` (its vector), `ProtocolAborted`, `PeerLost`.
     """
     wire = wire.fork(STREAM)
-    while (step := parse(payload := bytes(wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
-        guard.authorise(step.charge, hashlib.sha256(payload).digest())
+    while (step := parse(bytes(wire.receive_up_to(leader, MAX_BYTES)))).kind != END:
+        if not step.asked or wire.me not in step.clients:
+            raise ProtocolAborted("The leading party sent this client a question to others; stop the run.")
+        guard.admit(step)
+        guard.authorise(step.charge, step.digest)
         vector = checked(step.question, own(step.question), wire.me).astype(np.uint32)
         seed = secrets.token_bytes(SEED_BYTES)
         seed_to, masked_to = _pair_of(wire, wire.me)
-        wire.send(seed_to, seed)
+        wire.send(seed_to, seed + step.digest)
         vector -= _stream(wire, seed).draw(len(vector), np.uint32, 0)
-        wire.send(masked_to, vector.view(np.uint8).data)
+        wire.send(masked_to, vector.tobytes() + step.digest)
 
 
 def _pair_of(wire: Wire, contributor: int) -> tuple[int, int]:

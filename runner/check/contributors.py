@@ -34,7 +34,8 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
         together = epsilon_of(rho + plan.budget.rho_cap, delta)
         yield fine(
             f"single columns of about {registered.rows:,} enrolled rows are known already; who is in both runs has spent epsilon "
-            f"{together:.3g} at delta {delta:g} together"
+            f"{together:.3g} at delta {delta:g} together, and more if a unit of the earlier run held more rows or had a stricter "
+            "adjacency: its file does not tell them"
         )
     if public.close_at is not None and public.close_at <= datetime.now(UTC):
         yield note(

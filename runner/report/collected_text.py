@@ -57,7 +57,8 @@ def _registered(told: Mapping[str, Any] | None) -> str:
     return (
         f" Its single columns are brought to those of about {whole(told['rows'])} rows, of everybody who had left counts of "
         "single columns before: an earlier run counted them, with noise. That is why single columns differ from what this run "
-        f"measured. That run has cost every record in it ρ = {plain(told['rho'])} besides."
+        f"measured. That run has cost every record in it ρ = {plain(told['rho'])} besides, by this run’s unit and "
+        "adjacency, and more if its unit held more rows or its adjacency was stricter: what it left does not tell them."
     )
 
 

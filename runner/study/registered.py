@@ -2,8 +2,8 @@
 
 A study that measures single columns only (`[flaim] variant = "one-shot"` with `[workload] degree = 1`) asks contributors for a
 few kB when they enrol. Its measurements.json is public; a later study over those who drop by names it, and the table is brought
-to its columns (`synth.algorithms.flaim.raking`). Each of the two runs is charged by itself (`docs/design/federated.md` 4).
-Standard library only: studies are read with it.
+to its columns (`synth.algorithms.flaim.raking`). A file of any other run is refused. Each of the two runs is charged by itself
+(`docs/design/federated.md` 4). Standard library only: studies are read with it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
+from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
+from mpc_protocols.public.rationals import rational
 
 if TYPE_CHECKING:
     from synth.budget.charges import Charges
     from synth.domain import Domain
 
 MAX_COUNT = 1 << 50
-MAX_DIGITS = 80
-"""Of a rational as text."""
 
 
 @dataclass(frozen=True)
 class Registered:
-    """columns: of each column its counts and the parameter of their noise. digest: SHA-256 of all that."""
+    """columns: of each column its counts and the parameter of their noise. digest: SHA-256 of the file."""
 
     columns: Mapping[str, tuple[tuple[int, ...], Fraction]]
     digest: bytes
@@ -41,28 +40,36 @@ class Registered:
         return max(1, round(sum(sums) / len(sums)))
 
     def rho(self, charges: Charges) -> Fraction:
-        """What a record of an enrolled contributor was charged for them."""
+        """What a record of an enrolled contributor was charged for them, if charges are that run's.
+
+        The file does not tell its adjacency and unit: it was more if its units had more rows.
+        """
         return sum((charges.measuring(sigma2) for _, sigma2 in self.columns.values()), Fraction(0))
 
 
 def read_registered(file: Path, domain: Domain) -> Registered:
-    """Raises OSError; ValueError, with the reason, for a file that does not have every column of the study once."""
-    form = json.loads(file.read_text(encoding="utf-8"))
+    """Raises OSError; ValueError, with the reason, for a file that does not have every column of the study once, or has more:
+    what else a run has measured or selected was charged to the same records, and its cost would not be told."""
+    content = file.read_bytes()
+    form = json.loads(content.decode("utf-8"))
     try:
         if form["columns"] != dict(domain.sizes):
             raise ValueError("it is of a study with other columns or other numbers of values")
-        entries = [_column(entry, domain) for entry in form["measurements"] if len(entry["clique"]) == 1]
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError):
+        entries = [_column(entry, domain) for entry in form["measurements"]]
+    except (KeyError, TypeError, AttributeError):
         raise ValueError("it is not the measurements.json of a run") from None
     found = {name: (values, sigma2) for name, values, sigma2 in entries}
     if len(found) != len(entries) or found.keys() != domain.sizes.keys():
         raise ValueError("it must hold every column of the study by itself, once")
-    spelled = [[name, list(found[name][0]), str(found[name][1])] for name in domain.names]
     columns = {name: found[name] for name in domain.names}
-    return Registered(columns, hashlib.sha256(json.dumps(spelled).encode()).digest())
+    return Registered(columns, hashlib.sha256(content).digest())
 
 
 def _column(entry: Mapping[str, Any], domain: Domain) -> tuple[str, tuple[int, ...], Fraction]:
+    if len(entry["clique"]) != 1 or entry["round"] != 0:
+        raise ValueError(
+            "it holds more than single columns that were measured once, and whoever is in it was charged for that too"
+        )
     (name,) = entry["clique"]
     if "resolution" in entry or entry.get("rows") is not None:
         raise ValueError(f'its column "{name}" is counted over bins, or of some custodians only')
@@ -71,9 +78,10 @@ def _column(entry: Mapping[str, Any], domain: Domain) -> tuple[str, tuple[int, .
         raise ValueError(f'its column "{name}" has another number of values')
     if not all(type(value) is int and abs(value) < MAX_COUNT for value in values):
         raise ValueError(f'its column "{name}" holds something that is no count')
-    if not isinstance(text, str) or len(text) > MAX_DIGITS:
-        raise ValueError(f'the noise of its column "{name}" is no fraction')
-    sigma2 = Fraction(text)
-    if not 0 < sigma2 <= MAX_SIGMA2:
+    try:
+        sigma2 = rational(text.removesuffix("/1"))
+    except ValueError:
+        raise ValueError(f'the noise of its column "{name}" is no fraction') from None
+    if not MIN_SIGMA2 <= sigma2 <= MAX_SIGMA2:
         raise ValueError(f'the noise of its column "{name}" is out of range')
     return name, tuple(values), sigma2

@@ -11,7 +11,7 @@ from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.test_cohorts import COSTS, LEADER, SESSION, numbers, question, votes
-from tests.worlds.guards import Recorder
+from tests.worlds.guards import StepRecorder
 from tests.worlds.tables import SMALL
 
 PARTIES = 7
@@ -19,7 +19,7 @@ PARTIES = 7
 
 def asks(cohorts: Cohorts) -> None:
     cohorts.sum(question(b"sum", 700, 8000), range(PARTIES), SMALL)
-    cohorts.sum(question(b"some", 33, 8000), (1, 4, 6), SMALL, charged=(4,), cliques=[("a", "b")])
+    cohorts.sum(question(b"some", 33, 8000), (1, 4, 6), SMALL, cliques=[("a", "b")])
     cohorts.reveal(question(b"reveal", 2, 8000), (0, 3, 5), COSTS)
 
 
@@ -31,19 +31,19 @@ def choices(cohorts: Cohorts) -> None:
 
 def test_rounds_and_bytes_are_those_of_the_wire() -> None:
     for ask, vectors in ((asks, {k: numbers(k) for k in range(PARTIES)}), (choices, votes())):
-        dry = ReplicatedCohortsDryRun(IdealCohorts(vectors, Recorder(), SESSION), PARTIES)
+        dry = ReplicatedCohortsDryRun(IdealCohorts(vectors, StepRecorder(), SESSION), PARTIES)
         ask(dry)
         dry.close()
         assert isinstance(dry, CohortsDryRun) and dry.seconds > 0
 
         def party(wire: Wire, ask: Any = ask, vectors: Any = vectors) -> tuple[int, int]:
             if wire.me == LEADER:
-                with ReplicatedCohorts(wire, vectors[wire.me], range(PARTIES), Recorder()) as cohorts:
+                with ReplicatedCohorts(wire, vectors[wire.me], range(PARTIES), StepRecorder()) as cohorts:
                     ask(cohorts)
             elif wire.me < 3:
-                follow(wire, vectors[wire.me], range(PARTIES), Recorder(), LEADER)
+                follow(wire, vectors[wire.me], range(PARTIES), StepRecorder(), LEADER)
             else:
-                answer(wire, vectors[wire.me], LEADER, Recorder())
+                answer(wire, vectors[wire.me], LEADER, StepRecorder())
             return wire.traffic().rounds, wire.traffic().bytes_sent
 
         found = MemoryNetwork(PARTIES, 3, session_id=SESSION, patience_s=60).run([party] * PARTIES)

@@ -15,13 +15,13 @@ from scipy.stats import chi2
 
 from mpc_protocols.cohorts.public import CohortState
 from mpc_protocols.cohorts.steps import CohortStep, parse
-from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Cohorts, Event, LocalVector, Question
+from mpc_protocols.errors import BudgetRefused, DataRefused, PeerLost, ProtocolAborted, StudyInvalid
+from mpc_protocols.functionality import Asking, Cohorts, Event, LocalVector, Question
 from mpc_protocols.ideal.cohorts import IdealCohorts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.wire import Wire
-from tests.worlds.guards import Recorder, refusing
+from tests.worlds.guards import StepRecorder, refusing
 from tests.worlds.tables import SMALL
 
 LEADER = 1
@@ -49,12 +49,12 @@ def question(content: bytes = b"q", length: int = 5, bound: int = 1) -> Question
 def secure(
     body: Callable[[Cohorts], Any],
     vectors: Mapping[int, LocalVector],
-    guards: Sequence[Recorder] | None = None,
+    guards: Sequence[StepRecorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
     parties: int = 7,
 ) -> Any:
     """Run `body` at the leader of three parties that compute and four that do not; (its result, guards)."""
-    guards = guards or [Recorder() for _ in range(3)]
+    guards = guards or [StepRecorder() for _ in range(3)]
     network = MemoryNetwork(parties, 3, tap=tap, session_id=SESSION, patience_s=20)
     holders = sorted(vectors)
 
@@ -66,7 +66,7 @@ def secure(
             return result
         if wire.me < 3:
             return follow(wire, vectors.get(wire.me), holders, guards[wire.me], LEADER)
-        return answer(wire, vectors[wire.me], LEADER, Recorder())
+        return answer(wire, vectors[wire.me], LEADER, StepRecorder())
 
     results = network.run([party] * parties)
     assert len(results[0]) == len(results[2])
@@ -76,7 +76,7 @@ def secure(
 
 
 def ideal(body: Callable[[Cohorts], Any], vectors: Mapping[int, LocalVector]) -> Any:
-    guard = Recorder()
+    guard = StepRecorder()
     return body(IdealCohorts(vectors, guard, SESSION)), [guard]
 
 
@@ -89,7 +89,7 @@ def work(cohorts: Cohorts) -> list[Any]:
     everybody = cohorts.clients
     found: list[Any] = [list(everybody)]
     found.append(cohorts.sum(question(b"sum", 40, 400), everybody, SMALL).tolist())
-    found.append(cohorts.sum(question(b"sum", 3, 400), (5, 0), SMALL, charged=(5,)).tolist())
+    found.append(cohorts.sum(question(b"sum", 3, 400), (5, 0), SMALL).tolist())
     found.append(cohorts.reveal(question(b"reveal", 1, 400), (1, 4, 6), COSTS).tolist())
     return found
 
@@ -101,7 +101,7 @@ def test_the_protocol_answers_as_the_functionality_does() -> None:
     assert expected[1] == (np.arange(40) * 28 - 49).tolist()
     for guard in guards:
         assert guard.asked == reference.asked  # the same events, bound to the same transcript
-    assert [event.detail["charged"] for event in reference.events] == [list(range(7)), [5], [0]]
+    assert [event.detail["charged"] for event in reference.events] == [list(range(7)), [5, 0], [0]]
     assert reference.events[0].rho == 1 / (2 * SMALL)
 
 
@@ -153,7 +153,8 @@ def test_what_one_computing_party_gets_of_a_vote_is_uniform_whatever_it_is() -> 
         secure(
             lambda cohorts: cohorts.popular(question(length=4096), range(7), 2, COSTS), wide, tap=seen.append
         )
-        masked = [frame.payload for frame in seen if frame.sender >= 3 and len(frame.payload) == 4 * 4096]
+        sent = [bytes(frame.payload) for frame in seen if frame.sender >= 3]
+        masked = [payload[:-32] for payload in sent if len(payload) == 4 * 4096 + 32]
         assert len(masked) == 4  # each of the four clients sends its masked vector once
         counts = np.bincount(np.frombuffer(b"".join(masked), np.uint8), minlength=256)
         statistic = float((np.square(counts - counts.mean()) / counts.mean()).sum())
@@ -203,7 +204,7 @@ def test_messages_do_not_depend_on_who_chose() -> None:
 
 @pytest.mark.parametrize("refuses", range(3))
 def test_nothing_is_opened_when_one_guard_refuses(refuses: int) -> None:
-    guards = [refusing() if number == refuses else Recorder() for number in range(3)]
+    guards = [refusing() if number == refuses else StepRecorder() for number in range(3)]
     with pytest.raises(BudgetRefused):
         secure(work, {client: numbers(client) for client in range(7)}, guards)
     assert guards[refuses].refused == 1
@@ -232,7 +233,7 @@ def test_a_vector_of_another_form_is_refused_where_it_lies(run: Any, client: int
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_it_is_charged(ask: Callable[[Cohorts], Any]) -> None:
-    guard = Recorder()
+    guard = StepRecorder()
     with pytest.raises(StudyInvalid):
         ask(IdealCohorts(votes(), guard, SESSION))
     assert guard.asked == []
@@ -272,7 +273,7 @@ def test_the_transcript_binds_the_event_and_where_each_part_of_it_ends() -> None
     """A leader cannot show two parties other charges of one question, nor move bytes from one number into the next."""
 
     def transcripts(ask: Callable[[CohortState], object]) -> bytes:
-        state = CohortState(SESSION, Recorder())
+        state = CohortState(SESSION, StepRecorder())
         ask(state)
         return state.transcript
 
@@ -283,7 +284,7 @@ def test_the_transcript_binds_the_event_and_where_each_part_of_it_ends() -> None
     )
     again = []
     for event in (COSTS, dearer):
-        state = CohortState(SESSION, Recorder())
+        state = CohortState(SESSION, StepRecorder())
         state.begin_popular((0, 1), asked, (0, 1), 1, COSTS, None)
         state.begin_popular(
             (0, 1), asked, (0,), 1, event, None
@@ -306,7 +307,7 @@ def test_a_second_object_on_one_wire_is_refused() -> None:
         once = OnceWire(wire)
         for expected in (None, ValueError):
             try:
-                ReplicatedCohorts(once, None, (3,), Recorder())
+                ReplicatedCohorts(once, None, (3,), StepRecorder())
             except ValueError as error:
                 assert expected is type(error)
             else:
@@ -327,6 +328,76 @@ class OnceWire:
             raise ValueError(f"Stream name {name!r} is in use already.")
         self.forked.add(name)
         return self._wire.fork(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wire, name)
+
+
+def test_a_leader_that_asks_clients_something_else_than_the_others_is_found() -> None:
+    """Their answers would be opened as those to another question: counts as if they were votes, say."""
+    vectors, found = {client: numbers(client) for client in (3, 4)}, list[int]()
+
+    def party(wire: Wire) -> None:
+        if wire.me == LEADER:
+            with pytest.raises((ProtocolAborted, PeerLost)):
+                lying: Any = LyingWire(wire)
+                cohorts = ReplicatedCohorts(lying, None, (3, 4), StepRecorder())
+                cohorts.popular(question(bound=400), (3, 4), 2, COSTS)
+        elif wire.me < 3:
+            with pytest.raises(ProtocolAborted, match=r"Client [34] was asked something else"):
+                follow(wire, None, (3, 4), StepRecorder(), LEADER)
+            found.append(wire.me)
+        else:
+            with pytest.raises((ProtocolAborted, PeerLost)):
+                answer(wire, vectors[wire.me], LEADER, StepRecorder())
+
+    MemoryNetwork(5, 3, session_id=SESSION, patience_s=20).run([party] * 5)
+    assert sorted(found) == [0, 2]
+
+
+def test_what_a_client_does_not_admit_it_neither_counts_nor_charges() -> None:
+    guard = Refusing()
+
+    def unasked(question: Question) -> NDArray[np.int64]:
+        raise AssertionError("A vector was counted.")
+
+    def party(wire: Wire) -> None:
+        if wire.me == LEADER:
+            wire.fork("cohorts").send(3, CohortStep("reveal", question(), (3,), event=COSTS).to_bytes())
+        elif wire.me == 3:
+            with pytest.raises(ProtocolAborted, match="not the study's"):
+                answer(wire, unasked, LEADER, guard)
+
+    MemoryNetwork(4, 3, session_id=SESSION, patience_s=20).run([party] * 4)
+    assert guard.asked == []
+
+
+class Refusing(StepRecorder):
+    """Admits nothing."""
+
+    def admit(self, step: Asking) -> None:
+        raise ProtocolAborted("This step is not the study's.")
+
+
+class LyingWire:
+    """A leader's wire that asks clients for a noisy sum, whatever the others are told, and hides it from its own party."""
+
+    def __init__(self, wire: Any) -> None:
+        self._wire, self._told = wire, b""
+
+    def fork(self, name: str) -> LyingWire:
+        return LyingWire(self._wire.fork(name))
+
+    def send(self, peer: int, payload: bytes) -> None:
+        if peer >= 3:
+            asked = parse(payload)
+            self._told = asked.digest
+            payload = CohortStep("sum", asked.question, asked.clients, sigma2=SMALL).to_bytes()
+        self._wire.send(peer, payload)
+
+    def receive(self, peer: int, size: int) -> bytes:
+        payload = bytes(self._wire.receive(peer, size))
+        return payload[:-32] + self._told if peer >= 3 else payload
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._wire, name)

@@ -42,7 +42,7 @@ def content(out: Path) -> dict[str, Any]:
 @pytest.mark.slow
 def test_cohorts_of_processes_choose_and_each_custodian_is_charged_by_itself(tmp_path: Path) -> None:
     """Five processes: three compute, one of them without data; two cohorts of two custodians."""
-    trial = write(tmp_path / "study", "rounds = 2\ngroup = 2", parties=5, data={"south": None})
+    trial = write(tmp_path / "study", "rounds = 2\ngroup = 1", parties=5, data={"south": None})
     out, ledger = tmp_path / "out", tmp_path / "ledger.db"
     end = run("run", trial.path, "--out", out, ledger=ledger, scratch=tmp_path / "scratch")
     assert end.code == 0, end.complaint

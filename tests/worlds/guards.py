@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Asking, Event
 
 
 @dataclass
@@ -42,6 +42,16 @@ class Recorder:
         self.asked.append((event, inputs))
 
 
-def refusing() -> Recorder:
+@dataclass
+class StepRecorder(Recorder):
+    """A guard of a party that obeys a leader: it notes every step and admits it."""
+
+    steps: list[Asking] = field(default_factory=list)
+
+    def admit(self, step: Asking) -> None:
+        self.steps.append(step)
+
+
+def refusing() -> StepRecorder:
     """A guard that refuses whatever it is asked."""
-    return Recorder(refuse_from=0)
+    return StepRecorder(refuse_from=0)

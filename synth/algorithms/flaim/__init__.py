@@ -4,9 +4,10 @@ Problem: custodians that come by for a moment will not leave all their counts (3
 the public model gets most wrong on its own rows (privately), and the sums over those who chose alike are measured (Maddock,
 Cormode, Maple, KDD 2024; the accounting and what was mended: `docs/design/flaim.md`).
 
-    variants   the family, as one descriptor each          plan     budget, noise, rounds
-    client     one custodian's side: sizes, choices        server   the rounds, on an `Aggregation`
-    scores     what a client chooses by                    raking   a model with given one-way marginals
+    variants    the family, as one descriptor each         plan     budget, noise, rounds
+    client      one custodian's side: sizes, choices       server   the rounds, on an `Aggregation`
+    admission   what those who obey a leader admit         accounts what each client is charged
+    scores      what a client chooses by                   raking   a model with given one-way marginals
 
-The study file knows none of it yet: it serves simulations (`python -m runner bench utility --federated`) and tests.
+A study says `algorithm = "flaim"` (`algorithm`, `rounds`); simulations are `python -m runner bench utility --federated`.
 """

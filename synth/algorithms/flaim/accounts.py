@@ -13,8 +13,9 @@ from fractions import Fraction
 from typing import cast
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import Asking, Event
 from synth.algorithm import CHOICES
+from synth.algorithms.flaim.admission import admit
 from synth.algorithms.flaim.plan import SIZES, TRUTH, FlaimPlan
 from synth.budget.accounting import Accountant
 
@@ -41,6 +42,10 @@ class ClientAccounts:
     def most(self) -> Fraction:
         """The rho of the record that has been charged most."""
         return max((account.rho for account in self.accounts.values()), default=Fraction(0))
+
+    def admit(self, step: Asking) -> None:
+        """See `StepGuard`."""
+        admit(self.plan, step)
 
     def authorise(self, event: Event, inputs: bytes) -> None:
         """Charge an event to the clients it names (`detail["charged"]`), or to none of them.

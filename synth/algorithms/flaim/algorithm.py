@@ -68,16 +68,27 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
             )
         if not variant.private:
             shown.append("the true marginals of all rows together, which nothing protects")
-        hidden = (
-            "any other party's rows, counts or number of rows; which client chose what; any part of the noise"
-        )
+        counts = "rows, counts or number of rows" if variant.private else "rows or number of rows"
+        unchosen = "; which client chose what, but where all of a cohort chose it" if variant.chooses else ""
+        hidden = f"any other party's {counts}{unchosen}; any part of the noise"
+        asked = ["the released results", "the members of the cohorts it is in"]
+        if variant.chooses:
+            asked += [
+                "how many rows such a cohort has, noisily",
+                "the model before each choice of its own",
+                "the list that its cohort is asked for, which is what everybody chose if the cohort is a single group",
+            ]
+            if not variant.private:
+                asked.append("the true marginals of all rows together, which it is sent to choose by")
+        if variant.drawn:
+            asked.append("which marginal was drawn")
+        of_client = ", and ".join((", ".join(asked[:-1]), asked[-1]))
         computing = f"{', '.join(shown)}; besides these, random-looking shares."
         return (
             ("Each computing party", f"{computing[0].upper()}{computing[1:]}", f"{hidden.capitalize()}."),
             (
                 "Each other client",
-                "The released results, and what it is asked: the model before each choice of its own, and the list that its "
-                "cohort is asked for.",
+                f"{of_client[0].upper()}{of_client[1:]}.",
                 "The same, and the shares as well.",
             ),
             (

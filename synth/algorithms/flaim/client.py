@@ -22,7 +22,7 @@ from mpc_protocols.functionality import Clique, LocalCounts, Question
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from mpc_protocols.mechanisms.rounding import theta_of
 from synth.algorithms.flaim.plan import FlaimPlan
-from synth.algorithms.flaim.questions import Asked, parse
+from synth.algorithms.flaim.questions import Asked, parse, question_of
 from synth.algorithms.flaim.scores import (
     Counts,
     Randomness,
@@ -51,6 +51,7 @@ class Client:
         self._round = 0
         self._asked: set[str] = set()
         self._registered = False
+        self._columns = False
         self._size: int | None = None
         self._choice: Clique | None = None
         self.participations = 0
@@ -60,8 +61,9 @@ class Client:
     def __call__(self, question: Question) -> NDArray[np.int64]:
         """Answer. Raises `BudgetRefused` (one participation too many), `ProtocolAborted` (a question out of order)."""
         asked = parse(question.content)
-        marginals = len(self._plan.one_way) if asked.kind in ("register", "columns") else 1
-        if question.sensitivity2 != marginals * self._plan.moved:
+        unknown = {name for clique in asked.cliques for name in clique} - self._plan.domain.sizes.keys()
+        repeated = len(set(asked.cliques)) < len(asked.cliques)
+        if unknown or repeated or question.sensitivity2 != question_of(self._plan, asked).sensitivity2:
             raise ProtocolAborted("A client was asked a question that charges it too little; stop the run.")
         vector = getattr(self, f"_answer_{asked.kind}")(asked)
         if len(vector) != question.length:
@@ -87,8 +89,9 @@ class Client:
         return np.array([self._own_size()])
 
     def _answer_columns(self, asked: Asked) -> Counts:
-        first = self.participations == 1 and self._plan.variant.starts_with_columns
+        first = self._plan.variant.starts_with_columns and not self._columns
         self._in_turn(asked, "columns", first or self._plan.variant.columns)
+        self._columns = True
         self.charged += len(self._plan.one_way) * self._plan.charges.measuring(self._plan.sigma2)
         return np.concatenate(self._counts(self._plan.one_way))
 

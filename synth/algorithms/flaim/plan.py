@@ -176,9 +176,10 @@ def plan(
         if variant.union:  # the batch also fixes the bound on the rows, an event of all its cells
             return len(measured) * charges.distance(sigma2) + cells * cell_distance(sigma2) + TOTAL_DISTANCE
         of = shares(Fraction(1), config, variant, columns)
+        moved = charges.unit_rows * charges.cells_moved  # as many entries as `plan_sum` counts for a sum
         # a size has at least a nineteenth of a release's budget, a column at registration at least half of it by columns
-        sums = of.releases * charges.distance(sigma2)
-        registered = columns * charges.distance(2 * columns * sigma2) if variant.registration else 0
+        sums = of.releases * moved * cell_distance(sigma2)
+        registered = columns * moved * cell_distance(2 * columns * sigma2) if variant.registration else 0
         size = cell_distance(20 * sigma2) if variant.size else 0
         return sums + registered + size + of.choices * len(candidates) * SELECTION_DISTANCE
 

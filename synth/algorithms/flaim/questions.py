@@ -18,10 +18,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Clique
+from mpc_protocols.functionality import Clique, Question
+from mpc_protocols.mechanisms.gaussian import sampler
+
+if TYPE_CHECKING:
+    from synth.algorithms.flaim.plan import FlaimPlan
 
 KINDS: Final = ("register", "size", "columns", "choose", "counts", "drawn", "truth")
 
@@ -49,6 +53,28 @@ class Asked:
         }
         line = json.dumps(head, sort_keys=True, separators=(",", ":")).encode()
         return line + b"\n" + self.model + self.truth
+
+
+def question_of(plan: FlaimPlan, asked: Asked) -> Question:
+    """How long an answer is, and how much a unit moves it: as the plan has it, the same at whoever asks and whoever is asked.
+
+    asked: cliques of the plan's columns only.
+    """
+    marginals = len(plan.one_way) if asked.kind in ("register", "columns") else 1
+    cells = [plan.domain.cells(clique) for clique in asked.cliques]
+    match asked.kind:
+        case "register" | "columns":
+            length = sum(plan.domain.cells(clique) for clique in plan.one_way)
+        case "size":
+            length = 1
+        case "choose":
+            length = len(cells)
+        case "truth":
+            length = sum(cells)
+        case _:  # the noisy rows of a marginal beside its counts
+            length = sum(cells) + len(cells)
+    noise = sampler(plan.size_sigma2).bound if plan.size_sigma2 else 0
+    return Question(asked.to_bytes(), length, plan.max_rows + noise, marginals * plan.moved)
 
 
 def parse(content: bytes) -> Asked:

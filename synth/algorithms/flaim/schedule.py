@@ -2,8 +2,10 @@
 
 With K clients, at most R participations and T rounds there are K R invitations. They are dealt round after round to the clients
 in a public random order, again and again from its beginning: each round's are to different clients, since R is at most T. Where
-that would make a cohort smaller than the group there are fewer rounds. Arrivals that come by themselves are simulated instead
-(`bench utility --federated`). Who is invited is public; nothing private is gained from it or lost by it.
+that would make a cohort smaller than two groups there are fewer rounds: in a cohort of one group, a marginal that enough clients
+chose is what every one of them chose. With fewer clients than two groups every cohort is of everybody.
+Arrivals that come by themselves are simulated instead (`bench utility --federated`). Who is invited is public; nothing private is
+gained from it or lost by it.
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def deal(plan: FlaimPlan, clients: Sequence[int], session: bytes) -> list[tuple[int, ...]]:
-    """The clients of each round, at least as many as the group; no round for fewer. session: public id of the run."""
+    """The clients of each round, at least twice the group where there are so many; no round for fewer than the group.
+
+    session: public id of the run.
+    """
     if len(clients) < plan.config.group:
         return []
     invitations = len(clients) * plan.participations
-    rounds = min(plan.config.rounds, invitations // plan.config.group) if plan.variant.in_rounds else 1
+    least = min(2 * plan.config.group, len(clients))
+    rounds = min(plan.config.rounds, invitations // least) if plan.variant.in_rounds else 1
     order = sorted(clients, key=lambda client: _place(session, client))
     cuts = [invitations * number // rounds for number in range(rounds + 1)]
     return [

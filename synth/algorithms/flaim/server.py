@@ -21,11 +21,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Clique, Cohorts, Observe, Question, unobserved
-from mpc_protocols.mechanisms.gaussian import sampler
+from mpc_protocols.functionality import Clique, Cohorts, Observe, unobserved
 from synth.algorithms.flaim.opened import Opened
 from synth.algorithms.flaim.plan import FlaimPlan
-from synth.algorithms.flaim.questions import Asked
+from synth.algorithms.flaim.questions import Asked, question_of
 from synth.algorithms.flaim.raking import rake
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, root
@@ -145,9 +144,9 @@ class Server:
         for k in cohort:
             self._taken[k] = self._taken.get(k, 0) + 1
         asked = Asked("size", number)
-        sizes = [self._ask(asked, 1)]
-        revealed = self.cohorts.reveal(sizes[0], cohort, self.plan.size_event(new, list(cohort)))
-        self.opened.add(sizes[0].content, revealed)
+        question = question_of(self.plan, asked)
+        revealed = self.cohorts.reveal(question, cohort, self.plan.size_event(new, list(cohort)))
+        self.opened.add(question.content, revealed)
         [rows] = revealed.tolist()
         if new:
             self._rows += int(rows) if len(new) == len(cohort) else round(rows * len(new) / len(cohort))
@@ -165,20 +164,16 @@ class Server:
         self._refit(ROUND_ITERATIONS)
 
     def _columns(self, asked: Asked, clients: Sequence[int], sigma2: Fraction) -> tuple[Measured, ...]:
-        one_way = self.plan.one_way
-        sizes = [self.plan.domain.cells(clique) for clique in one_way]
-        return self._sum(asked, sum(sizes), clients, sigma2, one_way, len(one_way))
+        return self._sum(asked, clients, sigma2, self.plan.one_way)
 
     def _sum(
         self,
         asked: Asked,
-        length: int,
         clients: Sequence[int],
         sigma2: Fraction,
         cliques: Sequence[Clique],
-        marginals: int = 1,
     ) -> tuple[Measured, ...]:
-        question = self._ask(asked, length, marginals)
+        question = question_of(self.plan, asked)
         answer = self.cohorts.sum(question, clients, sigma2, cliques=cliques)
         self.observe(
             "measure",
@@ -186,7 +181,7 @@ class Server:
             round=asked.round,
             clients=len(clients),
             marginals=len(cliques),
-            cells=length,
+            cells=question.length,
             sigma=root(sigma2),
         )
         return self.opened.add(question.content, answer)
@@ -199,16 +194,16 @@ class Server:
         if not candidates or self._model is None:
             return ()
         asked = Asked("choose", number, candidates, rows, self._model.to_bytes(), self._truth(candidates))
-        question = self._ask(asked, len(candidates))
+        question = question_of(plan, asked)
         event = plan.choice_event(list(cohort), len(candidates))
         listed = self.cohorts.popular(question, cohort, group, event)
         if len(stayed) < len(cohort) and listed:
-            listed = self.cohorts.popular(question, stayed, group, event, listed) if stayed else ()
+            enough = len(stayed) >= group
+            listed = self.cohorts.popular(question, stayed, group, event, listed) if enough else ()
         chosen = tuple(candidates[q] for q in listed)
         self.observe("select", "voted", round=number, candidates=len(candidates), cohort=len(cohort))
         if chosen:
-            cells = sum(plan.candidates[clique] + 1 for clique in chosen)
-            for of in self._sum(Asked("counts", number, chosen), cells, stayed, plan.sigma2, chosen):
+            for of in self._sum(Asked("counts", number, chosen), stayed, plan.sigma2, chosen):
                 self._keep(NoisySum.of(of))
         return chosen
 
@@ -220,7 +215,7 @@ class Server:
         unknown = tuple(clique for clique in candidates if clique not in self._true)
         if unknown:
             cells = [plan.candidates[clique] for clique in unknown]
-            question = self._ask(Asked("truth", 0, unknown), sum(cells))
+            question = question_of(plan, Asked("truth", 0, unknown))
             revealed = self.cohorts.reveal(question, everybody, plan.truth_event(list(everybody), unknown))
             self._true |= dict(zip(unknown, np.split(revealed, np.cumsum(cells)[:-1]), strict=True))
         return b"".join(self._true[clique].astype("<i8").tobytes() for clique in candidates)
@@ -232,8 +227,7 @@ class Server:
             return ()
         seed = hashlib.sha256(b"cosynth drawn marginal\0" + number.to_bytes(8, "big") + self.session).digest()
         clique = candidates[int.from_bytes(seed, "big") % len(candidates)]
-        asked, cells = Asked("drawn", number, (clique,)), self.plan.candidates[clique] + 1
-        for of in self._sum(asked, cells, clients, self.plan.sigma2, (clique,)):
+        for of in self._sum(Asked("drawn", number, (clique,)), clients, self.plan.sigma2, (clique,)):
             self._keep(NoisySum.of(of))
         return (clique,)
 
@@ -256,11 +250,6 @@ class Server:
                 kept.add(new)
                 return
         self._sums.append(new)
-
-    def _ask(self, asked: Asked, length: int, marginals: int = 1) -> Question:
-        plan = self.plan
-        noise = sampler(plan.size_sigma2).bound if plan.size_sigma2 else 0
-        return Question(asked.to_bytes(), length, plan.max_rows + noise, marginals * plan.moved)
 
     def _refit(self, iterations: int) -> None:
         """Fit to all sums so far, as those of all rows."""

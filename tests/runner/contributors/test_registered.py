@@ -95,7 +95,11 @@ def test_one_shot_runs_on_bundles_over_shares(tmp_path: Path, monkeypatch: pytes
         ({"measurements": "twice"}, "every column of the study by itself"),
         ({"measurements": "short"}, "another number of values"),
         ({"measurements": "texts"}, "no count"),
-        ({"measurements": "noise"}, "out of range"),
+        ({"measurements": "noise"}, "is no fraction"),
+        ({"measurements": "huge"}, "is no fraction"),
+        ({"measurements": "tiny"}, "out of range"),
+        ({"measurements": "pair"}, "more than single columns"),
+        ({"measurements": "selected"}, "more than single columns"),
         ({"measurements": "some"}, "of some custodians only"),
         ({"measurements": 3}, "not the measurements.json of a run"),
         ([], "not the measurements.json of a run"),
@@ -121,6 +125,14 @@ def test_a_file_that_is_not_such_a_runs_is_refused(tmp_path: Path, bend: Any, se
             first["values"] = ["5"] * small.SIZES["age"]
         elif what == "noise":
             first["sigma2"] = "-3/2"
+        elif what == "huge":
+            first["sigma2"] = "1e3000000"
+        elif what == "tiny":
+            first["sigma2"] = "1/65"
+        elif what == "pair":
+            entries.append({"clique": [*small.SIZES][:2], "sigma2": "3/2", "round": 0, "values": [5]})
+        elif what == "selected":
+            first["round"] = 1
         elif what == "some":
             first["rows"] = 12
         else:
@@ -135,14 +147,14 @@ def test_what_is_registered_is_in_the_digest(tmp_path: Path) -> None:
     path = world.trial.path
     path.write_text(path.read_text().replace(collecting.TABLE, NAMED))
     seen = set()
-    for count in (5, 6):
+    for count, total in ((5, 30.0), (6, 30.0), (6, 31.0)):
         entries = [
             {"clique": [name], "sigma2": "3/2", "round": 0, "values": [count] * size}
             for name, size in small.SIZES.items()
         ]
-        form = {"columns": small.SIZES, "noisy_total": 30.0, "measurements": entries}
+        form = {"columns": small.SIZES, "noisy_total": total, "measurements": entries}
         (tmp_path / "enrolled.json").write_text(json.dumps(form))
         own = load(path).contributors
         assert own is not None
         seen.add(own.public()["registered"])
-    assert len(seen) == 2
+    assert len(seen) == 3

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mpc_protocols.functionality import Question
+from mpc_protocols.cohorts.steps import CohortStep
+from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Event, LocalVector, Question
 from mpc_protocols.ideal.cohorts import IdealCohorts
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.algorithm import EVERY_ROUND
@@ -22,6 +23,37 @@ from tests.synth.flaim.world import DOMAIN, SESSION, counter, planned, table
 CLIENTS = 12
 
 
+class Obeyed(IdealCohorts):
+    """Every step is shown to the accounts, as to those who obey a leader."""
+
+    def __init__(
+        self,
+        vectors: Mapping[int, LocalVector],
+        accounts: ClientAccounts,
+        session: bytes,
+        randomness: Callable[[int], bytes],
+    ) -> None:
+        super().__init__(vectors, accounts, session, randomness)
+        self._admit = accounts.admit
+
+    def sum(self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Any = ()) -> Any:
+        self._admit(CohortStep(SUM, question, tuple(clients), sigma2=sigma2, cliques=tuple(cliques)))
+        return super().sum(question, clients, sigma2, cliques)
+
+    def popular(
+        self, question: Question, clients: Sequence[int], least: int, event: Event, among: Any = None
+    ) -> Any:
+        fresh = among is None
+        self._admit(
+            CohortStep(POPULAR, question, tuple(clients), fresh, least=least, among=among, event=event)
+        )
+        return super().popular(question, clients, least, event, among)
+
+    def reveal(self, question: Question, clients: Sequence[int], event: Event) -> Any:
+        self._admit(CohortStep(REVEAL, question, tuple(clients), event=event))
+        return super().reveal(question, clients, event)
+
+
 class World:
     """Clients of 300 rows each; everything that is asked is noted."""
 
@@ -31,7 +63,7 @@ class World:
         self.clients = {k: Client(plan, counter(table(300, k)), SESSION, rng.bytes) for k in range(clients)}
         self.accounts = ClientAccounts(plan, self.clients)
         vectors = {k: self._noted(k, of) for k, of in self.clients.items()}
-        self.cohorts = IdealCohorts(vectors, self.accounts, SESSION, rng.bytes)
+        self.cohorts = Obeyed(vectors, self.accounts, SESSION, rng.bytes)
         self.server = Server(plan, self.cohorts, SESSION)
 
     def _noted(self, number: int, of: Client) -> Any:
@@ -66,6 +98,27 @@ def test_accounts_of_clients_and_parties_agree_and_reach_rho_but_never_exceed_it
     # a run that offers candidates in every round charges somebody everything, up to the rounding of noise
     if variant in ("private", "bayes", "light"):
         assert world.accounts.most >= plan.budget.rho_cap * (1 - Fraction(1, 10**5))
+
+
+def test_a_cohort_that_seems_to_have_no_rows_leaves_its_columns_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some of the next cohort take part a second time, and are asked for their columns then."""
+    monkeypatch.setattr(Server, "_invite", unlucky(Server._invite))
+    world = World(planned("naive", epsilon=50.0, rounds=3, participations=3, group=3))
+    assert world.run((0, 1, 2), (0, 1, 3), (0, 1, 2, 3)) is not None
+    assert world.kinds(0).count("columns") == world.kinds(3).count("columns") == 1
+    assert "columns" not in world.kinds(2)
+
+
+def unlucky(invite: Any) -> Any:
+    """As if the noise of the first cohort's size were larger than the cohort."""
+
+    def invited(self: Server, number: int, cohort: Sequence[int]) -> int:
+        rows: int = invite(self, number, cohort)
+        return rows if number > 1 else -1
+
+    return invited
 
 
 def test_a_cohort_smaller_than_the_group_is_not_asked_at_all() -> None:
