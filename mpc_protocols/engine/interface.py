@@ -167,6 +167,9 @@ class Engine(Protocol[B, N]):
     def source(self) -> Marginals[Any]:
         """Everybody's data as shares."""
 
+    def leave_out(self, contributor: int) -> None:
+        """Take a contributor's counts out of `source`, and forget whatever was computed from them. Local."""
+
     def numbers(self, shares: Any) -> N:
         """Shared cells of `source`, shape (cells,), as numbers. Local."""
 

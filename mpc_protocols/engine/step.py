@@ -257,7 +257,7 @@ class ComputingParty(Generic[B, N]):
         if contributors and not rule.exclude:
             raise BadInput(contributors, rule.max_rows)
         for contributor in contributors:
-            self.engine.source.leave_out(contributor)
+            self.engine.leave_out(contributor)
             self.state.leave_out(contributor)
             self._observe("input", "left_out", contributor=contributor)
 

@@ -79,6 +79,10 @@ class ReplicatedEngine(SourcedEngine[RingShare]):
     def numbers(self, shares: RingShare) -> RingShare:
         return shares
 
+    def leave_out(self, contributor: int) -> None:
+        super().leave_out(contributor)
+        self._bits = BitShareCache(self._trio)
+
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
 

@@ -84,10 +84,23 @@ class DropBox:
         self._under_way = set[str]()
         self._uploads = {name: deque[float](maxlen=MAX_AN_HOUR) for name in self._public.contributors}
         self._storing = asyncio.Lock()
+        self._tasks = set[asyncio.Task[None]]()
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
         """Serve from now on. Raises OSError if the port cannot be had."""
-        return await asyncio.start_server(self._connected, host, port, limit=CHUNK)
+        return await asyncio.start_server(self._begin, host, port, limit=CHUNK)
+
+    async def close(self) -> None:
+        """End all connections."""
+        for task in (under_way := list(self._tasks)):
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A connection has come. Its task is this box's own, which may be cancelled: asyncio would log that of its own."""
+        task = asyncio.get_running_loop().create_task(self._connected(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host = str(writer.get_extra_info("peername")[0])
@@ -101,19 +114,19 @@ class DropBox:
                 async with asyncio.timeout(HEAD_S):
                     await writer.start_tls(self._tls, ssl_handshake_timeout=HEAD_S)
                     upload = self._proved(await line.head())
+                self._count(upload.contributor)
                 self._strangers.leave(stranger)
                 status, answer = await self._take(line, upload)
             except _RefusedError as refused:
                 status, answer = refused.status, {"error": refused.sentence}
                 self._strangers.dropped(host, refused.sentence)
-            await line.answer(status, answer)
-            writer.close()
+            async with asyncio.timeout(HEAD_S):
+                await line.answer(status, answer)
         except (OSError, h11.ProtocolError, EOFError) as error:  # TimeoutError and ssl.SSLError are OSErrors
             self._strangers.dropped(host, type(error).__name__)
         finally:
             self._strangers.leave(stranger)
-            if not writer.is_closing():  # whoever is silent is not waited for
-                writer.transport.abort()
+            writer.transport.abort()  # whoever does not end its side is not waited for
 
     def _proved(self, request: h11.Request) -> Upload:
         """What a request announces, if a contributor of this study has signed that. Raises `_RefusedError`."""
@@ -134,7 +147,11 @@ class DropBox:
             digest = signature = b""
         upload, key = Upload(name, digest, int(length[:12])), self._public.contributors.get(name)
         signed = key is not None and len(digest) == 32 and len(signature) == SIGNATURE_BYTES
-        if key is None or not signed or not verifies(key, signature, upload.signed(self._public.study)):
+        if (
+            key is None
+            or not signed
+            or not verifies(key, signature, upload.signed(self._public.study, self._inbox.party))
+        ):
             raise _RefusedError(
                 HTTPStatus.UNAUTHORIZED,
                 "No contributor of this study has signed for this upload; use its key and its study file.",
@@ -147,7 +164,6 @@ class DropBox:
 
     async def _take(self, line: _Line, upload: Upload) -> tuple[HTTPStatus, dict[str, str]]:
         """Take the body in. Raises `_RefusedError`."""
-        self._count(upload.contributor)
         try:
             async with asyncio.timeout(HEAD_S + upload.length / MIN_RATE):
                 content = await line.body(upload.length)
@@ -156,9 +172,7 @@ class DropBox:
                     HTTPStatus.BAD_REQUEST, "The bundle was damaged on its way; send it again."
                 )
             async with self._storing:
-                outcome, contributor = await asyncio.to_thread(
-                    self._inbox.take, content, datetime.now(UTC), f"that {upload.contributor} uploaded"
-                )
+                outcome, contributor = await asyncio.to_thread(self._store, content, upload)
         except InboxUnusable as error:
             self._tell(error.sentence)
             raise _RefusedError(
@@ -171,6 +185,14 @@ class DropBox:
             self._under_way.discard(upload.contributor)
         self._tell(f"uploaded: {outcome}, of {contributor}")
         return HTTPStatus.OK, {"outcome": outcome, "contributor": contributor}
+
+    def _store(self, content: bytes, upload: Upload) -> tuple[str, str]:
+        """Outcome and contributor. Raises `InboxUnusable`, and what the bundle is refused for."""
+        try:
+            self._inbox.ready()
+        except CosynthError as error:
+            raise InboxUnusable(error.sentence) from None
+        return self._inbox.take(content, datetime.now(UTC), f"that {upload.contributor} uploaded")
 
     def _count(self, contributor: str) -> None:
         """Begin an upload. Raises `_RefusedError` for one too many."""
@@ -215,8 +237,8 @@ class _Line:
         return bytes(content)
 
     async def answer(self, status: HTTPStatus, said: dict[str, str]) -> None:
-        """The answer; the connection ends with it. What the other side is still sending is let run out for a moment, so that
-        it reads this."""
+        """The answer, after which the connection ends. What the other side still sends, and its end, is waited for a moment, so
+        that it reads this."""
         content = json.dumps(said).encode()
         headers = [
             (b"Content-Type", b"application/json"),

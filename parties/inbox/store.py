@@ -102,7 +102,7 @@ class Inbox:
     """The inbox of one computing party for one study, whose public facts are in `collection`."""
 
     def __init__(self, folder: Path, collection: Collection, party: str) -> None:
-        self.folder, self.collection, self._party = folder, collection, party
+        self.folder, self.collection, self.party = folder, collection, party
 
     # -- while the collection is open -------------------------------------------------------------------------------------
 
@@ -113,9 +113,9 @@ class Inbox:
             raise PeerIdentity(
                 f"The key of {self.folder} was deleted when the collection was closed; later bundles go to another study."
             )
-        if secret.public != self.collection.receivers[self._party]:
+        if secret.public != self.collection.receivers[self.party]:
             raise PeerIdentity(
-                f"The key in {self.folder} is not the one that the study lists for party {self._party}; name the inbox in which "
+                f"The key in {self.folder} is not the one that the study lists for party {self.party}; name the inbox in which "
                 "it was made."
             )
         return secret
@@ -165,9 +165,9 @@ class Inbox:
             raise BudgetRefused("The collection has closed; contributors who come later go to another study.")
         bundle = parse(content)
         header = self.collection.check_new(bundle, now)
-        bundle = self.collection.own_part(bundle, self._party)
+        bundle = self.collection.own_part(bundle, self.party)
         secret = self.secret()
-        for letter in letters_of(header, self._party):
+        for letter in letters_of(header, self.party):
             content_of(header, letter, bundle.opened(letter, secret))
         place = self._place(header.contributor)
         try:
@@ -286,7 +286,7 @@ class Inbox:
         """
         if self.void_file.exists():
             raise BudgetRefused(
-                f"Party {self._party} has declared this study void ({self.void_file}): contributors may have their budget back, "
+                f"Party {self.party} has declared this study void ({self.void_file}): contributors may have their budget back, "
                 "so nothing of their bundles is opened; collect for a new study."
             )
         if self.begun not in (None, run.hex().encode()):
@@ -322,7 +322,7 @@ class Inbox:
     @property
     def void_file(self) -> Path:
         """Where this party's word stands that no run will open anything."""
-        return self.folder / f"void-{self._party}.json"
+        return self.folder / f"void-{self.party}.json"
 
     def write_void(self, content: bytes) -> None:
         """Put it there. Raises `BudgetRefused`."""
@@ -333,7 +333,7 @@ class Inbox:
         for name, contributor in agreed.entries.items():
             bundle = self._listed(name, contributor)
             header = bundle.header
-            for letter in letters_of(header, self._party):
+            for letter in letters_of(header, self.party):
                 total += content_of(header, letter, bundle.opened(letter, secret))
         return total
 
@@ -361,7 +361,7 @@ class Inbox:
             content = (self.folder / KEY).read_bytes()
         except OSError as error:
             raise PeerIdentity(
-                f"The inbox {self.folder} of party {self._party} has no key that can be read ({error.strerror}); "
+                f"The inbox {self.folder} of party {self.party} has no key that can be read ({error.strerror}); "
                 "`python -m runner inbox STUDY --party NAME --make-key` makes one, before the study goes out."
             ) from None
         if len(content) != SECRET_BYTES:

@@ -4,11 +4,12 @@
     Content-Length: ...
     Cosynth-Contributor: clinic
     Cosynth-Digest: SHA-256 of the bundle, hex
-    Cosynth-Signature: by the contributor's Ed25519 key, hex, over magic, the study's digest, this digest and the length
+    Cosynth-Signature: by the contributor's Ed25519 key, hex, over magic, the study's digest, this digest, the length and
+                         the party's name
     Expect: 100-continue
 
-So the box knows whose upload it is, how long it is and that it is meant for this study before it takes in a byte of it, and asks
-for the body only then. The answer is a JSON object: "outcome", or "error", a sentence.
+So the box knows whose upload it is, how long it is and that it is meant for this party and study before it takes in a
+byte of it, and asks for the body only then. The answer is a JSON object: "outcome", or "error", a sentence.
 
 Threat model: whoever is on the line sees neither, for this is TLS 1.3; of the party that answers only its certificate is
 believed. The bundle itself is sealed and signed (`mpc_protocols.bundles`), so that a box that is not the party's learns who
@@ -45,9 +46,9 @@ class Upload:
     digest: bytes
     length: int
 
-    def signed(self, study: bytes) -> bytes:
-        """What the contributor signs. study: its digest, 32 bytes."""
-        return _MAGIC + study + self.digest + self.length.to_bytes(8, "big")
+    def signed(self, study: bytes, party: str) -> bytes:
+        """What the contributor signs for a party's box. study: its digest, 32 bytes."""
+        return _MAGIC + study + self.digest + self.length.to_bytes(8, "big") + party.encode()
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def send(box: Box, content: bytes, study: bytes, contributor: str, sign: Callabl
             (b"Content-Length", str(upload.length).encode()),
             (CONTRIBUTOR, contributor.encode()),
             (DIGEST, upload.digest.hex().encode()),
-            (SIGNATURE, sign(upload.signed(study)).hex().encode()),
+            (SIGNATURE, sign(upload.signed(study, box.party)).hex().encode()),
             (b"Expect", b"100-continue"),
             (b"Connection", b"close"),
         ],

@@ -217,8 +217,11 @@ def _listen(inbox: Inbox, address: str, party: str, own: private_file.Private) -
                 f"--listen {address} cannot be had ({error.strerror}); name another port."
             ) from None
         print(f"listening at {address}; stop with Ctrl-C", flush=True)
-        async with server:
-            await server.serve_forever()
+        try:
+            async with server:
+                await server.serve_forever()
+        finally:
+            await box.close()
 
     asyncio.run(serve())
 

@@ -179,7 +179,7 @@ def test_an_interrupted_run_is_not_gone_on_with(tmp_path: Path) -> None:
     assert load(study(tmp_path / "mpc", "mpc").path).resumes
     for encoder in ("fo", "fm"):
         found = load(study(tmp_path / encoder, encoder).path)
-        assert not found.resumes and "owners would report once more" in cannot_resume(found)
+        assert not found.resumes and "custodians would report once more" in cannot_resume(found)
 
 
 @pytest.mark.slow

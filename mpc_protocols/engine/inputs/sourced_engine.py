@@ -29,6 +29,10 @@ class SourcedEngine(Generic[S]):
         """See `Engine`."""
         return self._marginals.sharing
 
+    def leave_out(self, contributor: int) -> None:
+        """See `Engine`."""
+        self._marginals.leave_out(contributor)
+
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         """See `Engine`."""
         return self._marginals.share(cliques, levels, inputs)

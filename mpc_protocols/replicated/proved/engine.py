@@ -68,6 +68,10 @@ class ProvedEngine:
     def source(self) -> SharedMarginals:
         return self._marginals
 
+    def leave_out(self, contributor: int) -> None:
+        self._marginals.leave_out(contributor)
+        self._addends = AddendCache()
+
     def numbers(self, shares: RingShare) -> SummedNumbers:
         return SummedNumbers.of(shares)
 

@@ -47,13 +47,18 @@ def serving(world: World, certs: Path, told: list[str] | None = None, party: str
     [port] = free_ports(1)
     ready, ends = threading.Event(), list[Callable[[], object]]()
 
+    problems: list[dict[str, Any]] = []
+
     async def serve() -> None:
         over, loop = asyncio.Event(), asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, problem: problems.append(problem))
         tls = server_tls(certs / f"{party}.crt", certs / f"{party}.key")
-        async with await DropBox(world.inbox("north"), tls, lines.append).listen("127.0.0.1", port):
+        box = DropBox(world.inbox("north"), tls, lines.append)
+        async with await box.listen("127.0.0.1", port):
             ends.append(lambda: loop.call_soon_threadsafe(over.set))
             ready.set()
             await over.wait()
+        await box.close()
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
@@ -63,6 +68,7 @@ def serving(world: World, certs: Path, told: list[str] | None = None, party: str
     finally:
         ends[0]()
         thread.join(60)
+    assert not problems
 
 
 def status_of(
@@ -99,7 +105,7 @@ def signed(world: World, content: bytes, name: str = "c00", **changes: Any) -> d
         b"Content-Length": str(announced.length).encode(),
         upload.CONTRIBUTOR: name.encode(),
         upload.DIGEST: announced.digest.hex().encode(),
-        upload.SIGNATURE: sign(announced.signed(world.collection.study)).hex().encode(),
+        upload.SIGNATURE: sign(announced.signed(world.collection.study, "north")).hex().encode(),
     }
 
 
@@ -146,17 +152,20 @@ def test_nobody_but_contributors_is_listened_to(world: World, certs: Path) -> No
     content = world.contribute("c00").read_bytes()
     good = signed(world, content)
     other = world.contribution("c01")._sign(
-        Upload("c00", hashlib.sha256(content).digest(), len(content)).signed(world.collection.study)
+        Upload("c00", hashlib.sha256(content).digest(), len(content)).signed(world.collection.study, "north")
     )
     elsewhere = world.contribution("c00")._sign(
-        Upload("c00", hashlib.sha256(content).digest(), len(content)).signed(bytes(32))
+        Upload("c00", hashlib.sha256(content).digest(), len(content)).signed(bytes(32), "north")
     )
+    announced = Upload("c00", hashlib.sha256(content).digest(), len(content))
+    at_south = world.contribution("c00")._sign(announced.signed(world.collection.study, "south"))
     bad = [
         {b"Content-Length": b"5"},
         good | {upload.CONTRIBUTOR: b"c99"},
         good | {upload.CONTRIBUTOR: b"\xff\xfe"},
         good | {upload.SIGNATURE: other.hex().encode()},
         good | {upload.SIGNATURE: elsewhere.hex().encode()},
+        good | {upload.SIGNATURE: at_south.hex().encode()},
         good | {upload.SIGNATURE: b"00"},
         good | {upload.SIGNATURE: b"no hex"},
         good | {upload.DIGEST: b"00" * 32},
@@ -252,3 +261,14 @@ def test_a_box_that_is_not_the_party_s_gets_nothing(world: World, certs: Path, t
             server_tls(certs / "north.crt", certs / "north.key")
     finally:
         (certs / "north.key").chmod(0o600)
+
+
+def test_an_inbox_that_can_take_nothing_says_so_and_not_why(world: World, certs: Path) -> None:
+    """The reason is this party's business: its sentence names a place on this machine."""
+    content, told = world.contribute("c00").read_bytes(), list[str]()
+    key = world.inbox("north").folder / "receiver.key"
+    key.rename(key.with_suffix(".away"))
+    with serving(world, certs, told) as box:
+        status, answer = status_of(box, signed(world, content), content)
+    assert status == 503 and str(world.folder).encode() not in answer
+    assert len(told) == 1 and str(key.parent) in told[0]

@@ -80,17 +80,29 @@ AT_ONCE: list[Lie] = [negative, far_below, too_many, one_more]
 LATER: list[Lie] = [later(negative), later(far_below), later(others_rows)]
 
 
+FAR = 7
+"""A model's answer for every cell."""
+
+
 def questions(oracle: MarginalOracle) -> list[Any]:
-    """Counts of single columns, then of joint ones, and the number of rows."""
-    first = oracle.measure(oracle.prepare(ONE_WAY), SMALL)
+    """Counts of single columns and how far they are from FAR, then counts of joint ones, the same distances, and the number of
+    rows."""
+    handles = oracle.prepare(ONE_WAY)
+    first = oracle.measure(handles, SMALL)
+    far = [np.full(len(cells), FAR, float) for cells in first]
+    before = oracle.distances(handles, far, SMALL)
     second = oracle.measure(oracle.prepare(WIDE), SMALL)
-    return [[list(cells) for cells in first], [list(cells) for cells in second], oracle.total(SMALL)]
+    after = oracle.distances(handles, far, SMALL)
+    counts = [[list(cells) for cells in first], [list(cells) for cells in second], oracle.total(SMALL)]
+    return [*counts, before.tolist(), after.tolist()]
 
 
 def expected(at_first: Sequence[NDArray[np.int64]], then: Sequence[NDArray[np.int64]]) -> list[Any]:
     """The true answers: of the tables that are in when single columns are measured, and of those that are then."""
     one_way, wide = counter(np.concatenate(at_first))(ONE_WAY), counter(np.concatenate(then))(WIDE)
-    return [[list(cells) for cells in one_way], [list(cells) for cells in wide], sum(map(len, then))]
+    left = counter(np.concatenate(then))(ONE_WAY)
+    counts = [[list(cells) for cells in one_way], [list(cells) for cells in wide], sum(map(len, then))]
+    return [*counts, *([int(np.abs(cells - FAR).sum()) for cells in of] for of in (one_way, left))]
 
 
 @pytest.mark.parametrize(("backend", "computing"), TRIED, ids=[f"{b.name}-{n}" for b, n in TRIED])
