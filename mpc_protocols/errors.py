@@ -71,7 +71,8 @@ class BadInput(ProtocolAborted):
         alone = len(who) == 1
         super().__init__(
             f"{'Party' if alone else 'Parties'} {' and '.join(who)} sent counts that no table of at most {max_rows} rows has "
-            "(negative or too large ones, or marginals that disagree), and nothing was computed from them; let "
+            "(negative or too large ones, or marginals that disagree) or, in a run that goes on, another number of rows than "
+            "before, and nothing was computed from them; let "
             f"{'it' if alone else 'them'} check data and software, or leave {'it' if alone else 'them'} out of the study."
         )
         self.contributors, self.max_rows = tuple(contributors), max_rows

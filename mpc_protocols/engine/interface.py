@@ -183,6 +183,12 @@ class Engine(Protocol[B, N]):
     def differing(self, value: bytes) -> int | None:
         """Compare public bytes with all others: the number of a party that holds different ones of this length. 1 round."""
 
+    def seed(self, held: bytes) -> bytes:
+        """32 public bytes, unknown to all until every computing party has received all that was sent to it before. 2 rounds.
+
+        held: what all must have kept alike of an earlier attempt. Raises `ProtocolAborted` if they have not.
+        """
+
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         """Input everybody's data for these cliques; returns the number of cells. inputs: the transcript that asked for it.
 

@@ -81,7 +81,10 @@ class ComputingParty(Generic[B, N]):
         self._observe = observe or unobserved
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
-        self._check = InputCheck(engine, facts) if facts.inputs and engine.wire.contributors else None
+        checks = facts.inputs and engine.wire.contributors
+        self._check = InputCheck(engine, facts, history) if checks else None
+        self._sharings = history.sharings()
+        self._rows_kept = bool(self._sharings)
         engine.set_latency(latency_bytes_of(self._delay))
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.latency_bytes)
 
@@ -213,6 +216,8 @@ class ComputingParty(Generic[B, N]):
 
     def total(self, begun: BegunTotal) -> int:
         """The number of rows with noise, opened to the computing parties."""
+        if not self._computed(begun):
+            self._repeat(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1])
         opened, noise = self._release_counts(begun, "total", samplers, lambda: self._rows(begun.inputs))
         value = int(opened[0])
@@ -230,9 +235,12 @@ class ComputingParty(Generic[B, N]):
 
     def shares_rows_first(self, begun: BegunTotal) -> bool:
         """Whether this `total` shares `smallest()`, since nothing is shared yet; contributors must be told."""
+        return self._computed(begun) and self.engine.rows() is None
+
+    def _computed(self, begun: BegunTotal) -> bool:
+        """Whether it is not on record."""
         number, inputs = begun.step.number, begun.inputs
-        computed = self._history.opened(number, inputs) is None and self._history.held(number, inputs) is None
-        return computed and self.engine.rows() is None
+        return self._history.opened(number, inputs) is None and self._history.held(number, inputs) is None
 
     def _rows(self, inputs: bytes) -> N:
         rows = self.engine.rows()
@@ -247,8 +255,29 @@ class ComputingParty(Generic[B, N]):
         self._observe(
             "input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors)
         )
-        if self._check is not None:
-            self._judge(self._check.inconsistent(cliques, levels))
+        if self._check is None:
+            return
+        known = self._repeat(inputs)
+        found = self._check.inconsistent(cliques, levels)
+        if (
+            known
+        ):  # results rest on the others' counts, but for those that are left out before anything is computed
+            later = {contributor for sharing in self._sharings.values() for contributor in sharing.left_out}
+            if changed := [contributor for contributor in found if contributor not in later]:
+                assert self.facts.inputs is not None
+                raise BadInput(changed, self.facts.inputs.max_rows)
+            return
+        rows = b"" if self._rows_kept else self._check.rows
+        self._rows_kept = True
+        self._judge(found)
+        self._history.keep_sharing(inputs, found, rows)
+
+    def _repeat(self, inputs: bytes) -> bool:
+        """Leave out whom an earlier attempt did after the sharing of this step; whether it is on record."""
+        if (sharing := self._sharings.get(inputs)) is None:
+            return False
+        self._judge(sharing.left_out)
+        return True
 
     def _judge(self, contributors: Sequence[int]) -> None:
         """End the run because of these contributors' inputs, or go on without them. Raises `BadInput`."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.check.costs import CheckSizes
-from mpc_protocols.engine.inputs.check.protocol import CHECKS, COIN_BYTES
+from mpc_protocols.engine.inputs.check.protocol import CHECKS
+from mpc_protocols.engine.inputs.check.seed import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side

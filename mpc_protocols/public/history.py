@@ -9,12 +9,26 @@ release, and it is finished from these, without fresh noise; or it was opened no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What the check of contributors' inputs came to when marginals were shared in the session of this id.
+
+    left_out: contributors, from then on. rows: of a session's first sharing this party's shares of each contributor's number of
+    rows, else nothing.
+    """
+
+    session: bytes
+    left_out: tuple[int, ...]
+    rows: bytes
 
 
 class History(Protocol):
@@ -38,6 +52,13 @@ class History(Protocol):
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
         """Record what the step opened to."""
 
+    def sharings(self) -> dict[bytes, Sharing]:
+        """By the inputs of the step that asked for them, those on which a result rests that is opened or held by all, earlier
+        ones first: they are repeated as they were. Asked at the beginning of an attempt."""
+
+    def keep_sharing(self, inputs: bytes, left_out: Sequence[int], rows: bytes) -> None:
+        """Record a sharing of this session: durable when the next result is held."""
+
 
 class NoHistory:
     """Of a run that is not to be resumed: tests, benchmarks."""
@@ -57,6 +78,13 @@ class NoHistory:
         """Keep nothing."""
 
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
+        """Keep nothing."""
+
+    def sharings(self) -> dict[bytes, Sharing]:
+        """Nothing is known."""
+        return {}
+
+    def keep_sharing(self, inputs: bytes, left_out: Sequence[int], rows: bytes) -> None:
         """Keep nothing."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
 from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
@@ -30,6 +31,12 @@ class MarginalSource(Marginals[RingShare]):
         return RingShare(
             function(*(share.own for share in shares)), function(*(share.next for share in shares))
         )
+
+    def pack(self, share: RingShare) -> bytes:
+        return pack([share.own, share.next])
+
+    def unpack(self, packed: bytes) -> RingShare:
+        return RingShare(*unpack(packed))
 
     def _derive(self, derivation: Derivation, source: RingShare) -> RingShare:
         return RingShare(derivation.apply(source.own), derivation.apply(source.next))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.check.costs import CheckSizes
-from mpc_protocols.engine.inputs.check.protocol import COIN_BYTES
+from mpc_protocols.engine.inputs.check.seed import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
 from mpc_protocols.engine.tally import AGREEMENT, Tally, in_turns

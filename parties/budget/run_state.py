@@ -5,6 +5,8 @@ the next ones are held:
 
     header     whose state of which run: study's digest, run's id, party, version of the software
     attempt    the id of a session
+    sharing    what the check of contributors' inputs came to: who is left out, and of a session's first sharing this party's
+               shares of their numbers of rows; durable with the next `held`
     held       this party's shares of a step's result: durable before the agreement that precedes its opening
     agreed     all parties hold theirs: from now on the step may have been opened somewhere; durable before this one opens it
     opened     what a step opened to
@@ -16,8 +18,8 @@ last record only: it is dropped. Anything else that is not as this file says, an
 refused with one sentence (exit 2). Somebody who can write the file can make one that fits; the other parties then find that it
 differs from theirs, and the journal, which notes the hash of each `held`, that something is missing.
 
-Nothing of the data is in it but shares of noisy results that were about to be opened, and what was. File 0600; `finish` takes
-the shares away.
+Nothing of the data is in it but shares of noisy results that were about to be opened, what was, and shares of contributors'
+numbers of rows. File 0600; `finish` takes the shares away.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
+from mpc_protocols.public.history import Sharing
 
-FORMAT = 1
+FORMAT = 2
 MAGIC = b"cosynth state 1\n"
 HASH = 32
 MAX_HEADER = 1 << 16
@@ -92,6 +95,8 @@ class RunState:
         self.may_be_open = False
         """Whether the step after those that are opened may have been opened somewhere."""
         self._finish_held = False
+        self._sharings: dict[bytes, tuple[int, Sharing]] = {}
+        """By inputs: how many results were known before, and the sharing."""
         self._place = (0, 0)
         """Of the shares of `last_held`: offset and bytes."""
         self._chain = bytes(HASH)
@@ -216,6 +221,12 @@ class RunState:
             if header["number"] != len(self.results):
                 raise ValueError
             self.may_be_open = True
+        elif kind == "sharing":
+            if header["number"] != len(self.results) or any(type(n) is not int for n in header["left_out"]):
+                raise ValueError
+            self._take_sharing(
+                bytes.fromhex(header["inputs"]), Sharing(self.session, tuple(header["left_out"]), payload)
+            )
         elif kind == "release":
             self.release = payload
         elif kind == "counters":
@@ -284,6 +295,26 @@ class RunState:
         self._append({"kind": "opened", "number": number, "inputs": inputs.hex()}, content, durable=False)
         self.results.append(Opened(inputs, values))
         self.may_be_open = False
+
+    def sharings(self) -> dict[bytes, Sharing]:
+        """See `History`. A sharing is made anew if the result after it is."""
+        known = len(self.results) + self._finish_held
+        return {inputs: sharing for inputs, (number, sharing) in self._sharings.items() if number < known}
+
+    def keep_sharing(self, inputs: bytes, left_out: Sequence[int], rows: bytes) -> None:
+        """See `History`. Raises `BudgetRefused` if it cannot be written."""
+        header = {
+            "kind": "sharing",
+            "number": len(self.results),
+            "inputs": inputs.hex(),
+            "left_out": list(left_out),
+        }
+        self._append(header, rows, durable=False)
+        self._take_sharing(inputs, Sharing(self.session, tuple(left_out), rows))
+
+    def _take_sharing(self, inputs: bytes, sharing: Sharing) -> None:
+        self._sharings.pop(inputs, None)  # later ones last
+        self._sharings[inputs] = len(self.results), sharing
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
 

@@ -133,11 +133,13 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
     if not rules.stated:
         return found
     alignment = study.alignment if isinstance(study, VerticalStudy) else None
-    if alignment is not None and not alignment.psu and rules.filter is not None:
-        raise StudyInvalid(
-            f"{rules.file}: [harmonise] filter leaves rows out, and the study joins tables row by row "
-            '([alignment] method = "row-order"); leave them out in all tables, or align by identifiers.'
-        )
+    if alignment is not None and not alignment.psu:
+        for key, stated in (("filter", rules.filter is not None), ("missing_ids", rules.leave_out)):
+            if stated:
+                raise StudyInvalid(
+                    f"{rules.file}: [harmonise] {key} leaves rows out, and the study joins tables row by row "
+                    '([alignment] method = "row-order"); leave them out in all tables, or align by identifiers.'
+                )
     if rules.dialect != RFC and (found.path is None or found.path.suffix.lower() != ".csv"):
         raise StudyInvalid(f"{rules.file}: [csv] has no meaning, for the data is not a CSV file; remove it.")
     unit = study.privacy.unit.id

@@ -18,6 +18,7 @@ from mpc_protocols.psu.method import AUTO, METHODS, PSU, methods, vias
 from runner.study.model import Alignment, Party, Privacy, Unit
 from runner.study.owners import misfits_of_method, several_owners
 from runner.study.table import Table, nearest, shown
+from synth.domain import BROKEN_ROWS
 
 if TYPE_CHECKING:
     from mpc_protocols.backend import Backend
@@ -126,6 +127,13 @@ def fit_study(
                 )
         if alignment.population == "union" and alignment.psu:
             _union(table, domain)
+        if not alignment.psu and domain.constraints and domain.broken_rows != BROKEN_ROWS[0]:
+            Table({}, file, "[domain]", (), problems).problem(
+                f'= "{domain.broken_rows}" would leave rows out at one owner, and the study joins tables row by row ([alignment] '
+                f'method = "{alignment.method}"): later rows would join other people\'s; use "{BROKEN_ROWS[0]}" and '
+                "take such people out of all tables, or align by identifiers",
+                "broken_rows",
+            )
     if isinstance(alignment.pad_to, Mapping):
         names = [party.name for party in parties]
         for name in alignment.pad_to:

@@ -120,7 +120,11 @@ TABLES: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "no header": (f"{GOOD}\n{CANARY},Gov,1,1,no\n", ("none of the study's columns",)),
     "semicolons": (
         f"{HEADER}\n{GOOD}\n".replace(",", ";"),
-        ("none of the study's columns", "semicolons", "with commas"),
+        (
+            "none of the study's columns",
+            "semicolons",
+            'write delimiter = ";" under [csv] of the private file.',
+        ),
     ),
     "unknown column": (f"age,work,income,grade,sik\n{GOOD}\n", ('"sick"',)),
     "column twice": (f"{HEADER},age\n{GOOD},33\n", ("more than one", '"age"')),

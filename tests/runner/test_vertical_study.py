@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from runner.study import VerticalStudy, digest, load, problems
+from runner.study import VerticalStudy, digest, load, private_file, problems
 from runner.study.owners import method_of, misfits, ownership
 from tests.runner.studies import STUDY, write_study
 
@@ -23,6 +23,10 @@ VERTICAL = (
     .replace('data = "west.csv"\n', "")
 )
 NORTH = 'columns = ["age"]\n'
+ROW_ORDER = ('"psu"\nid = "person"', '"row-order"')
+WITHIN_SOUTH = (
+    '[domain]\nbroken_rows = "leave out"\n[[domain.constraints]]\nif = { sex = "f" }\nthen = { work = "a" }\n'
+)
 FOURTH = '\n[[party]]\nname = "east"\naddress = "127.0.0.1:7104"\n'
 EVERYBODY = {"north": ("age",), "south": ("sex", "work")}
 
@@ -129,6 +133,19 @@ BAD: dict[str, tuple[Sequence[tuple[str, str]], str]] = {
         [('"psu"\nid = "person"', '"row-order"\npopulation = "union"')],
         "every row is at every owner",
     ),
+    "row-order with rows left out": (
+        [ROW_ORDER, ("[session]", f"{WITHIN_SOUTH}[session]")],
+        '[domain] broken_rows = "leave out" would leave rows out at one owner',
+    ),
+    "row-order with rows left out, nobody's columns told": (
+        [
+            ROW_ORDER,
+            ("[session]", f"{WITHIN_SOUTH}[session]"),
+            (NORTH, ""),
+            ('columns = ["sex", "work"]\n', ""),
+        ],
+        'use "refuse" and take such people out of all tables, or align by identifiers',
+    ),
     "unit": (
         [("delta = 1e-9", 'delta = 1e-9\nunit = { id = "person", max_rows = 1, max_custodians = 2 }')],
         "[privacy] unit must be left out of a vertical study: its unit is one identifier",
@@ -210,6 +227,26 @@ def test_bad_vertical_studies(tmp_path: Path, case: str) -> None:
     assert words in raised.value.sentence and str(path) in raised.value.sentence
     assert raised.value.sentence.endswith((".", ".)")) and "\n" not in raised.value.sentence
     assert problems(path)[0] == raised.value.sentence and len(problems(path)) == 1
+
+
+def test_rows_that_break_a_constraint_may_be_left_out_where_identifiers_align(tmp_path: Path) -> None:
+    assert study_of(tmp_path, ("[session]", f"{WITHIN_SOUTH}[session]")).domain.broken_rows == "leave out"
+    refusing = WITHIN_SOUTH.replace("leave out", "refuse")
+    assert study_of(tmp_path, ROW_ORDER, ("[session]", f"{refusing}[session]")).domain.constraints
+
+
+@pytest.mark.parametrize(
+    ("rule", "key"), [("filter = \"age = '1'\"", "filter"), ('missing_ids = "leave out"', "missing_ids")]
+)
+def test_an_owner_may_leave_no_row_out_of_tables_joined_row_by_row(
+    tmp_path: Path, rule: str, key: str
+) -> None:
+    (tmp_path / "north.toml").write_text(f"[harmonise]\n{rule}\n")
+    private = private_file.load(tmp_path / "north.toml")
+    assert private_file.location(study_of(tmp_path), "north", private) is not None
+    with pytest.raises(StudyInvalid) as raised:
+        private_file.location(study_of(tmp_path, ROW_ORDER), "north", private)
+    assert f"[harmonise] {key} leaves rows out" in raised.value.sentence and raised.value.exit_code == 10
 
 
 ANNOUNCED: dict[str, tuple[Sequence[tuple[str, str]], str, dict[str, tuple[str, ...]], str]] = {

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Handle, Level
 from mpc_protocols.public.cliques import Derivation
@@ -49,6 +50,14 @@ class Marginals(ABC, Generic[S]):
     @abstractmethod
     def linear(self, function: Callable[..., Elements], *shares: S) -> S:
         """The share of a linear function of shared vectors, which takes and gives arrays modulo 2^32. Local."""
+
+    @abstractmethod
+    def pack(self, share: S) -> bytes:
+        """A share, for this party's own disk. Local."""
+
+    @abstractmethod
+    def unpack(self, packed: bytes) -> S:
+        """The inverse of `pack`, in another session of the same parties. Raises `UsageError`."""
 
     @abstractmethod
     def _derive(self, derivation: Derivation, source: S) -> S:
@@ -101,12 +110,23 @@ class Marginals(ABC, Generic[S]):
         share = next(iter(self._shared.values()), None)
         return None if share is None else self._sum(share)
 
+    def rows_of(self, contributor: int) -> S:
+        """The number of rows of one that is kept apart, shape (1,), once something is shared. Local."""
+        return self._sum(next(iter(self.apart[contributor].values())))
+
 
 class AdditiveMarginals(Marginals[Elements]):
     """Marginals whose shares are integers that add up to them."""
 
     def linear(self, function: Callable[..., Elements], *shares: Elements) -> Elements:
         return function(*shares)
+
+    def pack(self, share: Elements) -> bytes:
+        return pack([share])
+
+    def unpack(self, packed: bytes) -> Elements:
+        (share,) = unpack(packed)
+        return share
 
     def _nothing(self, cells: int) -> Elements:
         """What a party inputs that holds no part."""

@@ -1,18 +1,30 @@
-"""What every engine does alike whose numbers come from `Marginals`: it hands on what they say (`interface.Engine`)."""
+"""What every semi-honest engine does alike: it hands on what its `Marginals` say, and draws a seed (`interface.Engine`)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic
 
+from mpc_protocols.engine.inputs.check.seed import exchanged_seed
 from mpc_protocols.engine.inputs.marginals import Marginals, S
 from mpc_protocols.functionality import Clique, Level
+from mpc_protocols.wire import Wire
 
 
-class SourcedEngine(Generic[S]):
+class SourcedEngine(ABC, Generic[S]):
     """An engine's part about its inputs."""
 
+    wire: Wire
     _marginals: Marginals[S]
+
+    @abstractmethod
+    def differing(self, value: bytes) -> int | None:
+        """See `Engine`."""
+
+    def seed(self, held: bytes) -> bytes:
+        """See `Engine`."""
+        return exchanged_seed(self.wire, self.differing, held)
 
     @property
     def public(self) -> bytes:

@@ -28,7 +28,7 @@ def toss(trio: Trio, public: bytes) -> bytes:
     differs = trio.differing(binding(b"ready", operation.to_bytes(8, "big"), public))
     if differs is not None:
         raise ProtocolAborted(
-            f"Parties {trio.me} and {differs} are not about to prove the same products; stop the run."
+            f"Parties {trio.me} and {differs} do not agree on what precedes a common coin, so none is drawn; stop the run."
         )
     own = trio.own_mask(_SECRET_BYTES, np.uint8, operation)
     following = trio.next_mask(_SECRET_BYTES, np.uint8, operation)

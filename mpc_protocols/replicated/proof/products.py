@@ -18,7 +18,7 @@ degree 2 in u_1 .. u_v and t; X(u) = sum_r eq_r(u) x_r. D and E are random rows 
 Without the tag a right verifier that lies could test a guess of what it does not hold; with it, a verdict tells no more than that
 somebody deviated.
 
-7 rounds. For N gates N / 4 bytes and 34 kB from each party; some 4 ns of CPU a gate, all roles. Soundness error per prover below
+7 rounds. For N gates N / 4 bytes and 34.3 kB from each party; some 4 ns of CPU a gate in all. Soundness error per prover below
 (S / 128 + 2) / 2^128 + 14 / (0.29 2^64) < 2^-58, S the bits of a row. Who learns what: that all products are right, nothing else.
 """
 
@@ -46,12 +46,13 @@ Pairs = list[tuple[Words, Words]]
 """Two arrays (rows, entries, words) of every block."""
 
 
-def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES) -> None:
+def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed: bytes = b"") -> None:
     """Prove this party's products and verify the others'. Raises `ProtocolAborted` at all honest parties if any is wrong.
 
-    variables: of the rows; fewer than 6 only to see in tests that the bound on forged proofs is about right. 7 rounds.
+    variables: of the rows; fewer than 6 only to see in tests that the bound on forged proofs is about right. agreed: names the
+    public inputs so far, which all must have alike. 7 rounds.
     """
-    public = binding(b"products", repr((variables, transcript.gates)).encode())
+    public = binding(b"products", repr((variables, transcript.gates)).encode(), agreed)
     sharing, masking, tagging = (trio.operation() for _ in range(3))
     proving, left, right = (
         role.rows(1 << variables) for role in (transcript.proving, transcript.left, transcript.right)

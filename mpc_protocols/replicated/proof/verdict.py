@@ -1,4 +1,4 @@
-"""Verdicts: nothing is opened before every party has heard from both others that they found nothing.
+"""Verdicts: no party opens anything before it has heard from both others that they found nothing.
 
 1 round, 33 bytes from each party to each other. A party that has found something says so to both others before it stops, so that
 they stop too, with a sentence that names whom it accuses and who accuses: which of the two lies the third cannot tell.
@@ -14,6 +14,7 @@ from mpc_protocols.replicated.sharing.trio import Trio
 
 _FINE, _PRODUCTS, _COPIES = 0, 1, 2
 _BYTES = 33
+_NOT_HERE = "nothing was opened at this party, another one may have opened it, so the release counts as spent; stop the run"
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ def _sentence(accuser: int, code: int) -> str:
     if code == _PRODUCTS:
         return (
             f"Party {accused} sent party {accuser} products that are not those of its shares, as party {accuser} says: one of "
-            f"the two did not follow the protocol, party {other} cannot tell which; nothing was opened, stop the run."
+            f"the two did not follow the protocol, party {other} cannot tell which; {_NOT_HERE}."
         )
     return (
         f"Parties {accused} and {other} told party {accuser} different things about the same proof, as party {accuser} says: one "
-        "of the three did not follow the protocol; nothing was opened, stop the run."
+        f"of the three did not follow the protocol; {_NOT_HERE}."
     )

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.answers import CellRange
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.marginals import SharedMarginals
+from mpc_protocols.replicated.proof.coins import toss
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -79,7 +81,14 @@ class ProvedEngine:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
 
     def differing(self, value: bytes) -> int | None:
-        return self._trio.differing(value)
+        other = self._trio.differing(value)
+        if other is None:
+            self.gates.agreed = self.beside.agreed = binding(self.gates.agreed, value)
+        return other
+
+    def seed(self, held: bytes) -> bytes:
+        """Raises `ProtocolAborted` also where a party would hold another one than the others."""
+        return toss(self._trio, binding(b"seed", self.gates.agreed, held))
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         return self._marginals.share(cliques, levels, inputs)

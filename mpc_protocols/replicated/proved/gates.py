@@ -7,7 +7,7 @@ believed by another: numbers stay bits (`numbers`), so no bit is turned into an 
 Of an arg max, every candidate's comparisons are ANDed together, and one bit a candidate is opened: 1 + ceil(lg (n - 1)) rounds
 after the comparisons and the proof's, in place of `sharing.bit_gates.zero_rows`, whose parts a party could choose last.
 
-Threat model: one of the three parties deviates as it likes; the two others stop before anything is opened. Assumption: `prg`.
+Threat model: one of the three parties deviates as it likes; the two others stop before they open anything. Assumption: `prg`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import merge_planes
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
+from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
 from mpc_protocols.replicated.proved.addition import add_up
@@ -43,16 +44,33 @@ class ProvedGates(TrioBitGates):
     def __init__(self, trio: Trio, beside: ProvedGates | None = None) -> None:
         super().__init__(trio)
         self.transcript = Transcript()
+        self.agreed = b""
+        """Names the public inputs so far, on which all three have agreed: coins and proofs are bound to it."""
         self._beside = beside
+        self._unproved = False
+        """Whether products were taken out of the transcript that are not proved: in a proof, and for good if it failed."""
 
     def verify(self) -> None:
-        """Prove and verify all products so far. Raises `ProtocolAborted` if any is wrong. 7 rounds, 0 if there are none."""
+        """Prove and verify all products so far. 7 rounds, 0 if there are none.
+
+        Raises `ProtocolAborted` if any is wrong, also if an earlier proof was never finished.
+        """
         parts = [self, *([self._beside] if self._beside else [])]
+        if any(part._unproved for part in parts):
+            raise ProtocolAborted(
+                "Products of this run were not found to be right, so nothing that depends on them is opened; start a new run."
+            )
+        self._prove(parts)
+
+    def _prove(self, parts: Sequence[ProvedGates]) -> None:
+        """Prove the products noted so far by these; a failure is remembered by all of them."""
         together = merged([part.transcript for part in parts])
         for part in parts:
-            part.transcript = Transcript()
+            part.transcript, part._unproved = Transcript(), True
         if together.gates:
-            prove(self.trio, together)
+            prove(self.trio, together, agreed=self.agreed)
+        for part in parts:
+            part._unproved = False
 
     def and_bits(self, x: BitShare, y: BitShare) -> BitShare:
         shape = np.broadcast_shapes(x.shape, y.shape)
@@ -125,8 +143,7 @@ class ProvedGates(TrioBitGates):
         received = trio.pass_left(message)
         self.transcript.product(x, y, own, following, received)
         if self.transcript.gates >= MAX_UNPROVED:
-            transcript, self.transcript = self.transcript, Transcript()
-            prove(trio, transcript)
+            self._prove([self])
         return BitShare(message, received)
 
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]) -> NDArray[np.bool_]:

@@ -1,29 +1,30 @@
 """Which SQL a private file may use: expressions of DuckDB's dialect that give one value for one row, always the same.
 
 Why: one row must not reach into others (the folder's docstring), and a table that is read twice must be the same table. DuckDB's
-own parser says what an expression is made of; kinds of node and functions that are not known to be harmless are refused, so that
-a new version's inventions are, too.
+own parser says what an expression is made of; kinds of node and functions that are not listed here and in `functions.py` are
+refused, so that a new version's inventions are, too. Every name is a column of the data: lambdas, which bind names, and methods
+(current_date.year()), whose subject the parser takes for a schema, are refused.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
+from parties.data.harmony.functions import FUNCTIONS, MIN_ARGUMENTS, OPERATORS
 
 _NODES = frozenset(
     {"BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION"}
-) | {"LAMBDA", "LAMBDA_REF", "OPERATOR", "TYPE"}
-_MACROS = frozenset({"date_add", "days_in_month", "fdiv", "fmod", "if", "nullif", "split_part"})
-"""DuckDB's own macros that stand for row-wise expressions."""
+) | {"OPERATOR", "TYPE"}
+_LISTED = OPERATORS.union(*FUNCTIONS.values())
 _REFUSED = {
     "SUBQUERY": "a subquery",
     "WINDOW": "a window function",
     "STAR": "a star",
     "PARAMETER": "a parameter",
+    "LAMBDA": "a lambda, a list comprehension or an arrow ->",
     "POSITIONAL_REFERENCE": "a column by its number",
 }
 
@@ -35,23 +36,15 @@ def columns_of(sql: str, where: str, known: Collection[str]) -> tuple[str, ...]:
     """
     tree = _parsed(sql, where)
     found: dict[str, None] = {}
-    bound: set[str] = {
-        name for node in _nodes(tree) if node["class"] == "LAMBDA" for name in _arguments(node)
-    }
     for node in _nodes(tree):
         kind = node["class"]
         if kind not in _NODES:
             what = _REFUSED.get(kind, "something that is not known here to be safe")
             raise StudyInvalid(f"{where} holds {what}; it must compute one row's value from that row alone.")
-        if kind == "FUNCTION" and not _harmless(name := str(node["function_name"])):
-            raise StudyInvalid(
-                f"{where} uses {name}, which DuckDB does not have, or which does not compute one row's value from that row "
-                "alone (no aggregates, no random numbers, no clock)."
-            )
+        if kind == "FUNCTION":
+            _check_function(node, where)
         if kind == "COLUMN_REF":
             names = node["column_names"]
-            if len(names) == 1 and names[0] in bound:
-                continue
             if len(names) != 1 or names[0] not in known:
                 raise StudyInvalid(
                     f'{where} names "{".".join(names)}", which is not a column of the data (capitals count; a name with a blank '
@@ -107,27 +100,19 @@ def _nodes(tree: object) -> Iterator[Mapping[str, Any]]:
             yield from _nodes(part)
 
 
-def _arguments(node: Mapping[str, Any]) -> Iterator[str]:
-    """The names that a lambda binds."""
-    for part in _nodes(node.get("lhs")):
-        if part["class"] == "COLUMN_REF":
-            yield from part["column_names"]
-
-
-def _harmless(name: str) -> bool:
-    return name.lower() in _functions()
-
-
-@cache
-def _functions() -> frozenset[str]:
-    """DuckDB's functions of one row that give the same twice."""
-    import duckdb
-
-    with duckdb.connect(":memory:", config={"autoinstall_known_extensions": False}) as connection:
-        kinds = connection.execute(
-            "SELECT lower(function_name), list(DISTINCT function_type), list(DISTINCT stability) FROM duckdb_functions() "
-            "WHERE internal GROUP BY 1"
-        ).fetchall()
-    return _MACROS | {
-        name for name, types, stable in kinds if types == ["scalar"] and stable == ["CONSISTENT"]
-    }
+def _check_function(node: Mapping[str, Any], where: str) -> None:
+    """Raises `StudyInvalid` for a call of anything but a listed function by its plain name."""
+    name = str(node["function_name"])
+    if node["schema"] or node["catalog"]:
+        raise StudyInvalid(
+            f"{where} calls {name} behind a dot; write the function first, with all it reads between the brackets."
+        )
+    if name.lower() not in _LISTED:
+        raise StudyInvalid(
+            f"{where} uses {name}, which is not among the functions that docs/howto/harmonise.md lists; each of them computes "
+            "one row's value from that row alone (no aggregates, no random numbers, no clock)."
+        )
+    if len(node["arguments"]) < (least := MIN_ARGUMENTS.get(name.lower(), 0)):
+        raise StudyInvalid(
+            f"{where} uses {name} with fewer than {least} arguments, which asks the machine's clock or zone; give it {least}."
+        )

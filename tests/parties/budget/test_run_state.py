@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted, UsageError
+from mpc_protocols.public.history import Sharing
 from parties.budget.run_state import Held, RunState, discard_others, latest
 
 STUDY, RUN, SESSION = b"d" * 32, b"r" * 32, b"s" * 32
@@ -58,6 +59,28 @@ def test_shares_are_opened_only_when_all_hold_them(tmp_path: Path) -> None:
         state.held(2, INPUTS[3])
     state.learn(2, INPUTS[2], np.zeros(1, np.int64))
     assert state.held(2, INPUTS[2]) is None
+
+
+def test_a_sharing_is_repeated_if_the_result_after_it_is(tmp_path: Path) -> None:
+    """And nobody needs it any more when the run is over."""
+    state = RunState.create(tmp_path, STUDY, RUN, "north", "1")
+    state.attempt(SESSION)
+    state.keep_sharing(INPUTS[0], [4], b"numbers of rows")
+    state.hold(0, INPUTS[1], lambda: b"some shares")
+    state.close()
+    first = {INPUTS[0]: Sharing(SESSION, (4,), b"numbers of rows")}
+    for finish_held, expected in ((False, {}), (True, first)):
+        with reopened(state.path) as state:
+            state.attempt(b"t" * 32, finish_held)
+            assert state.sharings() == expected
+    with reopened(state.path) as state:
+        state.learn(0, INPUTS[1], np.zeros(1, np.int64))
+        state.keep_sharing(INPUTS[2], [], b"")
+        assert state.sharings() == first
+        state.learn(1, INPUTS[3], np.zeros(1, np.int64))
+        assert list(state.sharings().items()) == [*first.items(), (INPUTS[2], Sharing(b"t" * 32, (), b""))]
+        state.finish("1")
+    assert b"numbers of rows" not in state.path.read_bytes()
 
 
 def test_what_may_have_been_opened_is_remembered(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -12,12 +13,14 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data import local_marginals, records
 from parties.data.harmony.expressions import columns_of
+from parties.data.harmony.functions import FUNCTIONS, OPERATORS
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import ColumnRule, Dialect, Rules
 from parties.data.source import Location, Source, open_source
 from synth.domain import Boolean, Categorical, Domain, Integer, Numeric, column_from_spec
 from tests.parties.data.tables import CANARY, write_csv, write_duckdb, write_parquet
 
+ROOT = Path(__file__).parents[3]
 DOMAIN = Domain(
     ("sex", "days", "cost", "adult", "born"),
     (
@@ -149,6 +152,24 @@ BEYOND += [
     "other.a",
     "A",
     "getenv('HOME')",
+    "current_localtimestamp()",
+    "current_localtime()",
+    "age(a::TIMESTAMP)",
+    "timezone(a::TIMESTAMPTZ)",
+    "a || current_date.strftime('%Y')",
+    "block.concat()",
+    "a.upper()",
+    "list_transform([1], lambda current_date: 1)[1] || current_date",
+    "list_transform([1], lambda block: 1)[1] || block",
+    "list_transform(string_split(a, ','), lambda x: upper(x))",
+    "[x for x in [a]]",
+    "json_serialize_plan('SELECT 1')",
+    "json_serialize_sql('SELECT 1')",
+    "__internal_compress_string_hugeint(a)",
+    "main.upper(a)",
+    "hash(a)",
+    "a -> '$.x'",
+    "list_sort([a], lambda x: x)",
 ]
 
 
@@ -164,7 +185,26 @@ def test_what_looks_at_its_row_is_fine() -> None:
     assert columns_of(
         "CASE WHEN a IN ('1', '2') THEN nullif(trim(\"c d\"), '') ELSE b[1:2] END", "w", known
     ) == ("a", "c d", "b")
-    assert columns_of("list_transform(string_split(a, ','), lambda x: upper(x))[1]", "w", known) == ("a",)
+    assert columns_of("upper(string_split(a, ',')[1]) LIKE 'X%' OR a ~ '[0-9]+'", "w", known) == ("a",)
+    assert columns_of(
+        "extract(year FROM age(DATE '2026-01-01', a::DATE)) + date_part('year', b::DATE + INTERVAL 3 DAY)",
+        "w",
+        known,
+    ) == ("a", "b")
+
+
+def test_the_listed_functions_are_duckdbs_of_one_row_and_the_page_lists_the_same() -> None:
+    with duckdb.connect(":memory:") as connection:
+        rows = connection.execute(
+            "SELECT lower(function_name), bool_and(function_type = 'macro' OR (function_type, stability) = "
+            "('scalar', 'CONSISTENT')) FROM duckdb_functions() WHERE internal GROUP BY 1"
+        ).fetchall()
+    harmless = {name for name, fine in rows if fine}
+    assert OPERATORS.union(*FUNCTIONS.values()) <= harmless
+    page = (ROOT / "docs" / "howto" / "harmonise.md").read_text()
+    for purpose, names in FUNCTIONS.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {purpose} |")]
+        assert row.split("|")[2].strip(" `").split() == sorted(names), purpose
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.functionality import Clique, InputRule, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 from tests.worlds.guards import Recorder
 from tests.worlds.tables import counter, facts
@@ -42,8 +43,12 @@ def run(
     lies: Mapping[int, Lie],
     rule: InputRule | None,
     of: StudyFacts | None = None,
+    histories: Sequence[History] | None = None,
 ) -> Run:
-    """`body` at the leader, with tables[i] at party i. lies: of contributors, by number. Raises what a party raised first."""
+    """`body` at the leader, with tables[i] at party i. lies: of contributors, by number. histories: of the computing parties.
+
+    Raises what a party raised first.
+    """
     leader = backend.leader(computing)
     of = replace(of or facts(), leader=leader, inputs=rule)
     found = Run(network=MemoryNetwork(len(tables), computing, session_id=of.session, patience_s=100))
@@ -58,16 +63,17 @@ def run(
 
     def party(wire: Wire) -> Any:
         counts, guard = counter(tables[wire.me]), Recorder()
+        history = histories[wire.me] if histories and wire.me < computing else NO_HISTORY
 
         def observe(phase: str, event: str, **fields: Any) -> None:
             if event == "left_out":
                 found.left_out[wire.me].append(fields["contributor"])
 
         if wire.me == leader:
-            with backend.lead(wire, of, counts, guard, observe) as oracle:
+            with backend.lead(wire, of, counts, guard, observe, history) as oracle:
                 found.answer = body(oracle)
         elif wire.me < computing:
-            backend.follow(wire, of, counts, guard, observe)
+            backend.follow(wire, of, counts, guard, observe, history)
         else:
             backend.contribute(wire, of, counts)
 

@@ -53,7 +53,7 @@ def outcomes(
     tap: Callable[[Frame], None] | None = None,
     network: MemoryNetwork | None = None,
 ) -> list[Any]:
-    """What the three parties end with: a value, or the sentence with which they stopped."""
+    """What the parties end with: a value, or the sentence with which they stopped."""
     network = network or MemoryNetwork(3, tap=tap, patience_s=20)
 
     def party(wire: Wire) -> Any:
@@ -62,7 +62,7 @@ def outcomes(
         except (ProtocolAborted, PeerLost) as error:
             return error.sentence
 
-    return network.run([party] * 3)
+    return network.run([party] * network.parties)
 
 
 def multiplied(
@@ -72,10 +72,11 @@ def multiplied(
     entries: int = 1,
     spoil: Callable[[Words], None] | None = None,
     zero: bool = False,
+    factors: tuple[BitShare, BitShare] | None = None,
 ) -> None:
     """A message of products of random shared bits, noted; spoil: alters this party's part before it is sent.
 
-    zero: whether all shares of the second factors are 0.
+    zero: whether all shares of the second factors are 0. factors: to multiply these, of shape (entries, words), instead.
     """
 
     def random() -> BitShare:
@@ -85,7 +86,8 @@ def multiplied(
             trio.own_mask(shape, np.uint64, operation), trio.next_mask(shape, np.uint64, operation)
         )
 
-    x, y, operation = random(), random(), trio.operation()
+    x, y = factors or (random(), random())
+    operation = trio.operation()
     if zero:
         y = y ^ y
     own, following = (mask(words, np.uint64, operation) for mask in (trio.own_mask, trio.next_mask))

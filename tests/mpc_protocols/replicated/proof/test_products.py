@@ -154,6 +154,26 @@ def test_different_verdicts_leave_one_honest_party_alone() -> None:
     assert "opened" not in outcomes(body, 2, alter)[:2]
 
 
+def test_a_cheat_that_opens_alone_is_not_denied() -> None:
+    """It tells its right neighbour that it refuses and its left one that all is fine, which then sends its component: only the
+    cheat opens, and the sentence of the party that stopped does not say that nobody did."""
+
+    def body(wire: Any) -> str:
+        proved(SIZES, 6)(wire)
+        trio = Trio(wire)
+        trio.send(trio.right, np.zeros(1, np.uint64))
+        trio.receive(trio.left, 1, np.uint64)
+        return "opened"
+
+    def alter(count: int, peer: int, payload: bytes) -> bytes | None:
+        return flipped(payload) if count == len(SIZES) + 17 else None
+
+    found = outcomes(body, 2, alter)
+    assert found[2] == "opened"
+    assert "nothing was opened at this party, another one may have opened it" in found[0], found
+    assert "has ended" in found[1], found
+
+
 @pytest.mark.parametrize("guess_is_right", [True, False])
 def test_a_right_verifier_cannot_test_what_it_does_not_hold(
     guess_is_right: bool, monkeypatch: pytest.MonkeyPatch
@@ -227,23 +247,8 @@ def test_a_party_that_answers_early_is_not_answered() -> None:
         return toss(trio, b"batch")
 
     found = outcomes(body, tap=frames.append)
-    assert "not about to prove the same" in found[0] or "ended" in found[0]
+    assert "do not agree on what precedes" in found[0] or "ended" in found[0]
     assert {frame.clock for frame in frames if frame.sender != 1} == {1}
-
-
-def test_what_a_verifier_hears_does_not_depend_on_the_secrets() -> None:
-    """Two batches whose secrets differ, the same for everything else a party knows: hidden rows are masked afresh each time."""
-    hidden: list[list[bytes]] = []
-    for _ in range(2):
-        frames: list[Frame] = []
-        network = MemoryNetwork(3, tap=frames.append, session_id=bytes(32))
-        assert outcomes(proved([(64, 1)], 6), network=network) == PROVED
-        hidden.append([frame.payload for frame in frames if len(frame.payload) == 8 * 64 and frame.clock > 2])
-    bits = np.unpackbits(
-        np.frombuffer(b"".join(hidden[0]), np.uint8) ^ np.frombuffer(b"".join(hidden[1]), np.uint8)
-    )
-    assert len(bits) == 6 * 4096  # x and y to each left verifier
-    assert abs(int(bits.sum()) - len(bits) // 2) < 7 * len(bits) ** 0.5 / 2  # false alarm below 3e-12
 
 
 class Forger:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
@@ -15,6 +16,7 @@ from mpc_protocols.replicated.proved.addends import deal
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
+from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
@@ -151,3 +153,27 @@ def test_an_error_in_a_comparison_is_found_before_the_index_is_opened() -> None:
 def test_numbers_keep_what_is_inverted() -> None:
     own = np.arange(3, dtype=np.uint32)
     assert Summand(own, own, True).each(lambda part: part[:1]).inverted
+
+
+def test_nothing_is_opened_after_a_proof_that_failed() -> None:
+    """Not even by a party that goes on all the same: its products are no longer in the transcript, but not forgotten."""
+    x = deal_bits(RNG.integers(0, 2**63, 1, dtype=np.uint64), RNG)
+
+    def body(wire: Any) -> list[str]:
+        trio = Trio(wire)
+        beside = ProvedGates(trio.fork("noise"))
+        gates, said = ProvedGates(trio, beside), []
+        gates.and_bits(x[wire.me], x[wire.me])
+        rows = BitShare(*(np.zeros((1, 1, 1), np.uint8) for _ in range(2)))
+        for attempt in (gates.verify, gates.verify, lambda: gates.zero_rows((1, 1), [(slice(0, 1), rows)])):
+            with pytest.raises(ProtocolAborted) as stopped:
+                attempt()
+            said.append(stopped.value.sentence)
+        with pytest.raises(ProtocolAborted, match="were not found to be right"):
+            beside.verify()
+        return said
+
+    found = outcomes(body, 1, lambda number, peer, payload: flipped(payload) if number == 1 else None)
+    for party in (0, 2):
+        assert found[party][0].startswith("Party 1 sent party 0 products")
+        assert all("were not found to be right" in said for said in found[party][1:])

@@ -1,0 +1,170 @@
+"""What the parties of a proof hear is masked by streams that they do not know: each mask is looked at alone.
+
+Shares and products are the same in all runs, keys are new. What masks is a sender's message XOR what it would send unmasked. Each
+comparison takes at least 4,000 bits and allows 8 standard deviations: false alarms below 1.3e-15 each, 800 of them in a test.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.proof import basis, functional, products
+from mpc_protocols.replicated.proof.grid import cube
+from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.trio import Trio
+from tests.mpc_protocols.replicated.proof.cheating import multiplied, outcomes, proved
+
+WORDS = 64
+"""One word in each of 64 rows."""
+COMPONENTS = np.random.default_rng(3).integers(0, 2**64, (2, 3, 1, WORDS), np.uint64)
+"""Of x and y: three each."""
+BATCHES = 2
+
+
+def factors(trio: Trio) -> tuple[BitShare, BitShare]:
+    x, y = (BitShare(of[trio.me], of[trio.right]) for of in COMPONENTS)
+    return x, y
+
+
+def random(content: NDArray[Any]) -> bool:
+    """Whether half of the bits are ones, and half of those by which each word differs from the one before."""
+    words = np.ascontiguousarray(content).reshape(-1).view(np.uint64)
+    for of in (words, words[1:] ^ words[:-1]):
+        ones, bits = int(np.bitwise_count(of).sum()), 64 * len(of)
+        if abs(ones - bits / 2) > 8 * bits**0.5 / 2:
+            return False
+    return True
+
+
+def me() -> int:
+    """The party whose thread this is."""
+    return int(threading.current_thread().name.removeprefix("party-"))
+
+
+class Heard:
+    """All that the parties of one run with new keys say to each other, the plain values of the provers, and the keys of tags."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        frames: list[Frame] = []
+        self.plain: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)
+        self.tag_keys: dict[int, list[bytes]] = defaultdict(list)
+        self.drawable: dict[int, set[bytes]] = {}
+        values, tag = products._values, functional.message_tag
+
+        def noted_values(*given: Any) -> Any:
+            self.plain[me()].append(values(*given))
+            return self.plain[me()][-1]
+
+        def noted_tag(key: bytes, content: Any) -> bytes:
+            self.tag_keys[me()].append(key)
+            return tag(key, content)
+
+        def body(wire: Any) -> str:
+            trio = Trio(wire)
+            for _ in range(BATCHES):
+                transcript = Transcript()
+                multiplied(trio, transcript, WORDS, factors=factors(trio))
+                prove(trio, transcript)
+            self.drawable[trio.me] = {
+                mask(16, np.uint8, operation).tobytes()
+                for mask in (trio.own_mask, trio.next_mask)
+                for operation in range(trio.operation())
+            }
+            return "proved"
+
+        with monkeypatch.context() as patched:
+            patched.setattr(products, "_values", noted_values)
+            patched.setattr(products, "message_tag", noted_tag)
+            assert outcomes(body, network=MemoryNetwork(3, tap=frames.append)) == ["proved"] * 3
+        self.to_the_right = {
+            sender: [f.payload for f in frames if f.sender == sender and f.receiver == (sender + 1) % 3]
+            for sender in range(3)
+        }
+
+    def hidden(self, sender: int) -> list[NDArray[np.uint64]]:
+        """t D and t E of every batch, which hide the rows of x and y that a right verifier sends to the left one."""
+        sent = [np.frombuffer(p, np.uint64) for p in self.to_the_right[sender] if len(p) == 8 * WORDS]
+        assert len(sent) == 2 * BATCHES
+        return [part ^ COMPONENTS[number % 2, sender, 0] for number, part in enumerate(sent)]
+
+    def masks(self, prover: int) -> list[NDArray[np.uint8]]:
+        """G of every batch."""
+        free = np.ones((3, 3**products.VARIABLES), np.bool_)
+        free[0, cube(products.VARIABLES)] = False
+        size = 16 * int(free.sum())
+        sent = [
+            np.frombuffer(p, np.uint8).reshape(-1, 16) for p in self.to_the_right[prover] if len(p) == size
+        ]
+        return [part ^ plain[free] for part, plain in zip(sent, self.plain[prover], strict=True)]
+
+
+def test_hidden_rows_and_values_are_masked_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Heard(monkeypatch), Heard(monkeypatch)
+    for kind in (Heard.hidden, Heard.masks):
+        seen = [mask for run in (first, second) for sender in range(3) for mask in kind(run, sender)]
+        assert len(seen) == 2 * 3 * BATCHES * (2 if kind is Heard.hidden else 1)
+        for number, mask in enumerate(seen):
+            assert random(mask)
+            assert all(random(mask ^ other) for other in seen[:number])
+
+
+def test_every_tag_has_a_key_that_its_right_verifier_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party tags first and checks the tag of its right neighbour then. Streams are compared, every operation of them."""
+    runs = [Heard(monkeypatch) for _ in range(2)]
+    keys = [
+        run.tag_keys[prover][2 * batch] for run in runs for prover in range(3) for batch in range(BATCHES)
+    ]
+    assert len(set(keys)) == len(keys)
+    for run in runs:
+        for prover in range(3):
+            left, right = (prover - 1) % 3, (prover + 1) % 3
+            for batch in range(BATCHES):
+                key = run.tag_keys[prover][2 * batch]
+                assert key == run.tag_keys[left][2 * batch + 1]
+                assert key in run.drawable[prover] and key in run.drawable[left]
+                assert key not in run.drawable[right]
+
+
+# -- a functional of its own for every piece and block: errors that would cancel under the same one ------------------------------
+
+
+def refused(found: list[Any], cheat: int) -> bool:
+    said = f"Party {cheat} sent party {(cheat - 1) % 3} products that are not those of its shares"
+    return all(isinstance(of, str) and of.startswith(said) for of in found)
+
+
+def test_errors_that_are_alike_in_two_pieces_do_not_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 rows of 16 words in pieces of 8: the same error at the same place of both pieces of a row."""
+    for module in (functional, products, basis):
+        monkeypatch.setattr(module, "PIECE", 8)
+
+    def spoil(part: Any) -> None:
+        part[[0, 8]] ^= np.uint64(8)
+
+    assert outcomes(proved([(128, 1)], 3)) == ["proved"] * 3
+    assert refused(outcomes(proved([(128, 1)], 3, 1, spoil=spoil)), 1)
+
+
+def test_errors_that_are_alike_in_two_blocks_do_not_cancel() -> None:
+    """8 rows of 4 words of products, and as many of sums of two: the same error at the same place of both."""
+
+    def spoil(part: Any) -> None:
+        part[0] ^= np.uint64(8)
+
+    def body(wire: Any) -> str:
+        trio, transcript = Trio(wire), Transcript()
+        for entries in (1, 2):
+            multiplied(trio, transcript, 32, entries, spoil if trio.me == 1 else None)
+        prove(trio, transcript, 3)
+        return "proved"
+
+    assert refused(outcomes(body), 1)
