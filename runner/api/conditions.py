@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from runner.study.table import nearest
-from synth.domain import Binned, Codes, Column, Domain
+from synth.domain import Binned, Categorical, Codes, Column, Domain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ def _code(column: Column, name: str, value: Any) -> int:
     """The code of one value, by the rules that custodians' tables are read by; a number outside low..high is refused."""
     import pyarrow as pa
 
-    from parties.data.coding import Coder
+    from parties.data.coding import Coder, written
 
     coder = Coder(column)
     try:
@@ -78,6 +78,13 @@ def _code(column: Column, name: str, value: Any) -> int:
         raise UsageError(f"Column {name}: {value!r:.60} is of a type that no column holds.") from None
     if misfits:
         raise UsageError(f"Column {name}: {value!r:.60} is not a value of it ({misfits[0].reason}).")
+    if coder.unlisted:  # a custodian's table may hold any; somebody who asks for rows names what is declared
+        assert isinstance(column, Categorical)
+        texts = [written(each) for each in column.values]
+        raise UsageError(
+            f"Column {name}: {value!r:.60} is not among its values{nearest(str(value), texts)}; all that are not listed are "
+            f"drawn together, as {column.other!r}."
+        )
     if coder.clamped:
         assert isinstance(column, Binned)
         raise UsageError(

@@ -52,7 +52,7 @@ ORDERS = (
 MAX_NOISE = 300.0
 _TAILS = 14.0
 _GRID = 400
-_REFINED = 200
+_REFINED, _ZOOMS = 40, 3
 
 
 @lru_cache(maxsize=4096)
@@ -137,9 +137,12 @@ def epsilon(events: Iterable[Mapping[str, Any]], delta: float, moves: int, unit_
     def at(order: float) -> float:
         return converted(sum(divergence(event, order, moves, unit_rows) for event in listed), order, delta)
 
-    best = min(range(len(ORDERS)), key=lambda number: at(ORDERS[number]))
-    low, high = ORDERS[max(best - 1, 0)], ORDERS[min(best + 1, len(ORDERS) - 1)]
-    return min(at(float(order)) for order in np.geomspace(low, high, _REFINED))
+    orders = list(ORDERS)
+    for _ in range(_ZOOMS):  # a run that spends all of rho is compared to nine digits
+        best = min(range(len(orders)), key=lambda number: at(orders[number]))
+        low, high = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
+        orders = [float(order) for order in np.geomspace(low, high, _REFINED)]
+    return min(map(at, orders))
 
 
 def converted(divergence: float, order: float, delta: float) -> float:

@@ -23,8 +23,8 @@ a table whose columns have no relation, and of real rows themselves.
 
 NOT PRIVATE: what is printed is a function of the real rows and is charged to no budget. It is for whoever
 holds these rows; do not publish it, and do not choose settings by it that a later run then uses. With
---private-score EPSILON one figure, and no other, is released with noise and charged to the ledger: the
-mean distance of pairs of columns.
+--private-score EPSILON one figure, and no other, is released with noise and charged to the ledger of
+the private file, by whose rules the rows are read: the mean distance of pairs of columns.
 """
 
 
@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
         "--private",
         metavar="FILE",
         type=Path,
-        help="a private file: the ledger, data set and cap of the score",
+        help="the private file of --private-score: how the rows are read; ledger, data set and cap",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page, for you alone")
@@ -112,8 +112,13 @@ def _private_score(arguments: argparse.Namespace, finished: Run) -> None:
         raise UsageError(
             f"--{beside[0]} shows exact figures of real rows; ask for it without --private-score, which may be told."
         )
-    settings = private_file.load(arguments.private).ledger
-    found = score(finished, arguments.real, arguments.dir, arguments.private_score, settings)
+    if arguments.private is None:
+        raise UsageError(
+            "--private-score needs --private FILE: the custodian's private file says how its rows are read, and which ledger is "
+            "charged up to which cap."
+        )
+    private = private_file.load(arguments.private)
+    found = score(finished, arguments.real, arguments.dir, arguments.private_score, private)
     if arguments.json:
         print(json.dumps({**asdict(found), "ledger": str(found.ledger)}))
     else:

@@ -35,13 +35,14 @@ from runner.results.finished_run import agreed_study
 from runner.results.outdir import RUN
 from runner.study import Study, VerticalStudy
 from runner.study.hashing import canonical
+from runner.study.model import DataLocation
 from synth.budget.accounting import Accountant, Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.metrics import marginal, random_cliques
 
 if TYPE_CHECKING:
     from runner.report.files import Run
-    from runner.study.private_file import LedgerSettings
+    from runner.study.private_file import Private
 
 FOR_ROWS = Fraction(1, 10)
 """Of rho, for the number of rows."""
@@ -71,12 +72,17 @@ class PrivateScore:
         ]
 
 
-def score(run: Run, real: Path, directory: Path, epsilon: float, settings: LedgerSettings) -> PrivateScore:
-    """Read the rows, charge the ledger, release the score. Raises `DataRefused`, `BudgetRefused`, `UsageError`."""
+def score(run: Run, real: Path, directory: Path, epsilon: float, private: Private) -> PrivateScore:
+    """Read the rows as a run would, charge the ledger, release the score.
+
+    private: the custodian's, for the rules by which its table is read and for its ledger. Raises `DataRefused`,
+    `BudgetRefused`, `StudyInvalid` for rules that do not fit the study, `UsageError`.
+    """
     from parties.budget.ledger import Ledger
     from parties.budget.spending import Reservation
     from parties.data.local_marginals import count
-    from parties.data.source import locate, open_source
+    from parties.data.source import open_source
+    from runner.study.private_file import read_by_rules
 
     study = agreed_study(run.facts, directory / RUN)
     if isinstance(study, VerticalStudy):
@@ -85,7 +91,8 @@ def score(run: Run, real: Path, directory: Path, epsilon: float, settings: Ledge
         )
     if not math.isfinite(epsilon) or epsilon <= 0:
         raise UsageError(f"--private-score must be an epsilon above 0, got {epsilon:g}.")
-    pairs, unit, place = _pairs(study), study.privacy.unit, locate(real)
+    pairs, unit, settings = _pairs(study), study.privacy.unit, private.ledger
+    place = read_by_rules(study, DataLocation(real.resolve()), private.rules).locate()
     with open_source(place) as source:
         table = count(
             source,
@@ -93,6 +100,7 @@ def score(run: Run, real: Path, directory: Path, epsilon: float, settings: Ledge
             pairs,
             max_rows=study.privacy.max_rows,
             unit=None if unit.id is None else (unit.id, unit.max_rows),
+            allow_empty=private.allow_empty,
         )
     budget, sigmas = _budget(study, epsilon, len(pairs))
     ledger = Ledger(settings.file)

@@ -18,7 +18,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +68,10 @@ UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
 """Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's results."""
 
 
+ATTEMPTS, AGAIN_S = 10, 0.03
+"""How often a run tries to lock its directory, and after how many seconds again."""
+
+
 State = Literal["free", "finished", "interrupted"]
 """What a directory holds: nothing that a run would cost anybody, results, or a record of releases without results."""
 
@@ -94,11 +99,13 @@ def _has_spent(journal: Path) -> bool:
 
 
 @contextlib.contextmanager
-def claim(directory: Path, replace: bool = False) -> Iterator[Path]:
+def claim(
+    directory: Path, replace: bool = False, wait: Callable[[float], None] = time.sleep
+) -> Iterator[Path]:
     """Make `directory` ours for the time of a run, creating it.
 
     replace: an earlier run there, finished or interrupted, may be replaced, or gone on with. Raises `UsageError` if the directory
-    is foreign, busy, not writable, or holds a run that may not be replaced.
+    is foreign, busy, not writable, or holds a run that may not be replaced. wait: for seconds, between attempts to lock it.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -117,12 +124,10 @@ def claim(directory: Path, replace: bool = False) -> Iterator[Path]:
     except OSError as error:
         raise _unusable(directory, error) from None
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(lock, wait):
             raise UsageError(
                 f"--out {directory} is in use by another run; wait for it or name another directory."
-            ) from None
+            )
         if not replace and (held := state(directory)) != "free":
             raise UsageError(_OCCUPIED[held].format(directory))
         sweep(directory)
@@ -131,6 +136,18 @@ def claim(directory: Path, replace: bool = False) -> Iterator[Path]:
         yield directory
     finally:
         os.close(lock)
+
+
+def _locked(lock: int, wait: Callable[[float], None]) -> bool:
+    """Lock the mark; False if another run holds it. A page that follows the directory holds it for an instant of each look."""
+    for _ in range(ATTEMPTS):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            wait(AGAIN_S)
+        else:
+            return True
+    return False
 
 
 _OCCUPIED: dict[State, str] = {

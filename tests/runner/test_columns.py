@@ -9,8 +9,10 @@ from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 
+from mpc_protocols.errors import UsageError
 from runner.api import Run
 from runner.cli import main
 
@@ -101,7 +103,13 @@ def test_every_kind_of_column_through_a_run(tmp_path: Path) -> None:
     assert table.schema.field("visit").type == pa.date32()
     assert table.schema.field("admitted").type in (pa.timestamp("s"), pa.timestamp("ms"))
     assert main(["query", str(out), "days", "ward"]) == 0
-    frame = Run(out, json.loads((out / "run.json").read_text())).synthetic
+    ran = Run(out, json.loads((out / "run.json").read_text()))
+    assert set(ran.sample(9, {"ward": "other"})["ward"]) == {"other"}
+    with pytest.raises(
+        UsageError, match=r"Column ward: 'othr' is not among its values \(did you mean \"other\"\?\)"
+    ):
+        ran.sample(9, {"ward": ["A", "othr"]})
+    frame = ran.synthetic
     assert (
         str(frame["visit"].dtype).startswith("datetime64")
         and frame["pain"].isin(["none", "some", "much"]).all()

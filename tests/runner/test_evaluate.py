@@ -85,15 +85,18 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_score_that_may_be_told_is_charged(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    private = tmp_path / "private.toml"
+    private, real_file = tmp_path / "private.toml", tmp_path / "clinic.csv"
     private.write_text(
+        '[csv]\ndelimiter = ";"\n[harmonise.columns.ward]\nfrom = "station"\nvalues = { alpha = "A" }\n'
         '[ledger]\nfile = "ledger.db"\ndataset = "patients"\ncap_epsilon = 5.0\ncap_delta = 1e-6\n'
     )
+    table = (run / "clinic.csv").read_text().replace("ward", "station")
+    real_file.write_text(table.replace(",A\n", ",alpha\n").replace(",A\r\n", ",alpha\r\n").replace(",", ";"))
     asked = [
         "evaluate",
         str(run / "out"),
         "--real",
-        str(run / "clinic.csv"),
+        str(real_file),
         "--private",
         str(private),
         "--json",
@@ -147,15 +150,19 @@ def test_the_score_has_the_law_of_its_noise(run: Path) -> None:
         (["--label", "smoked"], 2, "has no such column"),
         (["--html", "OUT/judged.html"], 2, "passed on"),
         (["--real", "OUT/run.json"], 30, "must end in .csv or .parquet"),
-        (["--private-score", "0"], 2, "must be an epsilon above 0"),
-        (["--private-score", "1e-12"], 2, "buys nothing"),
+        (["--private-score", "1"], 2, "--private-score needs --private FILE"),
+        (["--private-score", "0", "--private", "PRIVATE"], 2, "must be an epsilon above 0"),
+        (["--private-score", "1e-12", "--private", "PRIVATE"], 2, "buys nothing"),
         (["--private-score", "1", "--label", "smokes"], 2, "--label shows exact figures"),
         (["--private", "x.toml"], 2, "belongs to --private-score"),
     ],
 )
 def test_what_is_refused(
-    run: Path, more: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, more: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = [word.replace("OUT", str(run / "out")) for word in more]
+    (tmp_path / "private.toml").write_text('[ledger]\nfile = "ledger.db"\n')
+    places = {"OUT": run / "out", "PRIVATE": tmp_path / "private.toml"}
+    for name, place in places.items():
+        more = [word.replace(name, str(place)) for word in more]
     assert main(["evaluate", str(run / "out"), "--real", str(run / "clinic.csv"), *more]) == code
     assert sentence in capsys.readouterr().err

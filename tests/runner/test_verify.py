@@ -20,6 +20,8 @@ from runner.report import render
 from runner.results import signatures
 from runner.study import Study
 from runner.study.hashing import digest_of
+from runner.verification.files import Place
+from runner.verification.spending import charged
 from tests.runner import small
 from tests.runner.folders import Folders
 
@@ -147,6 +149,18 @@ def test_what_is_spent_is_held_against_the_study_and_not_against_the_account(
     change_run(spend)(out)
     assert main(["verify", str(out)]) == 50
     assert "the study promises epsilon 4 at delta 1e-06, and the events come to" in capsys.readouterr().out
+
+
+def test_a_release_without_a_claim_is_one_of_an_algorithm_without_a_claim(out: Path) -> None:
+    run = json.loads((out / "run.json").read_text())
+    run["privacy"]["events"][1].update(claim="none")
+    assert any(finding.error for finding in charged(Place(out, run)))
+    run["agreed"]["study"].update(algorithm="flaim", research=True)
+    del run["agreed"]["aim"]
+    run["agreed"]["flaim"] = {"variant": "oracle", "rounds": 2, "group": 1}
+    first, *others = charged(Place(out, run))
+    assert first.note and "1 releases have no privacy claim" in first.text
+    assert not any(finding.error for finding in others)
 
 
 def test_a_signature_is_told_with_what_it_rests_on(

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mpc_protocols.errors import PeerUnreachable
+from mpc_protocols.errors import PeerUnreachable, UsageError
 from runner.cli import main
-from runner.results.outdir import install
+from runner.results.outdir import claim, install
 from runner.watch.bars import Bars, duration, words
 from runner.watch.follow import Follower
 from runner.watch.server import Watch
@@ -217,6 +217,33 @@ def test_a_directory_is_followed_from_line_to_line(under_way: Path) -> None:
     path.unlink()
     write(under_way, 2)  # another run takes its place
     assert follower.look()["rows"] is None
+
+
+def test_lines_that_are_no_events_are_passed_over(under_way: Path) -> None:
+    write(under_way, 3)
+    path = under_way / "parties" / "south" / "events.jsonl"
+    whole = "".join(json.dumps(event) + "\n" for event in EVENTS)
+    path.write_text("[" * 200_000 + "\n7\n{\n" + whole)
+    assert Follower(under_way).look()["rows"] == 9
+
+
+def test_a_look_at_the_lock_keeps_no_run_out(tmp_path: Path) -> None:
+    """A page holds the lock, shared, for the instant of a look: the run tries again. Another run holds it for long."""
+    (tmp_path / ".cosynth").touch()
+    waits: list[float] = []
+    with (tmp_path / ".cosynth").open() as look:
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 2:
+                fcntl.flock(look, fcntl.LOCK_UN)
+
+        fcntl.flock(look, fcntl.LOCK_SH)
+        with claim(tmp_path, wait=wait):
+            assert len(waits) == 2
+            with pytest.raises(UsageError, match="in use by another run"), claim(tmp_path, wait=wait):
+                raise AssertionError
+    assert sum(waits) < 1
 
 
 def test_a_run_that_ended_is_told_from_one_under_way(tmp_path: Path) -> None:

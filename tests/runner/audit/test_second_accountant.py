@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
 from runner.audit import second_accountant
+from runner.verification.spending import ROUNDING
+from synth.budget.accounting import Budget
 
 
 def test_noise_of_many_releases_costs_what_dp_accounting_says() -> None:
@@ -16,6 +20,15 @@ def test_noise_of_many_releases_costs_what_dp_accounting_says() -> None:
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(8.0), 40))
     expected = accountant.get_epsilon(1e-6)
     assert second_accountant.epsilon(events, 1e-6, 1, 1) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 50.0])
+def test_noise_that_spends_all_of_a_budget_comes_to_its_epsilon(epsilon: float) -> None:
+    """To the nine digits that `verify` compares: the order is searched as finely as the budget's was."""
+    budget = Budget.of(epsilon, 1e-6, Fraction(0))
+    total = {"what": "total", "sigma2": str(Fraction(1000**2) / (2 * budget.rho_cap))}
+    found = second_accountant.epsilon([total], float(budget.calibration.delta), 1, 1000)
+    assert found == pytest.approx(float(budget.calibration.epsilon), rel=ROUNDING)
 
 
 def test_one_changed_row_costs_more_under_replacement_and_with_many_rows() -> None:
