@@ -116,7 +116,10 @@ def test_one_study_by_four_ways(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"epsilon": -1}, "The study: [privacy] epsilon must be a number greater than 0, got -1."),
+        (
+            {"epsilon": -1},
+            "The study: [privacy] epsilon must be a number greater than 0 and less than 1e+06, got -1.",
+        ),
         ({"algorithm": "aimm"}, "The study: [study] algorithm must be"),
         ({"aim": {"rouds": 3}}, 'The study: [aim] unknown key "rouds"'),
         ({"columns": {"a": {"kind": "text"}}}, "free text cannot be synthesised"),
