@@ -216,7 +216,7 @@ class ComputingParty(Generic[B, N]):
 
     def total(self, begun: BegunTotal) -> int:
         """The number of rows with noise, opened to the computing parties."""
-        if not self._computed(begun):
+        if not self._computes(begun):
             self._repeat(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1])
         opened, noise = self._release_counts(begun, "total", samplers, lambda: self._rows(begun.inputs))
@@ -235,9 +235,9 @@ class ComputingParty(Generic[B, N]):
 
     def shares_rows_first(self, begun: BegunTotal) -> bool:
         """Whether this `total` shares `smallest()`, since nothing is shared yet; contributors must be told."""
-        return self._computed(begun) and self.engine.rows() is None
+        return self._computes(begun) and self.engine.rows() is None
 
-    def _computed(self, begun: BegunTotal) -> bool:
+    def _computes(self, begun: BegunTotal) -> bool:
         """Whether it is not on record."""
         number, inputs = begun.step.number, begun.inputs
         return self._history.opened(number, inputs) is None and self._history.held(number, inputs) is None
@@ -259,9 +259,8 @@ class ComputingParty(Generic[B, N]):
             return
         known = self._repeat(inputs)
         found = self._check.inconsistent(cliques, levels)
-        if (
-            known
-        ):  # results rest on the others' counts, but for those that are left out before anything is computed
+        if known:
+            # results rest on the counts of all but those that are left out before anything is computed
             later = {contributor for sharing in self._sharings.values() for contributor in sharing.left_out}
             if changed := [contributor for contributor in found if contributor not in later]:
                 assert self.facts.inputs is not None
