@@ -147,7 +147,7 @@ def test_bad_studies_exit_with_10(run: Run, tmp_path: Path) -> None:
         ["certs", "make", study, "--out", tmp_path / "certs"],
     ):
         code, _, err = run(*command)
-        assert code == 10 and "epsilon must be a number greater than 0, got 0" in err
+        assert code == 10 and "epsilon must be a number greater than 0 and less than 1e+06, got 0" in err
     assert not (tmp_path / "out").exists()
     assert run("run", tmp_path / "nowhere.toml")[0] == 10
 
