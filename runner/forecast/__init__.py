@@ -2,6 +2,7 @@
 
 from runner.forecast.compare import compare, comparison
 from runner.forecast.plan_text import words
-from runner.forecast.predict import NETWORKS, Forecast, forecast, network
+from runner.forecast.predict import forecast
+from runner.forecast.result import NETWORKS, Forecast, network
 
 __all__ = ["NETWORKS", "Forecast", "compare", "comparison", "forecast", "network", "words"]

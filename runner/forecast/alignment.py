@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError
 from runner.party.alignment import context, own_columns, partition, specification
+from runner.party.record.run_json import alignment_facts
 from runner.study import VerticalStudy
 from runner.study.owners import Ownership, ownership
 
 if TYPE_CHECKING:
     from mpc_protocols.partition import Partition
     from mpc_protocols.psu.forecast import Forecast
+    from synth.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,19 @@ def owners(study: VerticalStudy) -> tuple[Ownership, tuple[str, ...]]:
         takers = idle[:1]
     presumed = {name: tuple(orphans[i :: len(takers)]) for i, name in enumerate(takers[: len(orphans)])}
     return ownership(study, known | presumed), tuple(presumed)
+
+
+def joined_facts(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
+    """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
+    cost = joined.cost
+    return {
+        **alignment_facts(study, plan, joined.owned),
+        "presumed": list(joined.presumed),
+        "records": joined.records,
+        "common_table": joined.split.rows,
+        "population_rows": joined.population,
+        "rounds": cost.rounds,
+        "bytes_sent": sum(cost.sent.values()),
+        "seconds": round(max(cost.seconds.values(), default=0.0), 2),
+        "false_merges": cost.false_merges,
+    }

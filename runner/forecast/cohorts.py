@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, AllowAll, ClearBackend, DistributedBackend
 from mpc_protocols.functionality import CohortsDryRun, unobserved
+from runner.forecast.presumed_rows import presumed_rows
 from runner.forecast.presumed_tables import PresumedTable
-from runner.party.synthesis import row_limit, sample
+from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, ROW_BYTES, Forecast, told
+from runner.party.synthesis import plan_of, row_limit, sample
+from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner.study import Study
     from synth.algorithm import CohortRounds
 
@@ -49,3 +54,36 @@ class Cohorts:
             self.rounds, self.sent = answers.rounds, list(answers.sent)
             self.secure_seconds = answers.seconds
         self.seconds = time.process_time() - began + self.secure_seconds
+
+
+def forecast_cohorts(
+    cohorts: CohortRounds[Any],
+    study: Study,
+    rows: int | None,
+    networks: Mapping[str, tuple[float, float]],
+) -> Forecast:
+    """Of a study whose custodians choose by themselves: they are asked, each about a presumed table of its own. Raises
+    `StudyInvalid`."""
+    presumed = presumed_rows(study, rows)
+    work = Cohorts(cohorts, plan_of(study), study, presumed[0])
+    plan, ideal, sent = work.plan, study.descriptor.ideal, list(work.sent)
+    if not ideal:
+        sent = [own + COUNTERS_BYTES for own in sent]
+        sent[study.leader_number] += (len(sent) - 1) * (work.handed + COUNTERS_BYTES)
+    held = ROW_BYTES * len(study.domain) * presumed[0] / 2**20
+    return told(
+        study,
+        plan,
+        presumed,
+        networks,
+        rounds=0 if ideal else work.rounds + COUNTERS_ROUNDS,
+        sent=sent,
+        work_s=work.seconds,
+        cpu_s=work.secure_seconds,
+        memory_mb=PROCESS_MB + held + 8 * study.config.model_mb,
+        questions={
+            "candidates": len(plan.candidates),
+            "asked": ALGORITHMS[study.algorithm].asks(plan),
+        },
+        oversized=plan.oversized,
+    )

@@ -17,7 +17,8 @@ from mpc_protocols.backend import BACKENDS, Backend, DistributedBackend
 from mpc_protocols.errors import StudyInvalid
 from runner.forecast.alignment import owners
 from runner.forecast.plan_text import in_bytes
-from runner.forecast.predict import NETWORKS, Forecast, forecast
+from runner.forecast.predict import forecast
+from runner.forecast.result import NETWORKS, Forecast
 from runner.report.number_format import listed
 from runner.study import Study, VerticalStudy
 from runner.study.read import changed

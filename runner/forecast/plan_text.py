@@ -7,7 +7,7 @@ from typing import Any
 from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.psu.method import METHODS, PSU
 from runner.check.vertical import POPULATIONS
-from runner.forecast.predict import Forecast
+from runner.forecast.result import Forecast
 from runner.study import Study, VerticalStudy
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 

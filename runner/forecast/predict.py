@@ -1,9 +1,7 @@
 """Rounds, bytes, memory, time and privacy of a run, predicted by a dry run of it (the backend's cost model).
 
-Exact given the public sizes: which messages each step takes. Guessed: the number of rows, and how uneven the data is
-(`presumed_tables`). The number of rows is private; the forecast takes --rows, else the study's synthetic_rows, else a rounded
-count of the tables that lie on this machine (told to whoever runs `plan` there, and to nobody else), else max_rows. Times
-assume three networks.
+Exact given the public sizes: which messages each step takes. Guessed: the number of rows (`presumed_rows`), and how uneven the
+data is (`presumed_tables`).
 """
 
 from __future__ import annotations
@@ -11,88 +9,42 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.reports.cost import ReportCost, cost
-from runner.forecast.alignment import Joining, joining
-from runner.forecast.cohorts import Cohorts
-from runner.forecast.training import MEMORY_MB, Training
-from runner.party.record.run_json import alignment_facts
+from runner.forecast.alignment import Joining, joined_facts, joining
+from runner.forecast.cohorts import forecast_cohorts
+from runner.forecast.presumed_rows import presumed_rows
+from runner.forecast.result import (
+    COUNTERS_BYTES,
+    COUNTERS_ROUNDS,
+    IDENTIFIER_BYTES,
+    NETWORKS,
+    PROCESS_MB,
+    ROW_BYTES,
+    Forecast,
+    told,
+)
+from runner.forecast.training import forecast_trained
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
-from runner.study.claim import claim_of
 from runner.study.cohorts import cohorts_of
 from runner.study.trained import trained, training_of
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, Reports
-    from synth.algorithm import CohortRounds, TrainedAlgorithm
     from synth.plan import Plan
 
-LOOPBACK = "this machine"
-NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
-"""Seconds of one round, bytes per second."""
-START_S = 2.0
 REPORTED_ROWS, DRAWN_ROWS = 1000, 4096
 """Most rows of the tables that are really made."""
-PROCESS_MB, CELL_BYTES, ROW_BYTES, IDENTIFIER_BYTES = 190, 64, 40, 250
-COUNTERS_BYTES, COUNTERS_ROUNDS = 1200, 5
-"""At the start all parties assemble; at the end the leader hands out the release and everybody's counters."""
-
+CELL_BYTES = 64
 CLOSING_BYTES, LISTED_BYTES, CLOSING_ROUNDS = 96, 32, 3
 """Of a study with bundles: a hash, the list, a signature of the result to each other computing party."""
-
-
-@dataclass(frozen=True)
-class PartyForecast:
-    """Traffic of one party."""
-
-    name: str
-    role: str
-    bytes_sent: int
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
-
-    cpu_s: of a computing party for the secure part, by the backend's cost model. inputs: whose counts are checked on shares, what
-    becomes of a bad one, rounds and bytes of it; None if there is nobody else than computing parties, else why nothing is.
-
-    questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
-    these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
-    (`synth.fallback`; then with a few more rows there is more to send), shared cells, the standard deviation of the noise.
-    """
-
-    study: str
-    algorithm: str
-    backend: str
-    rows: int
-    rows_from: str
-    privacy: dict[str, Any]
-    questions: dict[str, Any]
-    rounds: int
-    bytes_sent: int
-    range: dict[str, list[int]]
-    parties: tuple[PartyForecast, ...]
-    memory_mb: int
-    time_s: dict[str, float]
-    oversized: tuple[tuple[str, ...], ...]
-    joining: dict[str, Any] | None = None
-    bundle: dict[str, Any] | None = None
-    claim: str = ""
-    cpu_s: float = 0.0
-    inputs: dict[str, Any] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON-able form."""
-        return asdict(self)
 
 
 def forecast(
@@ -109,13 +61,13 @@ def forecast(
     from synth.plan import RoundPlan
 
     if (trainer := trained(study)) is not None and isinstance(study, VerticalStudy):
-        return _of_training(trainer, study, rows, networks)
+        return forecast_trained(trainer, study, rows, networks)
     if isinstance(study, VerticalStudy) and training_of(study) is not None:
         from runner.forecast.split_training import forecast_training
 
         return forecast_training(study, rows, networks)
     if (cohorts := cohorts_of(study)) is not None:
-        return _of_cohorts(cohorts, study, rows, networks)
+        return forecast_cohorts(cohorts, study, rows, networks)
     plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = presumed_rows(study, rows)
@@ -198,47 +150,26 @@ def forecast(
         rounds += joined.cost.rounds
         work += max(joined.cost.seconds.values(), default=0.0)
         memory += IDENTIFIER_BYTES * assumed / 2**20
-    total = sum(sent)
-    return Forecast(
-        study.name,
-        study.algorithm,
-        study.backend,
-        assumed,
-        source,
-        privacy={
-            "epsilon": float(study.privacy.epsilon),
-            "delta": float(study.privacy.delta),
-            "rho": float(plan.budget.rho_cap),
-            "adjacency": study.privacy.adjacency,
-            "unit": study.privacy.unit.words,
-        },
+    return told(
+        study,
+        plan,
+        (assumed, source),
+        networks,
+        rounds=rounds,
+        sent=sent,
+        work_s=work,
+        cpu_s=oracle.seconds,
+        memory_mb=memory + 8 * study.config.model_mb,
         questions={
-            "rounds": list(plan.rounds),
             "candidates": len(plan.candidates),
             "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
             "asked": algorithm.asks(plan),
             "expected": algorithm.expects(plan, assumed) if joined is not None else None,
-            "label": plan.workload.label,
             "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
-            "noise_sd": float(plan.sigma2) ** 0.5,
         },
-        rounds=rounds,
-        bytes_sent=total,
-        range={} if backend.ideal else _range(study, plan.batches, oracle.marks, rounds, total),
-        parties=tuple(
-            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
-            for number, party in enumerate(study.numbered)
-        ),
-        memory_mb=round(memory + 8 * study.config.model_mb),
-        time_s={
-            name: round(START_S + work + rounds * latency + total / bandwidth, 1)
-            for name, (latency, bandwidth) in networks.items()
-            if not backend.ideal or name == LOOPBACK
-        },
+        bounds=_range(study, plan.batches, oracle.marks, rounds, sum(sent)),
         oversized=plan.oversized,
-        claim=claim_of(study),
-        cpu_s=round(oracle.seconds, 6),
         inputs=_input_checks(study, oracle.input_checks),
         bundle=None if study.contributors is None else _bundle(study, plan),
         joining=joined_facts(study, plan, joined)
@@ -279,150 +210,6 @@ def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
     return exchange.clear(facts, split, tables, AllowAll())
 
 
-def _of_training(
-    algorithm: TrainedAlgorithm[Any, Any],
-    study: VerticalStudy,
-    rows: int | None,
-    networks: Mapping[str, tuple[float, float]],
-) -> Forecast:
-    """Of a study whose owners train: nothing is joined, and no marginal asked for."""
-    assumed, source = presumed_rows(study, rows)
-    work, ideal = Training(algorithm, plan_of(study), study, assumed), study.descriptor.ideal
-    plan, sent = work.plan, list(work.sent)
-    for number in range(len(sent)):
-        sent[number] += COUNTERS_BYTES
-    sent[study.leader_number] += (len(sent) - 1) * (work.rows * len(study.domain) + COUNTERS_BYTES)
-    sent = [0] * len(sent) if ideal else sent
-    rounds, total = (0 if ideal else work.rounds + COUNTERS_ROUNDS), sum(sent)
-    return Forecast(
-        study.name,
-        study.algorithm,
-        study.backend,
-        assumed,
-        source,
-        privacy={
-            "epsilon": float(study.privacy.epsilon),
-            "delta": float(study.privacy.delta),
-            "rho": float(plan.budget.rho_cap),
-            "adjacency": study.privacy.adjacency,
-            "unit": study.privacy.unit.words,
-        },
-        questions={
-            "rounds": list(plan.rounds),
-            "candidates": 0,
-            "offered": None,
-            "asked": algorithm.asks(plan),
-            "label": plan.workload.label,
-            "expected": None,
-            "falls_back": False,
-            "shared_cells": 0,
-            "noise_sd": float(plan.sigma2) ** 0.5,
-        },
-        rounds=rounds,
-        bytes_sent=total,
-        range={} if ideal else {"rounds": [rounds, rounds], "bytes_sent": [total, total]},
-        parties=tuple(
-            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
-            for number, party in enumerate(study.numbered)
-        ),
-        memory_mb=round(PROCESS_MB + MEMORY_MB + 8 * len(study.domain) * assumed / 2**20),
-        time_s={
-            name: round(START_S + work.seconds + rounds * latency + total / bandwidth, 1)
-            for name, (latency, bandwidth) in networks.items()
-            if not ideal or name == LOOPBACK
-        },
-        oversized=(),
-        claim=claim_of(study),
-        cpu_s=round(work.seconds, 6),
-    )
-
-
-def _of_cohorts(
-    cohorts: CohortRounds[Any],
-    study: Study,
-    rows: int | None,
-    networks: Mapping[str, tuple[float, float]],
-) -> Forecast:
-    """Of a study whose custodians choose by themselves: they are asked, each about a presumed table of its own."""
-    assumed, source = presumed_rows(study, rows)
-    work = Cohorts(cohorts, plan_of(study), study, assumed)
-    plan, ideal, sent = work.plan, study.descriptor.ideal, list(work.sent)
-    if not ideal:
-        for number in range(len(sent)):
-            sent[number] += COUNTERS_BYTES
-        sent[study.leader_number] += (len(sent) - 1) * (work.handed + COUNTERS_BYTES)
-    rounds, total = (0 if ideal else work.rounds + COUNTERS_ROUNDS), sum(sent)
-    return Forecast(
-        study.name,
-        study.algorithm,
-        study.backend,
-        assumed,
-        source,
-        privacy={
-            "epsilon": float(study.privacy.epsilon),
-            "delta": float(study.privacy.delta),
-            "rho": float(plan.budget.rho_cap),
-            "adjacency": study.privacy.adjacency,
-            "unit": study.privacy.unit.words,
-        },
-        questions={
-            "rounds": list(plan.rounds),
-            "candidates": len(plan.candidates),
-            "offered": None,
-            "asked": ALGORITHMS[study.algorithm].asks(plan),
-            "label": plan.workload.label,
-            "expected": None,
-            "falls_back": False,
-            "shared_cells": 0,
-            "noise_sd": float(plan.sigma2) ** 0.5,
-        },
-        rounds=rounds,
-        bytes_sent=total,
-        range={} if ideal else {"rounds": [rounds, rounds], "bytes_sent": [total, total]},
-        parties=tuple(
-            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[number])
-            for number, party in enumerate(study.numbered)
-        ),
-        memory_mb=round(
-            PROCESS_MB + ROW_BYTES * len(study.domain) * assumed / 2**20 + 8 * study.config.model_mb
-        ),
-        time_s={
-            name: round(START_S + work.seconds + rounds * latency + total / bandwidth, 1)
-            for name, (latency, bandwidth) in networks.items()
-            if not ideal or name == LOOPBACK
-        },
-        oversized=plan.oversized,
-        claim=claim_of(study),
-        cpu_s=round(work.secure_seconds, 6),
-    )
-
-
-def network(delay_ms: float, rate_mbit: float | None) -> dict[str, tuple[float, float]]:
-    """This machine, and one network of a one-way delay and a rate (None: this machine's), as `NETWORKS`."""
-    here, fast = NETWORKS[LOOPBACK]
-    name = f"{delay_ms:g} ms" + ("" if rate_mbit is None else f", {rate_mbit:g} Mbit/s")
-    return {
-        LOOPBACK: (here, fast),
-        name: (here + delay_ms / 1e3, fast if rate_mbit is None else min(fast, rate_mbit * 1e6 / 8)),
-    }
-
-
-def joined_facts(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
-    """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
-    cost = joined.cost
-    return {
-        **alignment_facts(study, plan, joined.owned),
-        "presumed": list(joined.presumed),
-        "records": joined.records,
-        "common_table": joined.split.rows,
-        "population_rows": joined.population,
-        "rounds": cost.rounds,
-        "bytes_sent": sum(cost.sent.values()),
-        "seconds": round(max(cost.seconds.values(), default=0.0), 2),
-        "false_merges": cost.false_merges,
-    }
-
-
 def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
     """What each contributor leaves, and when a run can be. Public."""
     from mpc_protocols.bundles.bundle import part_bytes
@@ -458,44 +245,3 @@ def _range(
         ]
         for i, name in enumerate(("rounds", "bytes_sent"))
     }
-
-
-def presumed_rows(study: Study, given: int | None) -> tuple[int, str]:
-    """A guess at the number of rows of all custodians together (vertical: of each owner), and where it is from."""
-    if given is not None:
-        return given, "--rows"
-    if study.contributors is not None:
-        return study.contributors.expected_rows, "expected_rows in the study"
-    if study.config.synthetic_rows is not None:
-        return study.config.synthetic_rows, "synthetic_rows in the study"
-    tables = [
-        party.data.path for party in study.parties if party.data is not None and party.data.path is not None
-    ]
-    here = [count for path in tables if path.is_file() and (count := _count(path)) is not None]
-    if here and sum(here):
-        total = sum(here) * (1 if isinstance(study, VerticalStudy) else len(tables)) / len(here)
-        step = 10 ** max(0, len(str(int(total))) - 2)
-        return max(1, round(total / step) * step), "the tables on this machine, rounded; for your eyes only"
-    return study.privacy.max_rows, "max_rows in the study, an upper bound; --rows gives a better guess"
-
-
-def _count(path: Path) -> int | None:
-    """Rows of a table, roughly: lines of a CSV but its header, what a Parquet file says; None if it cannot be read."""
-    if path.suffix.lower() == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        try:
-            return int(parquet.read_metadata(path).num_rows)
-        except (OSError, pyarrow.ArrowInvalid):
-            return None
-    try:
-        return max(0, sum(block.count(b"\n") for block in _blocks(path)) - 1)
-    except OSError:
-        return None
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block

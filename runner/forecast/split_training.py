@@ -10,21 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runner.forecast.alignment import joining
-from runner.forecast.predict import (
+from runner.forecast.alignment import joined_facts, joining
+from runner.forecast.presumed_rows import presumed_rows
+from runner.forecast.result import (
     COUNTERS_BYTES,
     COUNTERS_ROUNDS,
     IDENTIFIER_BYTES,
     PROCESS_MB,
-    START_S,
     Forecast,
-    PartyForecast,
-    joined_facts,
-    presumed_rows,
+    told,
 )
 from runner.party.synthesis import facts_of, plan_of
 from runner.study import VerticalStudy
-from runner.study.claim import claim_of
 from runner.study.trained import active_owner, check_owners, training_of
 
 if TYPE_CHECKING:
@@ -61,49 +58,25 @@ def forecast_training(
         sent = [own + more for own, more in zip(sent, oracle.sent, strict=True)]
         rounds += oracle.rounds
         work += oracle.seconds
-    total, records = sum(sent), joined.records
-    return Forecast(
-        study.name,
-        study.algorithm,
-        study.backend,
-        records,
-        source,
-        privacy={
-            "epsilon": float(study.privacy.epsilon),
-            "delta": float(study.privacy.delta),
-            "rho": float(plan.budget.rho_cap),
-            "adjacency": study.privacy.adjacency,
-            "unit": study.privacy.unit.words,
-        },
+    return told(
+        study,
+        plan,
+        (joined.records, source),
+        networks,
+        rounds=rounds,
+        sent=sent,
+        work_s=work,
+        cpu_s=cost.seconds,
+        memory_mb=PROCESS_MB + TORCH_MB + IDENTIFIER_BYTES * joined.records / 2**20,
         questions={
             "rounds": [0, 0],
-            "candidates": 0,
-            "offered": None,
             "asked": training.asks(plan),
             "label": None,
-            "expected": None,
-            "falls_back": False,
             "shared_cells": 0 if oracle is None else oracle.shared_cells,
-            "noise_sd": float(plan.sigma2) ** 0.5,
             "exposes": [list(pair) for pair in training.exposes(study.config)],
             "training_bytes": list(cost.sent),
             "training_rounds": cost.rounds,
         },
-        rounds=rounds,
-        bytes_sent=total,
-        range={"rounds": [rounds, rounds], "bytes_sent": [total, total]},
-        parties=tuple(
-            PartyForecast(party.name, "compute" if party.compute else "contribute", sent[place])
-            for place, party in enumerate(study.numbered)
-        ),
-        memory_mb=round(PROCESS_MB + TORCH_MB + IDENTIFIER_BYTES * records / 2**20),
-        time_s={
-            name: round(START_S + work + rounds * latency + total / bandwidth, 1)
-            for name, (latency, bandwidth) in networks.items()
-        },
-        oversized=(),
-        claim=claim_of(study),
-        cpu_s=round(cost.seconds, 6),
         joining=joined_facts(study, plan, joined),
     )
 

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.vertigan.star import COUNT_BYTES, SEED_BYTES
 from runner.forecast.alignment import owners
+from runner.forecast.presumed_rows import presumed_rows
+from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, Forecast, told
+from runner.party.synthesis import plan_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner.study import VerticalStudy
     from synth.algorithm import TrainedAlgorithm
 
@@ -38,3 +43,28 @@ class Training:
                 self.sent[study.leader_number] += rounds * (SEED_BYTES + 4 * sizes[party.name])
         widest = max(plan.cells_of(name) for name in owned.owners)
         self.seconds = plan.steps * (STEP_S + CELL_S * float(plan.rate) * rows * widest)
+
+
+def forecast_trained(
+    algorithm: TrainedAlgorithm[Any, Any],
+    study: VerticalStudy,
+    rows: int | None,
+    networks: Mapping[str, tuple[float, float]],
+) -> Forecast:
+    """Of a study whose owners train: nothing is joined, and no marginal asked for. Raises `StudyInvalid`."""
+    presumed = presumed_rows(study, rows)
+    work, ideal = Training(algorithm, plan_of(study), study, presumed[0]), study.descriptor.ideal
+    sent = [own + COUNTERS_BYTES for own in work.sent]
+    sent[study.leader_number] += (len(sent) - 1) * (work.rows * len(study.domain) + COUNTERS_BYTES)
+    return told(
+        study,
+        work.plan,
+        presumed,
+        networks,
+        rounds=0 if ideal else work.rounds + COUNTERS_ROUNDS,
+        sent=[0] * len(sent) if ideal else sent,
+        work_s=work.seconds,
+        cpu_s=work.seconds,
+        memory_mb=PROCESS_MB + MEMORY_MB + 8 * len(study.domain) * presumed[0] / 2**20,
+        questions={"asked": algorithm.asks(work.plan)},
+    )

@@ -13,8 +13,8 @@ from mpc_protocols.errors import StudyInvalid
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
 from runner.__main__ import main
+from runner.forecast import forecast
 from runner.forecast.plan_text import words
-from runner.forecast.predict import forecast
 from runner.party.ideal import run_ideal
 from runner.party.options import PartyOptions
 from runner.party.synthesis import plan_of

@@ -18,8 +18,8 @@ import pytest
 from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.errors import BudgetRefused, StudyInvalid, UsageError
 from parties.budget.ledger import Ledger
+from runner.forecast import forecast
 from runner.forecast.plan_text import words
-from runner.forecast.predict import forecast
 from runner.party.custodian import Custodian
 from runner.party.synthesis import plan_of
 from runner.report import render

@@ -12,8 +12,8 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import InputRule
 from parties.budget.ledger import Ledger
 from runner.check.run import findings
+from runner.forecast import forecast
 from runner.forecast.plan_text import words
-from runner.forecast.predict import forecast
 from runner.launch.launcher import launch
 from runner.party.synthesis import facts_of
 from runner.study import load, problems

@@ -14,8 +14,8 @@ import pytest
 
 from mpc_protocols.errors import StudyInvalid
 from parties.budget.ledger import Ledger
+from runner.forecast import forecast
 from runner.forecast.plan_text import words
-from runner.forecast.predict import forecast
 from runner.party.synthesis import plan_of
 from runner.study import VerticalStudy, load
 from runner.study.owners import ownership
@@ -140,7 +140,7 @@ def test_a_plan_says_first_what_is_not_learned_and_counts_every_byte(tmp_path: P
 
 def test_planning_does_not_load_torch(tmp_path: Path) -> None:
     code = (
-        "import sys; from runner.study import load; from runner.forecast.predict import forecast; "
+        "import sys; from runner.study import load; from runner.forecast import forecast; "
         f"forecast(load({str(write(tmp_path).path)!r}), 300); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).resolve().parents[2])
