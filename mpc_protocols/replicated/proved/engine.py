@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import UsageError
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.public.answers import CellRange
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -43,7 +44,7 @@ DEALERS = 1
 """P0 deals the bits of every cell, so answers stand in one order."""
 
 
-class ProvedEngine:
+class ProvedEngine(SourcedEngine[RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
@@ -58,20 +59,8 @@ class ProvedEngine:
         self._marginals = SharedMarginals(self._trio, facts, counts)
         self._addends = AddendCache()
 
-    @property
-    def public(self) -> bytes:
-        return self._marginals.public
-
-    @property
-    def sharing(self) -> bytes:
-        return self._marginals.sharing
-
-    @property
-    def source(self) -> SharedMarginals:
-        return self._marginals
-
     def leave_out(self, contributor: int) -> None:
-        self._marginals.leave_out(contributor)
+        super().leave_out(contributor)
         self._addends = AddendCache()
 
     def numbers(self, shares: RingShare) -> SummedNumbers:
@@ -89,9 +78,6 @@ class ProvedEngine:
     def seed(self, held: bytes) -> bytes:
         """Raises `ProtocolAborted` also where a party would hold another one than the others."""
         return toss(self._trio, binding(b"seed", self.gates.agreed, held))
-
-    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        return self._marginals.share(cliques, levels, inputs)
 
     def rows(self) -> SummedNumbers | None:
         rows = self._marginals.rows()
