@@ -170,7 +170,7 @@ class ComputingParty(Generic[B, N]):
             return [plan.contenders[0]]
         if plan.picks == 1:
             return [plan.contenders[self.engine.largest(noisy)]]
-        return self.engine.picks(noisy, plan.candidates, plan.contenders)
+        return self.engine.picks(noisy, plan)
 
     def _selected(self, begun: BegunSelect, picked: list[int], **how: object) -> list[int]:
         """Record what was picked. how: of the computation, for observers; nothing if it was not made now."""
