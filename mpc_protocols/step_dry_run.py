@@ -128,8 +128,10 @@ class StepDryRun(IdealDryRun, Generic[G]):
         plan: SelectionPlan,
         generated: int,
         lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
-        """A selection. groups: empty if there is one contender. lists: of several picks, the candidates of each."""
+        """A selection. groups: empty if there is one contender. lists: of several picks, the candidates of each. expected: the
+        noise that is made beside the picks, and how many rows."""
 
     @abstractmethod
     def _distances(
@@ -202,6 +204,11 @@ class StepDryRun(IdealDryRun, Generic[G]):
         rows = plan.picks * len(plan.contenders)
         generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
         self._seconds += generated * self._gumbel_s
+        made = None
+        if several and begun.expected is not None:
+            sampler, most = begun.expected
+            made = sampler, self._gaussian.fill(sampler.digest, most)
+            self._seconds += made[1] * self._noise_s
         lists = [plan.candidates(picked[:number]) for number in range(len(picked))]
         self._select(
             len(begun.step.to_bytes()),
@@ -209,6 +216,7 @@ class StepDryRun(IdealDryRun, Generic[G]):
             plan,
             generated,
             lists + [()] * (plan.picks - len(lists)) if plan.picks > 1 else (),
+            made,
         )
 
     def _noise(self, sampler: Sampler, cells: int) -> int:

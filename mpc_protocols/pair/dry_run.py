@@ -86,10 +86,11 @@ class PairDryRun(StepDryRun[Group]):
         plan: SelectionPlan,
         generated: int,
         lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
         candidates, sizes = len(plan.contenders), list(map(len, lists))
         self._costs.select(
-            announced, groups, candidates, plan.a, plan.sign_bits, plan.ring_bits, generated, sizes
+            announced, groups, candidates, plan.a, plan.sign_bits, plan.ring_bits, generated, sizes, expected
         )
 
     def _distances(

@@ -82,6 +82,7 @@ class ReplicatedDryRun(StepDryRun[Group]):
         plan: SelectionPlan,
         generated: int,
         lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
         step_costs.select(
             self.tally,
@@ -93,6 +94,7 @@ class ReplicatedDryRun(StepDryRun[Group]):
             plan.ring_bits,
             generated=generated,
             sizes=PickSizes.of(plan, lists) if lists else None,
+            expected=expected,
         )
 
     def _distances(

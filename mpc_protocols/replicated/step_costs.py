@@ -108,12 +108,13 @@ def select(
     latency_bytes: int = LATENCY_BYTES,
     generated: int | None = None,
     sizes: PickSizes | None = None,
+    expected: tuple[Sampler, int] | None = None,
 ) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
 
     generated: rows of noise that are generated for it and ahead (`PoolModel.take`); None: its own. a, planes, ring_bits: of the
     plan. sizes: of several picks; the rounds are those of the scores, one to agree that all hold the result, and those of
-    `costs.pick_several`.
+    `costs.pick_several`. expected: a sampler, and how many rows of its noise are made beside the picks.
     """
     element = ring_bits // 8
     if candidates == 1:
@@ -136,10 +137,18 @@ def select(
     else:
         scores(tally)
     agreement(tally)
-    if sizes:
-        pick_several(tally, candidates, sizes, element, latency_bytes)
+
+    def opened(script: Tally) -> None:
+        if sizes:
+            pick_several(script, candidates, sizes, element, latency_bytes)
+        else:
+            argmax(script, candidates, element, latency_bytes)
+
+    if expected and expected[1]:
+        sampler, rows = expected
+        in_turns(tally, opened, lambda script: gaussian_noise(script, sampler, rows, 4, latency_bytes))
     else:
-        argmax(tally, candidates, element, latency_bytes)
+        opened(tally)
 
 
 def l1_sums(
@@ -191,8 +200,8 @@ def measure(
 ) -> None:
     """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; generated: as in `select`."""
     announce(tally, step)
-    agreement(tally)
     if generated != 0:
+        agreement(tally)
         gaussian_noise(tally, sampler, generated or cells, 4, latency_bytes)
     agreement(tally)
     opening(tally, cells)

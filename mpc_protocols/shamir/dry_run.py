@@ -95,8 +95,9 @@ class ShamirDryRun(StepDryRun[Group]):
         plan: SelectionPlan,
         generated: int,
         lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
-        self._costs.select(announced, groups, plan, generated, list(map(len, lists)))
+        self._costs.select(announced, groups, plan, generated, list(map(len, lists)), expected)
 
     def _distances(
         self, announced: int, groups: list[Group], sampler: Sampler, count: int, planes: int, generated: int
