@@ -37,7 +37,7 @@ def test_what_is_made_covers_what_is_taken_and_not_much_more(
             if lacks:
                 left, used = (left, used) if kind == before else (0, 0)
                 left, before = left + lacks, kind
-                assert left == min(count, most)
+                assert left == min(GROWTH * count, most)
             assert model.lacking(kind, count) == 0
         if kind != before:
             left = used = 0
