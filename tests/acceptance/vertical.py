@@ -95,7 +95,8 @@ def split(trial: Trial, directory: Path, small: bool = False) -> pd.DataFrame:
     """Domain, and one CSV file per owner, its rows in an order of its own; returns the joined intersection."""
     rows = pd.read_csv(DATA / f"{trial.table}.csv")[: STARTED if small else None]
     sizes = json.loads((DATA / f"{trial.table}-domain.json").read_text())
-    rng, common, start, names = np.random.default_rng(HELD_SEED), np.ones(len(rows), bool), 0, []
+    rng, common, start = np.random.default_rng(HELD_SEED), np.ones(len(rows), bool), 0
+    names: list[str] = []
     for number, count in enumerate(trial.counts):
         held = rng.random(len(rows)) < trial.share
         common &= held
@@ -148,8 +149,8 @@ def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
         | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")}
         | {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")},
     )
-    found = {"wall": time.monotonic() - began, "cpu": [_used() - before]}
-    found |= {"run": json.loads((out / "run.json").read_text()), "sent": []}
+    found: dict[str, Any] = {"wall": time.monotonic() - began, "cpu": [_used() - before], "sent": []}
+    found["run"] = json.loads((out / "run.json").read_text())
     for party in found["run"]["parties"] if "ideal" not in path.name else []:
         party |= json.loads((out / "parties" / party["name"] / "usage.json").read_text())
     if "ideal" not in path.name:
