@@ -7,7 +7,8 @@
 Runs in an environment of its own (`requirements-fleet.lock`), with the app of `examples/fleet/`. The tables are random codes of
 eight columns, 40 rows a node; the study asks for all triples, 128,128 cells. The three inboxes take in what lies in their watched
 folders, and the sum of their parts must be the counts of the nodes that came, cell by cell. Ends with exit code 1 if it is not.
-CPU seconds are of the driver, and of the processes that it waits for and those that they wait for: Ray's daemons are not.
+CPU seconds: flower is all processes of Flower and Ray, with the contributors' work in them; own is this one, which makes the
+tables and keys, takes in at three inboxes and compares.
 """
 
 from __future__ import annotations
@@ -15,16 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
-import signal
 import ssl
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
@@ -32,6 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from parties import certificates
 from runner.launch.ports import free_ports
+from tests.acceptance.fleet_processes import Processes, flower, started, wait_for
 from tests.worlds.fleet import Fleet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,41 +39,7 @@ QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_U
 """Flower and Ray report their use, and ask for newer versions, unless told not to."""
 
 
-def flower(program: str) -> str:
-    """A program of the environment that this runs in."""
-    return str(Path(sys.executable).parent / program)
-
-
-@contextmanager
-def started(command: list[str], log: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """A process and its children, in a session of their own, until the end."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-
-def wait_for(address: str, context: ssl.SSLContext | None = None) -> None:
-    """Until the SuperLink answers. Raises TimeoutError."""
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(f"{address}/health", timeout=5, context=context).close()
-            return
-        except OSError:
-            time.sleep(0.5)
-    raise TimeoutError(f"{address} does not answer.")
-
-
-def environment(folder: Path, address: str, ca: Path | None = None) -> dict[str, str]:
+def environment(folder: Path, mark: str, address: str, ca: Path | None = None) -> dict[str, str]:
     """Of all of Flower's programs. Their settings are in a folder of this run's; nothing is reported to anybody."""
     home = folder / "flower"
     home.mkdir(exist_ok=True)
@@ -90,6 +55,7 @@ def environment(folder: Path, address: str, ca: Path | None = None) -> dict[str,
         "PYTHONPATH": str(ROOT),
         "FLWR_HOME": str(home),
         "COSYNTH_FLEET": str(folder),
+        "COSYNTH_FLEET_RUN": mark,
         "OPENBLAS_NUM_THREADS": "1",
     }
 
@@ -100,6 +66,7 @@ def journey(fleet: Fleet, options: argparse.Namespace, env: Mapping[str, str], s
         "study": str(fleet.study),
         "arrivals": str(fleet.folder / "arrivals"),
         "rounds": options.rounds,
+        "pause-s": 0.0 if simulated else 10.0,
         "share": options.share,
     }
     command = [flower("flwr"), "run", str(APP), "fleet", "--stream"]
@@ -115,7 +82,7 @@ def journey(fleet: Fleet, options: argparse.Namespace, env: Mapping[str, str], s
 def simulate(fleet: Fleet, options: argparse.Namespace) -> None:
     """One SuperLink with the simulation engine."""
     port = free_ports(1)[0]
-    env = environment(fleet.folder, f"127.0.0.1:{port}")
+    env = environment(fleet.folder, options.mark, f"127.0.0.1:{port}")
     command = [
         flower("flower-superlink"),
         "--insecure",
@@ -138,7 +105,7 @@ def deploy(fleet: Fleet, options: argparse.Namespace) -> None:
     root, _ = certificates.write(folder / "tls", "ca", ca, with_key=False)
     cert, key = certificates.write(folder / "tls", "superlink", certificates.issue(ca, "localhost"))
     address = f"localhost:{port}"
-    env = environment(folder, address, root)
+    env = environment(folder, options.mark, address, root)
     link = [flower("flower-superlink"), "--host", "localhost", "--port", str(port), "--enable-supernode-auth"]
     link += ["--ssl-certfile", str(cert), "--ssl-keyfile", str(key), "--ssl-ca-certfile", str(root)]
     link += ["--disable-runtime-dependency-installation"]
@@ -189,24 +156,23 @@ def parsed() -> argparse.Namespace:
 
 def run() -> None:
     """Print the figures; raise SystemExit(1) if the sums are wrong."""
-    options = parsed()
+    options, processes = parsed(), Processes()
+    options.mark = processes.mark
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fleet, began = Fleet(folder, options.nodes), time.monotonic()
-        (deploy if options.deployed else simulate)(fleet, options)
+        with processes.watched():
+            (deploy if options.deployed else simulate)(fleet, options)
         wall, agreed = time.monotonic() - began, fleet.take_in()
         exact = bool((fleet.opened(agreed) == fleet.clear(agreed.contributors)).all())
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     told = {
         "nodes": options.nodes,
         "bundles": len(agreed.entries),
         "cells": fleet.collection.layout.cells,
         "exact": exact,
         "wall_s": round(wall, 1),
-        "cpu_s": {
-            "driver": round(used[0].ru_utime + used[0].ru_stime, 1),
-            "children": round(used[1].ru_utime + used[1].ru_stime, 1),
-        },
+        "flower_cpu_s": round(processes.cpu_s, 1),
+        "own_cpu_s": round(time.process_time(), 1),
     }
     print(json.dumps(told, indent=1))
     raise SystemExit(0 if exact and agreed.entries else 1)

@@ -6,7 +6,7 @@
     share      the share of nodes that it asks in a round, each by chance: who drops by, in a simulation. 1: all
     timeout-s  how long it waits for the answers of a round
 
-It holds no key. It ends early when as many bundles are there as close the collection.
+It holds no key. It ends early when all contributors have delivered, or as many as close the collection.
 """
 
 import json
@@ -76,7 +76,7 @@ def main(grid: Grid, context: Context) -> None:
             "wall_s": round(time.monotonic() - began, 2),
         }
         print(json.dumps(told), flush=True)
-        if collection.close_bundles is not None and len(deliveries.contributors) >= collection.close_bundles:
+        if len(deliveries.contributors) >= (collection.close_bundles or len(collection.contributors)):
             return
         if number < int(config["rounds"]):
             time.sleep(float(config["pause-s"]))

@@ -1,12 +1,13 @@
 """A contributor's machine that a courier asks for a bundle: its own settings decide what it does, never the courier's.
 
-    settings file (TOML)         party = "clinic"             this contributor
-                                 private = "clinic.toml"      its private file, as for `contribute`
-                                 study = "9f86d081..."        fingerprint of the study that its owner has confirmed
-                                 keep = "kept"                a folder of its own: the study's files and the bundle
+    settings file (TOML)    party = "clinic"             this contributor
+                            study = "9f86d081..."        fingerprint of the study that its owner has confirmed
+                            keep = "kept"                a folder of its own, for keep/STUDY/PARTY.bundle and the study's files
+                            private = "clinic.toml"      its private file, as for `contribute`; or nothing
 
 The bundle is made once, as `contribute` makes it, and kept: whoever asks again gets the same one, so that a courier that lost it
-may come back, and nothing new leaves. A refusal stays here: the courier learns only that there is no bundle.
+may come back, and nothing new leaves. Without `private` none is made: its owner has put it there, and who runs this needs to read
+neither table nor key. A refusal stays here: the courier learns only that there is no bundle.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from runner.contributors.courier import study_files
 from runner.failures import reason
 from runner.study.table import Table, read_toml
 
-KEYS = ("party", "private", "study", "keep")
+KEYS = ("party", "study", "keep", "private")
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ class Node:
     """One contributor's settings. study: fingerprint, hex. Paths are absolute."""
 
     party: str
-    private: Path
     study: str
     keep: Path
+    private: Path | None
 
     @classmethod
     def read(cls, path: Path) -> Node:
@@ -38,9 +39,9 @@ class Node:
         table, folder = Table(read_toml(path), str(path), "", KEYS, problems), path.resolve().parent
         node = cls(
             table.text("party"),
-            folder / table.text("private", expected="the name of a private file"),
             table.text("study", expected="the fingerprint of a study's files, which `check` shows").lower(),
             folder / table.text("keep", "kept"),
+            folder / table.text("private") if "private" in table else None,
         )
         if problems:
             raise StudyInvalid(problems[0])
@@ -57,6 +58,10 @@ class Node:
         folder = self.keep / self.study
         file = folder / f"{self.party}.bundle"
         try:
+            if not file.exists() and self.private is None:
+                raise UsageError(
+                    f"{file} is not there, and the settings name no private file to make it with."
+                )
             if not file.exists():
                 discard_unfinished(folder)
                 self._make(files.write(folder), file)

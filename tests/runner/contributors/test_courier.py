@@ -22,6 +22,7 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from parties.budget.ledger import Ledger
+from runner.check.run import findings
 from runner.contributors.collection import bundle_digest
 from runner.contributors.courier import study_files
 from runner.contributors.courier.node import Node
@@ -189,6 +190,26 @@ def test_a_watched_folder_must_be_there(fleet: Fleet) -> None:
     fleet.arrivals("south").rmdir()
     with pytest.raises(UsageError, match="that party south watches is not there"):
         fleet.deliveries()
+
+
+def test_a_node_without_a_private_file_hands_over_what_its_owner_has_made(fleet: Fleet) -> None:
+    """Where the courier's own code runs: an account that can read neither table nor key."""
+    made = bundle(fleet, 0)
+    kept = next((fleet.folder / "kept").rglob("n0000.bundle"))
+    settings = fleet.folder / "outside.toml"
+    settings.write_text(f'party = "n0000"\nstudy = "{kept.parent.name}"\nkeep = "{kept.parent.parent}"\n')
+    for file in ("n0000.csv", "n0000.key"):
+        (fleet.folder / file).unlink()
+    assert Node.read(settings).bundle(fleet.message) == made
+    kept.unlink()
+    with pytest.raises(UsageError, match="is not there, and the settings name no private file"):
+        Node.read(settings).bundle(fleet.message)
+
+
+def test_check_shows_the_fingerprint_that_contributors_compare(fleet: Fleet) -> None:
+    told = [finding.text for finding in findings(fleet.study, None, None, False)]
+    fingerprint = StudyFiles.of(load(fleet.study)).fingerprint
+    assert f"a courier brings contributors this study with the fingerprint {fingerprint}" in told
 
 
 def test_settings_name_what_is_wrong(fleet: Fleet) -> None:
