@@ -12,51 +12,49 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mpc_protocols.errors import StudiesDiffer, UsageError
 from parties.inbox.files import write_private
 from runner.failures import reason
 from runner.study import Study
 from runner.study.hashing import canonical
+from runner.study.waves import MEASUREMENTS, RESULT
 
 FORMAT = "cosynth-study-files-1"
 MAX_BYTES = 64 << 20
-NAMED_BY_CONTRIBUTORS = ("keys", "receivers", "registered")
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+_NAME = r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}"
+_PATH = re.compile(rf"{_NAME}(/{_NAME}){{0,7}}")
+"""Below the study's folder: no way up, nothing hidden, nothing from the root."""
 
 
 @dataclass(frozen=True)
 class StudyFiles:
-    """study: name of the study file. files: texts by name, the study's among them; all of one folder."""
+    """study: name of the study file. files: texts by path from its folder, the study's among them."""
 
     study: str
     files: Mapping[str, str]
 
     @classmethod
     def of(cls, study: Study) -> StudyFiles:
-        """Those of a study on disk. Raises `UsageError`: a party's data stands in it, a file in another folder, or too much."""
+        """Those of a study on disk. Raises `UsageError`: a party's data stands in it, a file lies elsewhere, or too much."""
         if any(party.data is not None for party in study.parties):
             raise UsageError(
                 f"{study.path} says where parties have their data, which is nobody else's business: name `data` in each party's "
                 "private file instead, before it is sent to contributors."
             )
-        tree, folder = study.tree, study.path.parent
-        named = [
-            tree["domain"].get("file"),
-            *(tree["contributors"].get(key) for key in NAMED_BY_CONTRIBUTORS),
-        ]
-        names = [study.path.name, *(name for name in named if name is not None)]
+        names = [study.path.name, *named(study.tree)]
         for name in names:
-            if not _PLAIN.fullmatch(name):
+            if not _PATH.fullmatch(name):
                 raise UsageError(
-                    f"{study.path} names {name}, and a courier brings only files of one folder, called by letters, digits, "
-                    '"-", "_" and "."; put it beside the study.'
+                    f"{study.path} names {name}, and a courier brings only files from the study's folder, called by letters, "
+                    'digits, "-", "_" and "."; put it there.'
                 )
         try:
-            files = {name: (folder / name).read_text(encoding="utf-8") for name in names}
+            files = {name: (study.path.parent / name).read_bytes().decode() for name in names}
         except OSError as error:
             raise UsageError(f"A file that {study.path} names cannot be read ({reason(error)}).") from None
         found = cls(study.path.name, files)
@@ -90,8 +88,18 @@ def parse(content: bytes, fingerprint: str) -> StudyFiles:
             "what the computing parties say."
         )
     form = json.loads(content)
-    if form["format"] != FORMAT or not all(map(_PLAIN.fullmatch, form["files"])):
+    if form["format"] != FORMAT or not all(map(_PATH.fullmatch, form["files"])):
         raise StudiesDiffer(
             "The confirmed study is in a form that this version does not read; use that of the others."
         )
     return StudyFiles(form["study"], form["files"])
+
+
+def named(tree: Mapping[str, Any]) -> Sequence[str]:
+    """The public files that a study's parsed tree names, as it names them."""
+    own = tree["contributors"]
+    names = [tree["domain"].get("file"), *(own.get(key) for key in ("keys", "receivers", "registered"))]
+    after = own.get("after", [])
+    for wave in after if isinstance(after, list) else [after]:
+        names += [f"{wave['run']}/{RESULT}", f"{wave['run']}/{MEASUREMENTS}", wave["receivers"]]
+    return [name for name in names if name is not None]

@@ -34,9 +34,7 @@ def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "dh2",
         "florist",
     }
-    assert all(
-        line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")} for line in lines
-    )
+    assert all(line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")} for line in lines)
     assert all(line["amount"] == 100 and line["baseline"]["numpy"]["wall_s"] > 0 for line in lines)
     assert main([*arguments, "--owners", "3,5", "--no-baseline"]) == 0, capsys.readouterr().err
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -99,8 +99,9 @@ def test_a_domain_in_a_file_travels_too(fleet: Fleet, tmp_path: Path) -> None:
     before, _, rest = text.partition("[domain.columns]")
     columns, mark, parties = rest.partition("[[party]]")
     sizes = {line.split(" = ")[0]: int(line.split(" = ")[1]) for line in columns.split("\n") if line}
-    (fleet.study.parent / "domain.json").write_text(json.dumps(sizes))
-    fleet.study.write_text(f'{before}[domain]\nfile = "domain.json"\n{mark}{parties}')
+    (fleet.study.parent / "public").mkdir()
+    (fleet.study.parent / "public" / "domain.json").write_text(json.dumps(sizes))
+    fleet.study.write_text(f'{before}[domain]\nfile = "public/domain.json"\n{mark}{parties}')
     files = StudyFiles.of(load(fleet.study))
     there = load(study_files.parse(files.to_bytes(), files.fingerprint).write(tmp_path / "there"))
     assert bundle_digest(there) == bundle_digest(load(fleet.study))
@@ -125,7 +126,7 @@ def test_another_study_than_the_confirmed_one_is_not_read_and_charges_nothing(
 
 
 def test_a_confirmed_message_cannot_write_elsewhere(fleet: Fleet, tmp_path: Path) -> None:
-    for name in ("../evil", "/tmp/evil", ".hidden", "a/b"):
+    for name in ("../evil", "/tmp/evil", ".hidden", "a/../../b", "a//b", "a/", "..", ""):
         content = canonical({"format": "cosynth-study-files-1", "study": name, "files": {name: "x"}})
         with pytest.raises(StudiesDiffer, match="in a form that this version does not read"):
             study_files.parse(content, hashlib.sha256(content).hexdigest())
@@ -140,8 +141,18 @@ def test_a_study_that_says_where_data_lie_does_not_travel(fleet: Fleet) -> None:
 def test_a_study_with_files_of_other_folders_does_not_travel(fleet: Fleet) -> None:
     text = fleet.study.read_text().replace('"contributors.txt"', '"../study/contributors.txt"')
     fleet.study.write_text(text)
-    with pytest.raises(UsageError, match="put it beside the study"):
+    with pytest.raises(UsageError, match="only files from the study's folder"):
         StudyFiles.of(load(fleet.study))
+
+
+def test_files_of_earlier_waves_and_registered_columns_travel_too() -> None:
+    first = {"run": "first/out", "receivers": "first/receivers.json"}
+    own = {"keys": "k.txt", "receivers": "r.json", "registered": "m.json", "after": first}
+    wave = ["first/out/result.json", "first/out/measurements.json", "first/receivers.json"]
+    assert study_files.named({"domain": {}, "contributors": own}) == ["k.txt", "r.json", "m.json", *wave]
+    second = [first, {"run": "b", "receivers": "c"}]
+    named = study_files.named({"domain": {}, "contributors": {**own, "after": second}})
+    assert named[3:] == [*wave, "b/result.json", "b/measurements.json", "c"]
 
 
 def test_rubbish_is_passed_on_to_nobody(fleet: Fleet) -> None:
