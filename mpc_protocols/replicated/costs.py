@@ -209,28 +209,28 @@ def pick_several(
 ) -> None:
     """`gates.pick_several`."""
     picks = len(sizes.lists)
-    form = picks_form(picks, candidates, sizes.runs, element, latency_bytes)
+    form = picks_form(picks, candidates, sizes.families, element, latency_bytes)
     if form == "at once":
         peel(tally, picks, candidates, sizes.lists, element)
-    elif form == "runs":
-        pick_by_runs(tally, sizes, element)
+    elif form == "families":
+        pick_by_families(tally, sizes, element)
     else:
         for several in sizes.lists:
             if several > 1:
                 argmax(tally, several, element, latency_bytes)
 
 
-def pick_by_runs(tally: Tally, sizes: PickSizes, element: int = 4) -> None:
-    """`gates.pick_by_runs`."""
-    picks, runs, width = len(sizes.lists), len(sizes.runs), max(sizes.runs)
-    members = picks * runs * width
+def pick_by_families(tally: Tally, sizes: PickSizes, element: int = 4) -> None:
+    """`gates.pick_by_families`."""
+    picks, families, width = len(sizes.lists), len(sizes.families), max(sizes.families)
+    members = picks * families * width
     _comparisons(tally, members * (width - 1) // 2, element)
     opponents = width - 1
     while opponents > 1:
         products(tally, opponents // 2 * words_for(members), WORD)
         opponents -= opponents // 2
-    chosen_sums(tally, picks * runs, width, element)
-    peel(tally, picks, runs, sizes.lists_of_runs, element)
+    chosen_sums(tally, picks * families, width, element)
+    peel(tally, picks, families, sizes.lists_of_families, element)
     zero_rows(tally, width * sum(map(bool, sizes.lists)))
 
 

@@ -92,42 +92,47 @@ def argmax(gates: TrioGates, keys: RingShare) -> int:
     return int(argmax_rows(gates, keys.reshape(1, -1))[0])
 
 
-PicksForm = Literal["at once", "runs", "one by one"]
+PicksForm = Literal["at once", "families", "one by one"]
 
 
 @dataclass(frozen=True)
 class PickSizes:
-    """Public sizes of several picks. lists: on how many candidates each was made, 0 if it was not made. runs: members of each run
-    of contenders (`SelectionPlan.runs`). lists_of_runs: of how many runs there are candidates on each list."""
+    """Public sizes of several picks.
+
+    lists: on how many candidates each was made, 0 if it was not made. families: members of each family of contenders
+    (`SelectionPlan.families`). lists_of_families: how many families have candidates on each list.
+    """
 
     lists: tuple[int, ...]
-    runs: tuple[int, ...]
-    lists_of_runs: tuple[int, ...]
+    families: tuple[int, ...]
+    lists_of_families: tuple[int, ...]
 
     @classmethod
     def of(cls, plan: SelectionPlan, lists: Sequence[Sequence[int]]) -> PickSizes:
         """lists: the candidates on which each pick was made."""
         return cls(
             tuple(map(len, lists)),
-            tuple(map(len, plan.runs)),
-            tuple(len(plan.runs_of(candidates)) for candidates in lists),
+            tuple(map(len, plan.families)),
+            tuple(len(plan.families_of(candidates)) for candidates in lists),
         )
 
 
-def picks_form(picks: int, count: int, runs: Sequence[int], element: int, latency_bytes: int) -> PicksForm:
+def picks_form(
+    picks: int, count: int, families: Sequence[int], element: int, latency_bytes: int
+) -> PicksForm:
     """How so many picks of `count` keys are made: the least rounds * latency_bytes + bytes, alike at all parties.
 
-    runs: members of each run of candidates that leave together.
+    families: members of each family of candidates, which leave together.
     """
 
     def comparisons(pairs: int) -> int:
         return comparison_cost(pairs, element, latency_bytes)
 
     cost: dict[PicksForm, int] = {"at once": comparisons(picks * (count * (count - 1) // 2))}
-    width, several = max(runs), len(runs)
+    width, several = max(families), len(families)
     if width > 1:
         members = picks * several * width
-        cost["runs"] = (
+        cost["families"] = (
             comparisons(members * (width - 1) // 2)
             + comparisons(picks * (several * (several - 1) // 2))
             + ((width - 2).bit_length() + 3) * latency_bytes
@@ -146,12 +151,12 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
     """
     rows, count = keys.shape
     form = picks_form(
-        rows, count, list(map(len, plan.runs)), np.dtype(keys.dtype).itemsize, gates.latency_bytes
+        rows, count, list(map(len, plan.families)), np.dtype(keys.dtype).itemsize, gates.latency_bytes
     )
     if form == "at once":
         return peel(gates, keys, plan.candidates, plan.contenders)
-    if form == "runs":
-        return pick_by_runs(gates, keys, plan)
+    if form == "families":
+        return pick_by_families(gates, keys, plan)
     column = {member: place for place, member in enumerate(plan.contenders)}
     picked: list[int] = []
     while len(picked) < rows and (left := plan.candidates(picked)):
@@ -160,29 +165,35 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
     return picked
 
 
-def pick_by_runs(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
-    """Picks where candidates leave in runs: the largest of each run first, on shares, for all picks at once; then `peel` of the
-    runs, and the place in the run of every pick, opened together (`docs/design/mechanisms.md` 1.6). Shorter runs are filled with
-    their last member, whose copies lose every tie."""
+def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
+    """Picks where candidates leave in families (`docs/design/mechanisms.md` 1.6).
+
+    The largest of each family is found first, on shares, for all picks at once; then `peel` of the families, and the place in its
+    family of every pick, opened together. Smaller families are filled with their last member, whose copies lose every tie.
+    """
     rows, _ = keys.shape
-    runs, width = plan.runs, max(map(len, plan.runs))
+    families, width = plan.families, max(map(len, plan.families))
     column = {member: place for place, member in enumerate(plan.contenders)}
-    places = np.array([[column[run[min(place, len(run) - 1)]] for place in range(width)] for run in runs])
+    places = np.array(
+        [[column[family[min(place, len(family) - 1)]] for place in range(width)] for family in families]
+    )
     members = keys[:, places]
-    lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(runs), width)), width)
+    lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(families), width)), width)
     largest = conversion.chosen_sums(
-        gates.trio, _standing(gates, lost), members.reshape(rows * len(runs), width)
-    ).reshape(rows, len(runs))
+        gates.trio, _standing(gates, lost), members.reshape(rows * len(families), width)
+    ).reshape(rows, len(families))
 
     def left(picked: Sequence[int]) -> Sequence[int]:
-        return plan.runs_of(plan.candidates([runs[run][0] for run in picked]))
+        return plan.families_of(plan.candidates([families[family][0] for family in picked]))
 
-    picked = peel(gates, largest, left, range(len(runs)))
-    at = np.arange(len(picked)) * len(runs) + np.array(picked)
+    picked = peel(gates, largest, left, range(len(families)))
+    at = np.arange(len(picked)) * len(families) + np.array(picked)
     won = gates.zero_rows((len(picked), width), [(slice(None), lost[at])])
     if not won.any(axis=1).all():
         raise ProtocolAborted(NO_CANDIDATE)
-    return [runs[run][place] for run, place in zip(picked, won.argmax(axis=1).tolist(), strict=True)]
+    return [
+        families[family][place] for family, place in zip(picked, won.argmax(axis=1).tolist(), strict=True)
+    ]
 
 
 def _standing(gates: TrioGates, lost: BitShare) -> BitShare:

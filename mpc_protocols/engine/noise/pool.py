@@ -23,9 +23,9 @@ from typing import Generic
 
 from mpc_protocols.engine.interface import N
 
-GROWTH = 4
-GUMBEL_ROWS = 8192
-"""Most rows of Gumbel noise made ahead: about 25 ms of computing."""
+GROWTH = 8
+GUMBEL_ROWS = 1 << 14
+"""Most rows of Gumbel noise made ahead: about 50 ms of computing."""
 GAUSSIAN_ROWS = 4096
 
 

@@ -23,7 +23,7 @@ from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.gates import PickSizes, TrioGates, pick_by_runs, pick_several, picks_form
+from mpc_protocols.replicated.gates import PickSizes, TrioGates, pick_by_families, pick_several, picks_form
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import centred
@@ -335,39 +335,39 @@ def chosen(plan: SelectionPlan, keys: NDArray[Any]) -> tuple[list[int], PickSize
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_picks_by_runs_are_the_same_picks(seed: int) -> None:
-    """Runs of every length up to the limit, conflicts between runs, ties, candidates that cannot win on some list, lists that
+def test_picks_by_families_are_the_same_picks(seed: int) -> None:
+    """Families of every size up to the limit, conflicts between them, ties, candidates that cannot win on some list, lists that
     run out; what travels is what the costs say."""
     rng = np.random.default_rng(seed)
-    runs = np.repeat(np.arange(9), rng.integers(1, 7, 9))
-    count, picks = len(runs), int(rng.integers(2, 7))
+    family = np.repeat(np.arange(9), rng.integers(1, 7, 9))
+    count, picks = len(family), int(rng.integers(2, 7))
     together = rng.random((9, 9)) < (0.2, 0.6)[seed % 2]
     conflicts = [
-        [p for p in range(q + 1, count) if runs[p] == runs[q] or together[runs[q], runs[p]]]
+        [p for p in range(q + 1, count) if family[p] == family[q] or together[family[q], family[p]]]
         for q in range(count)
     ]
     penalties = [F(int(p)) for p in rng.choice([0, 100, 4000, 9000] if seed % 3 else [0], count)]
     plan = plan_selection([F(1)] * count, penalties, F(2), [900] * count, 1000, 1, picks, conflicts)
-    assert max(map(len, plan.runs)) == selection.MAX_RUN
+    assert max(map(len, plan.families)) == selection.MAX_FAMILY
     low, high = (np.array([of[q] for q in plan.contenders]) for of in (plan.lowest, plan.highest))
     keys = rng.integers(low, high + 1, (picks, len(low)))
     if seed % 4 == 0:  # ties wherever the ranges allow
         keys = np.clip(np.full_like(keys, int(low.max())), low, high)
     shares = deal_ring(keys.astype(np.uint32), rng)
     expected, sizes = chosen(plan, keys)
-    results, traffic = run_trio(lambda trio: pick_by_runs(TrioGates(trio), shares[trio.me], plan))
+    results, traffic = run_trio(lambda trio: pick_by_families(TrioGates(trio), shares[trio.me], plan))
     assert results == [expected] * 3
     tally = Tally.of()
-    costs.pick_by_runs(tally, sizes)
+    costs.pick_by_families(tally, sizes)
     compare(tally, traffic)
 
 
-def test_runs_open_random_words_but_for_the_winners() -> None:
-    """Words of the runs on each list, and of the places in the runs picked; none twice, half of the bits set (5 sigma)."""
+def test_families_open_random_words_but_for_the_winners() -> None:
+    """Words of the families on each list, and of the places in those picked; none twice, half of the bits set (5 sigma)."""
     count, picks, width = 300, 4, 3
     apart = [[p for p in range(q + 1, count) if p // width == q // width] for q in range(count)]
     plan = even_plan(count, picks, apart)
-    assert picks_form(picks, count, [width] * 100, 4, LATENCY_BYTES) == "runs"
+    assert picks_form(picks, count, [width] * 100, 4, LATENCY_BYTES) == "families"
     keys = np.tile(np.arange(count, dtype=np.uint32), (picks, 1))
     shares = deal_ring(keys, np.random.default_rng(4))
     frames: list[Frame] = []
@@ -387,13 +387,13 @@ def test_runs_open_random_words_but_for_the_winners() -> None:
         assert abs(ones - 64 * len(losers)) < 5 * (32 * len(losers)) ** 0.5
 
 
-def test_runs_are_contenders_that_leave_together() -> None:
-    """Neighbours in conflict with one another and with the same others, at most MAX_RUN of them; none where keys of different
+def test_families_are_contenders_that_leave_together() -> None:
+    """Neighbours in conflict with one another and with the same others, at most MAX_FAMILY of them; none where keys of different
     lists might not be told apart in the ring."""
     conflicts: list[list[int]] = [[1, 2, 7], [2, 7], [7], [], [5, 6], [6], [], [], [9, 10, 11, 12, 13]]
     conflicts += [list(range(q + 1, 14)) for q in range(9, 14)]
     plan = even_plan(14, 3, conflicts)
-    assert plan.runs == ((0, 1, 2), (3,), (4, 5, 6), (7,), (8, 9, 10, 11), (12, 13))
-    assert plan.runs_of([1, 2, 7, 12]) == (0, 3, 5)
+    assert plan.families == ((0, 1, 2), (3,), (4, 5, 6), (7,), (8, 9, 10, 11), (12, 13))
+    assert plan.families_of([1, 2, 7, 12]) == (0, 3, 5)
     far = replace(plan, lowest=(-(1 << 31), *plan.lowest[1:]))
-    assert far.runs == tuple((q,) for q in range(14))
+    assert far.families == tuple((q,) for q in range(14))
