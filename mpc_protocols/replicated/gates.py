@@ -1,6 +1,6 @@
 """Replicated arithmetic as the shared code of the engine uses it (`engine.interface.Gates`), and the arg max of many candidates.
 
-Of many candidates (`in_groups`: where bytes outweigh rounds, from some 480 on one machine), groups of GROUP first find their
+Of many candidates (`in_groups`: where bytes outweigh rounds, from some 430 on one machine), groups of GROUP first find their
 winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot product with the keys; the groups'
 winners are compared as in `engine.argmax`, and of the winning group the place is opened. 14 rounds more than there, whatever n
 is; about 320 bytes a candidate. The group's number and the place are the index: nothing else is opened.
@@ -40,6 +40,10 @@ ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 19, 320
 """What a pick of its own costs among many candidates, about; bytes are a candidate's."""
 
 
+COMPUTED = 3
+"""What computing one comparison is worth in bytes: a quarter of a microsecond."""
+
+
 class TrioGates(TrioBitGates):
     """The gates of a trio."""
 
@@ -66,11 +70,11 @@ class TrioGates(TrioBitGates):
 
 
 def comparison_cost(pairs: int, element: int, latency_bytes: int) -> int:
-    """Of so many comparisons of `element` bytes, rounds * latency_bytes + bytes sent by each party."""
+    """Of so many comparisons of `element` bytes: rounds * latency_bytes, bytes sent by each party, and COMPUTED for each."""
     schedule = steps(8 * element, "tree")
     bits = sum(2 * exchanged + dealt for exchanged, dealt in schedule) + bit_rows(8 * element) + 1
     rounds = -(-pairs // PAIRS) * (1 + len(schedule))
-    return rounds * latency_bytes + 8 * bits * words_for(pairs) // DEALERS
+    return rounds * latency_bytes + 8 * bits * words_for(pairs) // DEALERS + COMPUTED * pairs
 
 
 def in_groups(count: int, element: int, latency_bytes: int) -> bool:
