@@ -16,7 +16,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import InputRule, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.oracle import contribute
+from mpc_protocols.replicated.proved.oracle import contribute
 from mpc_protocols.replicated.proved import addends
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes

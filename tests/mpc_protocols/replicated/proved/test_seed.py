@@ -10,7 +10,7 @@ import pytest
 from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.functionality import InputRule, MarginalOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.oracle import contribute
+from mpc_protocols.replicated.proved.oracle import contribute
 from tests.mpc_protocols.replicated.proof.cheating import flipped, outcomes
 from tests.mpc_protocols.replicated.proved.test_engine import party
 from tests.worlds.tables import CONTRIBUTORS, SMALL, counter, facts
