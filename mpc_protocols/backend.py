@@ -103,6 +103,11 @@ class DryRun(MarginalOracle):
         """Cells made available so far."""
 
     @property
+    def beside_bytes(self) -> int:
+        """The most memory that a computing party takes at once beside the cells that it holds."""
+        return 0
+
+    @property
     @abstractmethod
     def seconds(self) -> float:
         """CPU seconds of a computing party so far, beyond the synthesizer's."""

@@ -20,7 +20,7 @@ from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, parse
 from mpc_protocols.registry import not_installed
 from mpc_protocols.wire import Wire
-from runner.bench.parameters import BACKEND, PARTIES, PROOFS, Params
+from runner.bench.parameters import BACKEND, PARTIES, PROOFS, PROVED, Params
 from runner.bench.registry import Kernel
 from runner.bench.running.processes import party_names
 

@@ -72,6 +72,8 @@ class CountedGates(ProvedGates):
         """Words of statements to be proved, by their number of entries."""
         self.products = 0
         """Of the whole run."""
+        self.most_unproved = 0
+        """Products that were proved together."""
         self.winner = 0
         """Where the next test of rows is to find its zero."""
 
@@ -102,11 +104,12 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove(self, parts: Sequence[ProvedGates]) -> None:
-        together, due = Counter[int](), False
+        together, due = Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
-            due |= part.transcript.gates > 0
+            due += part.transcript.gates
             together += part.statements
             part.transcript, part.statements = Transcript(), Counter()
+        self.most_unproved = max(self.most_unproved, due)
         if due:
             for row in proof_steps(together):
                 self._counted.all_send(row)

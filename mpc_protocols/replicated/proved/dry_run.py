@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
     from mpc_protocols.public.state import PublicState
 
+PRODUCT_BYTES = 2
+"""Of a product until it is proved: X, Y and shares of them in three roles, and once more as rows of a proof."""
 PRODUCT_S = 13e-9
 """CPU seconds of a party for a product and its proof, while others run on the same machine."""
 
@@ -61,6 +63,12 @@ class ProvedDryRun(IdealDryRun):
     def input_checks(self) -> tuple[int, int]:
         rounds, sent = self._engine.check_cost
         return rounds, sent
+
+    @property
+    def beside_bytes(self) -> int:
+        """Products that are proved together, and what every custodian has shared."""
+        custodians = len(self._tally.clocks)
+        return PRODUCT_BYTES * self._engine.counted_gates.most_unproved + 8 * custodians * self.shared_cells
 
     @property
     def seconds(self) -> float:
