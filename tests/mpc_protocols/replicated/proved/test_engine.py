@@ -13,7 +13,7 @@ import pytest
 from mpc_protocols.engine import oracle as oracles
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import UsageError
-from mpc_protocols.functionality import InputRule, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.proved.oracle import contribute
@@ -26,9 +26,17 @@ from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
 
 
-def party(wire: Any, body: Callable[[Any], Any], of: StudyFacts, ahead: bool = True) -> Any:
-    """One computing party with its part of the rows; P1 leads."""
-    own = ComputingParty(ProvedEngine(wire, of, counter(PARTS[wire.me])), of, Recorder(), None, ahead)
+def party(
+    wire: Any,
+    body: Callable[[Any], Any],
+    of: StudyFacts,
+    ahead: bool = True,
+    counts: LocalCounts | None = None,
+) -> Any:
+    """One computing party with its part of the rows, or with these counts; P1 leads."""
+    own = ComputingParty(
+        ProvedEngine(wire, of, counts or counter(PARTS[wire.me])), of, Recorder(), None, ahead
+    )
     if wire.me == of.leader:
         with oracles.LeadingOracle(own) as oracle:
             return body(oracle)
