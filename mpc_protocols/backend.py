@@ -180,7 +180,7 @@ class Backend(ABC):
         return self
 
     def secured(self, security: str) -> Backend:
-        """The backend as it is with a value of `[study] security`, one of `securities`: the descriptor that then stands for it."""
+        """The descriptor that stands for the backend with a value of `[study] security`, one of `securities`."""
         return self
 
     def leader(self, computing: int) -> int:
@@ -297,7 +297,7 @@ class DistributedBackend(Backend):
     def coin(self, wire: Wire, public: bytes) -> bytes:
         """32 random bytes, alike at all computing parties, that none of them knows before all have said `public` alike.
 
-        wire: a fork that is used for nothing else. Raises `ProtocolAborted`; `StudyInvalid` for a backend that is not `malicious`.
+        wire: a fork that is used for nothing else. Raises `ProtocolAborted`, and `StudyInvalid` unless it is `malicious`.
         """
         raise StudyInvalid(f"The parties of the {self.name} backend trust their leader's random numbers.")
 

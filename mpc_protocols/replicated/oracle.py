@@ -9,6 +9,7 @@ Who learns what, threat model and assumption: `engine.step`, `replicated.engine`
 from __future__ import annotations
 
 from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +25,7 @@ from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire
+
 
 def computing_party(
     wire: Wire,

@@ -49,7 +49,7 @@ class Party:
         self._inboxes: dict[tuple[int, int], Inbox] = {}
         self._unopened = dict.fromkeys(range(len(names)), 0)
         self._departed: set[int] = set()
-        self._waits: dict[object, tuple[int, float]] = {}
+        self._waits: dict[object, tuple[int | None, float]] = {}
         self._clock = self._sent = self._received = self._messages = 0
 
     def fail(self, error: BaseException) -> bool:
@@ -111,11 +111,17 @@ class Party:
         with self._lock:
             if paused:
                 self._waits = {wait: (peer, since + paused) for wait, (peer, since) in self._waits.items()}
-            return next((peer for peer, since in self._waits.values() if now - since > seconds), None)
+            late = (
+                peer for peer, since in self._waits.values() if peer is not None and now - since > seconds
+            )
+            return next(late, None)
 
     @contextmanager
-    def waits(self, peer: int) -> Iterator[None]:
-        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see `link`)."""
+    def waits(self, peer: int | None = None) -> Iterator[None]:
+        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see `link`).
+
+        peer: None if it is no single one; then nobody can be overdue.
+        """
         wait = object()
         with self._lock:
             self._waits[wait] = peer, time.monotonic()

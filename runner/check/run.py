@@ -126,7 +126,9 @@ def _inputs(study: Study) -> Finding:
     then = "ends the run" if study.session.bad_input == "end" else "is left out of it"
     if study.descriptor.malicious:
         left_out = f"; a contributor that does {then}" if study.session.bad_input == "exclude" else ""
-        return fine(f"everybody's counts are checked on shares; who sends impossible ones ends the run{left_out}")
+        return fine(
+            f"everybody's counts are checked on shares; who sends impossible ones ends the run{left_out}"
+        )
     return fine(f"contributors' counts are checked on shares; who sends impossible ones {then}")
 
 

@@ -149,7 +149,11 @@ def forecast(
         if joined is None
         else max(len(joined.owned.of(name)) for name in joined.owned.owners)
     )
-    memory = PROCESS_MB + oracle.beside_bytes / 2**20 + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    memory = (
+        PROCESS_MB
+        + oracle.beside_bytes / 2**20
+        + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    )
     if joined is not None and not backend.ideal:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
         rounds += joined.cost.rounds

@@ -128,8 +128,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     session = _session(session_table)
     if "answer_s" in session_table and not malicious:
         session_table.problem(
-            f'has no meaning with security = "{SECURITIES[0]}", where a party waits for another as long as that one lives; remove '
-            "it",
+            f'has no meaning with security = "{SECURITIES[0]}", where a party waits for another as long as that one lives; '
+            "remove it",
             "answer_s",
         )
     parties = (

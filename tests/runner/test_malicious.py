@@ -1,4 +1,4 @@
-"""Studies with `security = "malicious"`: what may be asked for, runs of them, and a leader that hands out what was not agreed on."""
+"""Studies with `security = "malicious"`: what may be asked for, runs of them, and a leader that hands out something else."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import BACKENDS, DistributedBackend
-from mpc_protocols.errors import ProtocolAborted, UsageError
+from mpc_protocols.backend import BACKENDS
+from mpc_protocols.errors import PeerLost, ProtocolAborted
+from mpc_protocols.functionality import unobserved
+from mpc_protocols.memory_wire import MemoryNetwork
 from parties.budget.ledger import Ledger
 from runner.check.run import findings
 from runner.forecast import forecast
 from runner.forecast.plan_text import words
 from runner.launch.launcher import launch
-from runner.party.collective import Collective
 from runner.party.course import agreed_table
 from runner.party.resume.earlier_attempt import cannot_resume
 from runner.party.synthesis import facts_of
 from runner.results.release import Release, parse
 from runner.study import load, problems
+from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
 from tests.runner import in_memory, small, split
+from tests.runner.test_release import DOMAIN, RELEASE
 
 ASKED = ('backend = "replicated"', 'backend = "replicated"\nsecurity = "malicious"')
 PLAIN = ("[session]", '[session]\ntls = "insecure-loopback"')
@@ -39,14 +43,6 @@ def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def wanted(tmp_path: Path, parties: int = 4, **how: Any) -> small.Trial:
     """A study of three that compute and one that does not."""
     return small.write(tmp_path / "study", parties=parties, **{"changes": [ASKED], **how})
-
-
-def in_memory_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parties: int = 3
-) -> dict[str, dict[str, Any]]:
-    """A run of such a study as threads."""
-    path = wanted(tmp_path, parties, changes=[ASKED, PLAIN]).path
-    return in_memory.run(path, tmp_path / "out", monkeypatch)
 
 
 def told(tmp_path: Path, *changes: tuple[str, str]) -> list[str]:
@@ -122,94 +118,120 @@ def test_a_run_in_memory_says_what_it_was(tmp_path: Path, monkeypatch: pytest.Mo
     assert {facts["security"] for facts in found.values()} == {"malicious"}
     assert all(facts["inputs"] == {"checked": list(trial.names), "left_out": []} for facts in found.values())
     assert {name for name, *_ in drawn} == {"north", LEADER, FOLLOWER}
-    assert len({rest for _, *rest in map(tuple, drawn) for rest in [tuple(rest)]}) == 1
+    assert len({of[1:] for of in drawn}) == 1
     assert not list((tmp_path / "out").rglob("state-*"))
     for entry in Ledger(tmp_path / "ledger.db").entries():
         assert entry.state == "settled" and entry.spent.rho > 0
 
 
-def lying(monkeypatch: pytest.MonkeyPatch, lie: Callable[[Release, int], Release]) -> None:
-    """The leader hands out something else to some parties. lie: of the release and the party's number."""
+# -- the agreement on the table ------------------------------------------------------------------------------------------------
 
-    def hand_out(self: Collective, release: bytes) -> None:
-        stream, domain = self._wire.fork("release"), self._study.domain
-        true = parse(memoryview(release), domain, 1 << 20, LEADER)
-        for number in self._others:
-            stream.send(number, lie(true, number).to_bytes(domain))
-
-    monkeypatch.setattr(Collective, "hand_out", hand_out)
+FIXED = replace(RELEASE, codes=RELEASE.codes[:0], decode_seed=0)
+ROWS = 50
 
 
-def other_rows(release: Release) -> Release:
-    codes = release.codes.copy()
-    codes[0] = 0
-    codes[1] = 1
-    return replace(release, codes=codes)
+def agreed(
+    handed_out: Callable[[Release, int], Release] = lambda release, _: release,
+    draft: Callable[[int], Release] = lambda _: FIXED,
+    rows: int = ROWS,
+    check: Callable[[Release], None] = lambda _: None,
+) -> list[Any]:
+    """What three that compute, of whom P1 leads, and a contributor come to: a release, or the sentence with which they stop.
+
+    handed_out: what the leader gives a party in place of the release that was agreed on. draft: what it sends each at first.
+    """
+    parties = [SimpleNamespace(name=name) for name in ("north", LEADER, FOLLOWER, CONTRIBUTOR)]
+    study = SimpleNamespace(domain=DOMAIN, leader=parties[1], leader_number=1, numbered=parties)
+    workload = SimpleNamespace(cliques=(("a", "b"),))
+
+    def of(wire: Any, sends: Any = None) -> Any:
+        return SimpleNamespace(
+            wire=sends or wire,
+            study=study,
+            limit=100,
+            backend=BACKENDS["replicated"].secured("malicious"),
+            plan=SimpleNamespace(workload=workload),
+            observe=unobserved,
+            name=parties[wire.me].name,
+        )
+
+    class Drafts(CheatingWire):
+        """Sends each party a draft of its own."""
+
+        def fork(self, name: str) -> Any:
+            own = self._wire.fork(name)
+            if name != "draft":
+                return own
+            return CheatingWire(own, lambda _, to, sent: sent[:8] + draft(to).to_bytes(DOMAIN))
+
+    def party(wire: Any) -> Any:
+        stream = wire.fork("release")
+        try:
+            if wire.me == 1:
+                release = agreed_table.agree(of(wire, Drafts(wire, lambda *_: None)), FIXED, rows, check)
+                for to in (0, 2, 3):
+                    stream.send(to, handed_out(release, to).to_bytes(DOMAIN))
+                return release
+            if wire.me == 3:
+                payload = stream.receive_up_to(1, 1 << 20)
+                agreed_table.confirmed(of(wire), payload)
+                return parse(payload, DOMAIN, 100, LEADER)
+            release = agreed_table.agree(of(wire), None, 0, check)
+            return agreed_table.compare(of(wire), release, stream.receive_up_to(1, 1 << 20))
+        except (ProtocolAborted, PeerLost) as error:
+            return error.sentence
+
+    return MemoryNetwork(4, 3, patience_s=20).run([party] * 4)
 
 
-def test_a_leader_that_hands_out_another_table_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lying(monkeypatch, lambda release, _: other_rows(release))
-    with pytest.raises(ProtocolAborted, match=f"Party {LEADER} handed out another table than party"):
-        in_memory_of(tmp_path, monkeypatch)
+def other_rows(release: Release, _: int = 0) -> Release:
+    return replace(release, codes=2 - release.codes % 3)
 
 
-def test_or_another_seed_or_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lying(monkeypatch, lambda release, _: replace(release, decode_seed=release.decode_seed ^ 1))
-    with pytest.raises(ProtocolAborted, match=f"Party {LEADER} handed out another result than"):
-        in_memory_of(tmp_path, monkeypatch)
+def test_all_that_compute_draw_the_same_table() -> None:
+    found = agreed()
+    first = found[0]
+    assert first.codes.shape == (ROWS, 2) and all(
+        of.to_bytes(DOMAIN) == first.to_bytes(DOMAIN) for of in found
+    )
+    again = agreed()[0]  # another session, another coin
+    assert again.decode_seed != first.decode_seed and not np.array_equal(again.codes, first.codes)
 
 
-def test_or_another_release_to_a_contributor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its account would be settled by fewer releases than there were: now its reservation stands."""
-    lying(monkeypatch, lambda release, number: other_rows(release) if number == 3 else release)
-    with pytest.raises(ProtocolAborted, match=f"Party {LEADER} handed out different results to this party"):
-        in_memory_of(tmp_path, monkeypatch, 4)
+def test_a_leader_that_hands_out_something_else_is_named() -> None:
+    """Other rows; the same rows with another seed for their decoding, or with other events. The contributor has no word of it."""
+    said = agreed(other_rows)[0]
+    assert said.startswith(f"Party {LEADER} handed out another table than party north draws"), said
+    for lie in (
+        lambda release, _: replace(release, decode_seed=release.decode_seed ^ 1),
+        lambda release, _: replace(release, selections=(*release.selections[:-1], ("a",))),
+    ):
+        found = agreed(lie)
+        for follower in (0, 2):
+            assert found[follower].startswith(f"Party {LEADER} handed out another result than"), found
+        assert isinstance(found[3], str)
 
 
-def test_a_leader_that_tells_two_parties_of_different_models_has_no_coin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fixed is what both others have: the random numbers of the table depend on it."""
-    seen: list[bytes] = []
-    original = DistributedBackend.coin
-    backend = type(BACKENDS["replicated"].secured("malicious"))
-    own = backend.coin  # type: ignore[attr-defined]
-
-    def coin(self: Any, wire: Any, public: bytes) -> bytes:
-        seen.append(public)
-        found: bytes = own(self, wire, public if wire.me != 2 else bytes(32))
-        return found
-
-    assert own is not original
-    monkeypatch.setattr(backend, "coin", coin)
-    with pytest.raises(ProtocolAborted, match="do not agree on what precedes a common coin"):
-        in_memory_of(tmp_path, monkeypatch)
+def test_a_leader_that_tells_a_contributor_of_another_release_is_found() -> None:
+    """Its account would be settled by fewer releases than there were: it stops, and its reservation stands."""
+    found = agreed(lambda release, to: other_rows(release) if to == 3 else release)
+    assert found[3].startswith(
+        f"Party {LEADER} handed out different results to this party and to party north"
+    )
 
 
-def test_a_table_too_large_is_refused_before_it_is_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = agreed_table.agree
-
-    def agree(run: Any, draft: Release | None, rows: int, check: Any) -> Release:
-        return original(run, draft, rows and run.limit + 1, check)
-
-    monkeypatch.setattr(agreed_table, "agree", agree)
-    with pytest.raises(ProtocolAborted, match=f"Party {LEADER} wants a table of"):
-        in_memory_of(tmp_path, monkeypatch)
+def test_there_is_no_coin_for_two_different_models() -> None:
+    """What all must have fixed before is part of it; else the leader could choose a model that fits the random numbers."""
+    found = agreed(draft=lambda to: replace(FIXED, noisy_total=6.5 + to))
+    assert all("do not agree on what precedes a common coin" in said for said in found[:3]), found
 
 
-def test_it_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = wanted(tmp_path, 3, changes=[ASKED, PLAIN])
-    monkeypatch.setattr(agreed_table, "agree", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        in_memory.run(trial.path, tmp_path / "out", monkeypatch)
-    monkeypatch.undo()
-    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    with pytest.raises(UsageError, match='security = "malicious" cannot go on where it was interrupted'):
-        in_memory.run(trial.path, tmp_path / "out", monkeypatch, resume=True)
+def test_what_a_follower_does_not_know_of_or_is_too_large_has_none_either() -> None:
+    def refuse(_: Release) -> None:
+        raise ProtocolAborted("Other releases.")
+
+    assert agreed(check=refuse)[0] == "Other releases."
+    assert agreed(rows=101)[0].startswith(f"Party {LEADER} wants a table of 101 rows")
 
 
 @pytest.mark.slow

@@ -13,20 +13,17 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
 
 _DEVIATES = (
-    "Malicious, with abort: one of the three computing parties may depart from the protocol as it likes, together with any number "
-    "of recipients and contributors. The (epsilon, delta) of this report holds against it; the two others get right results or "
-    "stop before they open any."
+    "Malicious, with abort: one of the three computing parties may depart from the protocol as it likes, together with any "
+    "number of recipients and contributors. The (epsilon, delta) of this report holds against it, but for a chance below 2^-46 "
+    "that it is not noticed; the two others get right results or stop before they open any."
 )
 _TOGETHER = "Two computing parties that pool what they hold can reconstruct everybody's counts."
 _NOISE = "The noise is drawn inside the protocol: no party knows any part of it, none can change it, and nobody can subtract it."
-_ABORT = (
-    "That a party stops tells nothing about the data: a check fails if somebody has departed from the protocol, and only then, but "
-    "for a chance below 2^-46."
-)
+_ABORT = "That a party stops tells nothing about the data: a check fails only if somebody has departed from the protocol."
 _UNCOVERED = (
-    "Not covered: two computing parties that work together; rows that a custodian makes up; a party that delays or ends the run, "
-    "or keeps a result that the others then do not get; the model, which the leading party fits by itself to what was opened; and "
-    "what a party's own computer gives away."
+    "Not covered: two computing parties that work together; rows that a custodian makes up; a party that delays or ends the "
+    "run, or keeps a result that the others then do not get; the model, which the leading party fits by itself to what was "
+    "opened; and what a party's own computer gives away."
 )
 
 

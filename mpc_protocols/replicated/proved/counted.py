@@ -1,8 +1,8 @@
 """The engine with proofs as it counts: the same code on zeros, which sends nothing and notes what each party would send.
 
-What the three parties send is alike but for who deals and who leads, and follows from public sizes alone. So one party's code, run
-once on arrays of zeros, gives the messages of all three, in their order: costs need no formulas that could differ from the code.
-What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
+What the three parties send is alike but for who deals and who leads, and follows from public sizes alone. So one party's code,
+run once on arrays of zeros, gives the messages of all three, in their order: costs need no formulas that could differ from the
+code. What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bits import each
-from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
+from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.interface import BitSource
@@ -127,7 +126,8 @@ class CountedEngine(ProvedEngine):
         self.counted_gates = CountedGates(trio, self.counted_beside)
         self.gates, self.beside = self.counted_gates, self.counted_beside
         self._trio = cast(Any, trio)
-        self._marginals = cast(Any, _Zeros())
+        self._zeros = _Zeros()
+        self._marginals = cast(Any, self._zeros)
         self._addends = AddendCache(self._deal)
         self._checks = CheckModel(facts, 3 + contributors)
         self.picked: Sequence[int] = ()
@@ -164,7 +164,7 @@ class CountedEngine(ProvedEngine):
             self._check(check)
             self.check_cost[0] += self._tally.rounds - rounds
             self.check_cost[1] += sum(self._tally.sent) - sent
-        self._marginals.shared = True
+        self._zeros.filled = True
         return sum(cells)
 
     def _check(self, check: CheckSizes) -> None:
@@ -196,7 +196,7 @@ class CountedEngine(ProvedEngine):
         words = planes * words_for(len(x))
         self._counting.send([(0, 1, 8 * words)])
         self.counted_gates.note(1, words)
-        return Summand(*(np.zeros(len(x), np.uint32) for _ in range(2)))
+        return Summand(np.zeros(len(x), np.uint32), np.zeros(len(x), np.uint32))
 
 
 class _Wire:
@@ -215,16 +215,17 @@ class _Zeros:
     """Shares of marginals."""
 
     public = sharing = b""
-    apart: dict[int, Any] = {}
+    apart: tuple[()] = ()
+    """Their check is counted where they are shared."""
 
     def __init__(self) -> None:
-        self.shared = False
+        self.filled = False
 
     def marginal(self, state: PublicState, handle: Handle) -> RingShare:
         return _zeros(state.cells(handle))
 
     def rows(self) -> RingShare | None:
-        return _zeros(1) if self.shared else None
+        return _zeros(1) if self.filled else None
 
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:

@@ -1,4 +1,4 @@
-"""What a run with proofs costs: the ideal oracle on a presumed table, beside the leading party's own code, which counts (`counted`).
+"""What a run with proofs costs: the ideal oracle on a presumed table, beside the leading party's own code (`counted`).
 
 No private data, nothing released, nothing charged. Answers are the ideal ones; what is picked follows them.
 """
@@ -14,7 +14,14 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.ideal.dry_run import IdealDryRun
-from mpc_protocols.public.begun import Begun, BegunDistances, BegunMeasure, BegunPrepare, BegunSelect, BegunTotal
+from mpc_protocols.public.begun import (
+    Begun,
+    BegunDistances,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+)
 from mpc_protocols.public.steps import EndStep, PrepareStep
 from mpc_protocols.replicated import step_costs
 from mpc_protocols.replicated.proved.counted import LEADER, CountedEngine

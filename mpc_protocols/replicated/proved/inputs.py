@@ -1,8 +1,8 @@
 """Every custodian's counts as shares of their own, so that no party can change what another one has brought.
 
-    a party p that computes      x_p = F(k_p), which p-1 derives, and x_{p+1} = counts - F(k_p), sent to p+1           4 bytes a cell
-    a contributor                three components, each to the two parties that hold it: seeds of two of them, and the
-                                 third as it is; the two holders compare (`sharing.copies`)                        8 bytes a cell
+    a party p that computes    x_p = F(k_p), which p-1 derives, and x_{p+1} = counts - F(k_p), sent to p+1         4 bytes a cell
+    a contributor              three components, each to the two parties that hold it: seeds of two of them, and the
+                               third as it is; the two holders compare (`sharing.copies`)                      8 bytes a cell
 
 Both honest parties together hold all three components of everybody's counts, in the first case because each component comes from
 one sender to one receiver, in the second because what both of them hold was compared. So what a cheat does with its own shares
@@ -98,7 +98,9 @@ class CustodiansMarginals(MarginalSource):
 class _Incoming:
     """What one contributor sends this party in answer to one request."""
 
-    def __init__(self, trio: Trio, contributor: int, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
+    def __init__(
+        self, trio: Trio, contributor: int, cliques: Sequence[Clique], levels: Sequence[Level]
+    ) -> None:
         """Raises `ProtocolAborted`."""
         self._trio, self._contributor = trio, contributor
         self._explicit = explicit_component(trio.wire, contributor)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
     """A custodian that does not compute: send its counts in copies when asked. Blocks. Raises `DataRefused` for split columns."""
     if not callable(counts):
-        raise DataRefused("Columns that are split between owners are not shared in a run that proves its products.")
+        raise DataRefused(
+            "Columns that are split between owners are not shared in a run that proves its products."
+        )
     oracle.contribute(wire, facts, partial(send_copies, wire, facts, counts))
 
 

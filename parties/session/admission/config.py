@@ -72,8 +72,8 @@ class SessionConfig:
     loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
     announces to all (small, public, JSON). connect_s: how long to wait until
     all have come and agreed; silence_s: how long a peer may be silent; answer_s: how long this party waits for a message, or for
-    room for one, of a peer that is alive, once all have assembled (None: for ever); closing_s: how long to wait at the end for parties
-    that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
+    room for one, of a peer that is alive, once all have assembled (None: for ever); closing_s: how long to wait at the end for
+    parties that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
     """
 
     me: str

@@ -385,8 +385,8 @@ def silent(name: str, seconds: float) -> PeerLost:
 def owing(name: str, seconds: float) -> ProtocolAborted:
     """The peer is alive and does not send what is due, or does not take what is sent."""
     return ProtocolAborted(
-        f"Party {name} is alive and has kept this party waiting for {seconds:.0f} s: it, or a party that it waits for itself, holds up "
-        "the run; stop the run, and set [session] answer_s higher if its computations take that long."
+        f"Party {name} is alive and has kept this party waiting for {seconds:.0f} s: it, or a party that it waits for itself, "
+        "holds up the run; stop the run, and set [session] answer_s higher if its computations take that long."
     )
 
 

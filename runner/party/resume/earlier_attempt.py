@@ -39,8 +39,8 @@ def cannot_resume(study: Study) -> str:
         )
     if study.descriptor.malicious:
         return (
-            f'A run with security = "{study.security}" cannot go on where it was interrupted: what had not been proved must not be '
-            f"opened by another run; {_START}."
+            f'A run with security = "{study.security}" cannot go on where it was interrupted: what had not been proved must not '
+            f"be opened by another run; {_START}."
         )
     return f"The {study.backend} backend cannot go on with an interrupted run; {_START}."
 

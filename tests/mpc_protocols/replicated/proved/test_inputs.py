@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.functionality import Clique, InputRule, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import MemoryNetwork
@@ -58,7 +59,7 @@ class Claimed:
 @pytest.fixture
 def claiming(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
     """Runs in which one party brings what it likes, and follows the protocol with that."""
-    checked = inputs.local_cells
+    checked = contribution.local_cells
 
     def unchecked(of: StudyFacts, counts: Any, *rest: Any) -> list[NDArray[np.uint32]]:
         cells = checked(of, counts, *rest)
@@ -200,7 +201,7 @@ def test_a_party_cannot_test_an_honest_contributor() -> None:
         def body(wire: Any) -> Any:
             if wire.me == 3:
                 return contribute(wire, OF, counter(CONTRIBUTORS[0]))
-            return party(Lessened(wire, lambda *_: None) if wire.me == 2 else wire, measured, OF, ahead=False)  # noqa: B023
+            return party(Lessened(wire, lambda *_: None) if wire.me == 2 else wire, measured, OF, ahead=False)
 
         network = MemoryNetwork(4, 3, session_id=OF.session, patience_s=20)
         found = outcomes(body, network=network)
