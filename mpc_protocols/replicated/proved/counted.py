@@ -132,7 +132,7 @@ class CountedEngine(ProvedEngine):
         self._checks = CheckModel(facts, 3 + contributors)
         self.picked: Sequence[int] = ()
         """Of a selection of several: the candidates that are picked."""
-        self.check_cost = [0, 0]
+        self.check_cost = 0, 0
         """Rounds and bytes of all checks of inputs."""
 
     def set_latency(self, latency_bytes: int) -> None:
@@ -160,10 +160,12 @@ class CountedEngine(ProvedEngine):
         if contributors:
             self._counting.all_send([(offset, DIGEST_BYTES) for _ in contributors for offset in (1, 2)])
         if (check := self._checks.next(cliques, levels)) is not None:
-            rounds, sent = self._tally.rounds, sum(self._tally.sent)
+            rounds, sent = (
+                self.check_cost[0] - self._tally.rounds,
+                self.check_cost[1] - sum(self._tally.sent),
+            )
             self._check(check)
-            self.check_cost[0] += self._tally.rounds - rounds
-            self.check_cost[1] += sum(self._tally.sent) - sent
+            self.check_cost = rounds + self._tally.rounds, sent + sum(self._tally.sent)
         self._zeros.filled = True
         return sum(cells)
 

@@ -10,7 +10,7 @@ That the model is the one which the algorithm fits is the leader's word: it cost
 settles its account by what two of the three say alike.
 
 Raises `ProtocolAborted` naming the leader. Machines whose floating-point functions differ in the last digit may draw different
-rows from the same numbers; then the run ends although nobody deviated. Source: `docs/design/malicious.md` 7.
+rows from the same numbers; then the run ends although nobody deviated. Source: `docs/design/malicious.md` 6.
 """
 
 from __future__ import annotations
