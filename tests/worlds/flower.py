@@ -85,7 +85,7 @@ class Grid:
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `flwr` be this for a test."""
-    parts = {
+    parts: dict[str, dict[str, Any]] = {
         "flwr": {},
         "flwr.app": {
             "ConfigRecord": dict,

@@ -91,7 +91,13 @@ def test_nodes_that_refuse_fail_or_lie_end_no_journey_and_what_they_say_stays_wi
     def failing(message: Message) -> Message:
         raise RuntimeError("a SuperNode that is gone")
 
-    lies = [{"bundle": {"bundle": b"rubbish"}}, {"bundle": {"bundle": 7}}, {"bundle": {}}, {"other": {}}, {}]
+    lies: list[dict[str, Any]] = [
+        {"bundle": {"bundle": b"rubbish"}},
+        {"bundle": {"bundle": 7}},
+        {"bundle": {}},
+        {"other": {}},
+        {},
+    ]
     grid = Grid({0: node(ends, fleet, 0), 1: listened, 2: failing})
     grid.nodes |= {10 + number: lying(content) for number, content in enumerate(lies)}
     ends[0].app.function(grid, config(fleet, rounds=1))
