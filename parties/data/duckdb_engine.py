@@ -31,6 +31,8 @@ _SETTINGS = (
     "SET enable_progress_bar = false",  # stdout belongs to the runner
     "SET TimeZone = 'UTC'",
 )  # a moment in time is the same text at every custodian
+ROW_NUMBER = "file_row_number"
+"""DuckDB's name for a row's place in a Parquet file, unless the file has a column that is called so."""
 
 
 class Engine(Protocol):
@@ -86,9 +88,15 @@ class DuckDB:
         )
 
     @classmethod
-    def parquet(cls, path: Path, spill: str, shared: Shared | None = None) -> DuckDB:
-        """A Parquet file, in the types it states."""
-        return cls(None, f"read_parquet({_this_file(path)}, hive_partitioning = false)", spill, shared)
+    def parquet(
+        cls, path: Path, spill: str, shared: Shared | None = None, rows: tuple[int, int] | None = None
+    ) -> DuckDB:
+        """A Parquet file, in the types it states. rows: only these; other row groups are not read."""
+        table = f"read_parquet({_this_file(path)}, hive_partitioning = false)"
+        if rows is not None:
+            first, end = rows
+            table = f"(FROM {table} WHERE {ROW_NUMBER} >= {first:d} AND {ROW_NUMBER} < {end:d})"
+        return cls(None, table, spill, shared)
 
     @classmethod
     def database(cls, path: Path, table: str, spill: str) -> DuckDB:
