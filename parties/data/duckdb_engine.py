@@ -57,11 +57,18 @@ class DuckDB:
 
     ordered = True  # DuckDB keeps a table's order of insertion
 
-    def __init__(self, database: Path | None, table: str, spill: str, shared: Shared | None = None) -> None:
-        """shared: what reads files for many sources; None: a DuckDB of its own."""
+    def __init__(
+        self,
+        database: Path | None,
+        table: str,
+        spill: str,
+        shared: Shared | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        """shared: what reads files for many sources; None: a DuckDB of its own. more: settings."""
         self._connection = _connect(database, spill) if shared is None else shared.cursor()
         try:
-            for statement in _SETTINGS:
+            for statement in (*_SETTINGS, *more):
                 self._connection.execute(statement)
             self._connection.begin()
             self._table = table
@@ -91,12 +98,12 @@ class DuckDB:
     def parquet(
         cls, path: Path, spill: str, shared: Shared | None = None, rows: tuple[int, int] | None = None
     ) -> DuckDB:
-        """A Parquet file, in the types it states. rows: only these; other row groups are not read."""
+        """A Parquet file, in the types it states. rows: only these, by one thread; other row groups are not read."""
         table = f"read_parquet({_this_file(path)}, hive_partitioning = false)"
         if rows is not None:
             first, end = rows
             table = f"(FROM {table} WHERE {ROW_NUMBER} >= {first:d} AND {ROW_NUMBER} < {end:d})"
-        return cls(None, table, spill, shared)
+        return cls(None, table, spill, shared, () if rows is None else ("SET threads = 1",))
 
     @classmethod
     def database(cls, path: Path, table: str, spill: str) -> DuckDB:

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from runner.study import DataLocation, Study
 
 
+def processes(party: str, workers: int) -> Iterator[Finding]:
+    """A machine that has fewer cores than the private file asks for."""
+    from parties.data.tallies.workers import cores
+
+    if workers > 1 and workers > (here := cores()):
+        yield note(
+            f"{party}: workers = {workers}, and this machine has {here} cores: so many processes count"
+        )
+
+
 def added(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
     """The first problem, as a run would end with it."""
     from runner.party.own_counts import own_counts

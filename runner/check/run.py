@@ -161,6 +161,7 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
     if data is None:
         yield fine(f"{party} has no data of its own: it computes")
     else:
+        yield from parts.processes(party, own.workers)
         yield from _table(study, party, data, own.allow_empty, owner=True)
 
 

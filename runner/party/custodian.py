@@ -156,7 +156,9 @@ class Custodian:
     def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
         from runner.party.own_counts import own_counts
 
-        self._table = own_counts(self._study, data, cliques, allow_empty=self._private.allow_empty)
+        self._table = own_counts(
+            self._study, data, cliques, allow_empty=self._private.allow_empty, workers=self._private.workers
+        )
         log.info(
             "own data: %d rows; clamped %s; missing %s; columns left out %s",
             self._table.rows,

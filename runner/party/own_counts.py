@@ -18,24 +18,28 @@ if TYPE_CHECKING:
 
 
 def own_counts(
-    study: Study, data: DataLocation, cliques: Sequence[Clique], *, allow_empty: bool
+    study: Study, data: DataLocation, cliques: Sequence[Clique], *, allow_empty: bool, workers: int = 1
 ) -> LocalTable:
-    """Count these cliques of a custodian's table, or add the counts of its parts. Raises `DataRefused`."""
+    """Count these cliques of a custodian's table, or add the counts of its parts. Raises `DataRefused`.
+
+    workers: how many processes count a table, as far as this machine has cores.
+    """
     if data.tallies is not None:
         from parties.data.tallies.files import add_files
 
         return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
-    from parties.data.local_marginals import count
     from parties.data.source import open_source
+    from parties.data.tallies.workers import cores, count_by_workers
 
     with open_source(data.locate()) as source:
-        return count(
+        return count_by_workers(
             source,
             study.domain,
             cliques,
             max_rows=study.privacy.max_rows,
             unit=unit_of(study),
             allow_empty=allow_empty,
+            workers=min(workers, cores()),
         )
 
 

@@ -26,7 +26,11 @@ from runner.study.table import Table, read_toml, shown
 if TYPE_CHECKING:
     from parties.budget.spending import Cap
 
-KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise", "ledger")
+KEYS = (
+    *("data", "workers", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise"),
+    "ledger",
+)
+MAX_WORKERS = 256
 LEDGER_KEYS = (
     "file",
     "dataset",
@@ -67,10 +71,11 @@ class LedgerSettings:
 class Private:
     """One party's private file; all paths absolute. `listen` is (host, port) when it differs from the study's address.
 
-    rules: how its table is read ([csv], [harmonise]).
+    workers: how many processes count its table. rules: how it is read ([csv], [harmonise]).
     """
 
     data: DataLocation | None = None
+    workers: int = 1
     listen: tuple[str, int] | None = None
     out: Path | None = None
     cert: Path | None = None
@@ -124,6 +129,11 @@ def location(
         raise StudyInvalid(
             f"{study.path}: [[party]] {name} neither computes nor has data; give it data in the study or in its "
             "private file, let it compute, or remove it."
+        )
+    if private.workers > 1 and isinstance(study, VerticalStudy):
+        raise StudyInvalid(
+            f"{study.path}: the rows of a vertical study are read by one process; remove `workers` from the private file of "
+            f"party {name}."
         )
     return found and read_by_rules(study, found, private.rules)
 
@@ -194,6 +204,7 @@ def _read(path: Path, found: list[str]) -> Private:
 
     return Private(
         data=read_location(table, path),
+        workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
         listen=read_address(table, "listen") if "listen" in table else None,
         out=place(table, "out"),
         cert=place(table, "cert"),

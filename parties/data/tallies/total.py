@@ -22,12 +22,12 @@ log = logging.getLogger("cosynth.custodian.tallies")  # below the logger whose l
 
 
 class Total:
-    """Sums of the parts that have been added. label: what sentences call all of them together."""
+    """Sums of the parts that have been added. label: what sentences call all of them together. layout: of each part's tables."""
 
     def __init__(self, counting: Counting, label: str) -> None:
         self._counting, self._label = counting, label
         self._counters = counting.counters()
-        self._layout = layout_of(self._counters, counting.domain)
+        self.layout = layout_of(self._counters, counting.domain)
         self._rows = self._filtered = self._unnamed = 0
         self._clamped, self._absent = Counter[str](), Counter[str]()
         self._broken = [0] * len(counting.domain.constraints)
@@ -44,11 +44,11 @@ class Total:
     def parse(self, content: bytes, label: str) -> PartitionCounts:
         """A part's bytes. Raises `DataRefused`."""
         constraints = len(self._counting.domain.constraints)
-        return parse(content, self._layout, constraints, label, self._counting.study)
+        return parse(content, self.layout, constraints, label, self._counting.study)
 
     def read(self, path: Path) -> PartitionCounts:
         """A part's file. Raises `DataRefused`."""
-        most = max_bytes(self._layout)
+        most = max_bytes(self.layout)
         try:
             with path.open("rb") as file:
                 content = file.read(most + 1)
