@@ -11,8 +11,7 @@ them apart: p above 1e-3. The same distances within owners say that something wa
 owner and of the server, which run one after the other in this process.
 
 `members` trains on half of the rows, with noise and without, and attacks the table: of 1,000 rows of each half, those with more
-of the table's rows near them are taken for members. Told is the area under the curve, 0.5 for chance, and the most that epsilon
-and delta leave to any attack.
+of the table's rows near them are taken for members. Told is the area under the curve, 0.5 for chance.
 
 Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and ends with 0.
 """
@@ -180,8 +179,7 @@ def members(options: argparse.Namespace) -> None:
         assert made is not None
         near = [nearness(part[:TARGETS], made, domain) for part in (inside, outside)]
         told = ", ".join(f"{name} {area(*(part[name] for part in near)):.3f}" for name in near[0])
-        most = "" if quiet else f"; at most {largest_area(8.0, 1e-6):.3f}"
-        print(f"{number + 1} {'without noise' if quiet else 'epsilon 8'}: area {told}{most}", flush=True)
+        print(f"{number + 1} {'without noise' if quiet else 'epsilon 8'}: area {told}", flush=True)
 
 
 def nearness(
@@ -195,13 +193,6 @@ def nearness(
         "nearest row": agree.max(axis=1).astype(np.float64),
         "rows near": (agree >= len(domain.names) - 2).mean(axis=1),
     }
-
-
-def largest_area(epsilon: float, delta: float) -> float:
-    """Of any attack on an (epsilon, delta)-DP release: hits at most min(e^epsilon f + delta, 1 - e^-epsilon (1 - delta - f))."""
-    f = np.linspace(0, 1, 1_000_001)
-    hits = np.minimum(np.exp(epsilon) * f + delta, 1 - np.exp(-epsilon) * (1 - delta - f))
-    return float(np.trapezoid(np.clip(hits, 0, 1), f))
 
 
 @contextmanager
