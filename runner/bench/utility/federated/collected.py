@@ -30,7 +30,7 @@ from synth.mrf import Measurement, fit
 from synth.run import FINAL_ITERATIONS, Synthesis
 
 REGISTRATION: Final = Fraction(3, 20)
-_ROWS = 1 << 22
+ROWS = 1 << 22
 _CHARGES = Charges("add-remove", 1)
 
 
@@ -93,7 +93,7 @@ def _on_union(
     )
     guard = Accountant(plan.budget)
     union = world.union(world.arrived if clients is None else clients)
-    facts = StudyFacts(table.domain.sizes, "add-remove", 1, _ROWS, world.rng.bytes(32))
+    facts = StudyFacts(table.domain.sizes, "add-remove", 1, ROWS, world.rng.bytes(32))
     oracle = IdealOracle(facts, world.counter(union), guard, world.rng.bytes)
     found = algorithm.run(oracle, plan, unobserved)
     return found, guard.rho / rho_of(world.epsilon, world.delta)
