@@ -21,7 +21,7 @@ def algorithm_of(study: Study) -> Algorithm[Any, Any]:
     if own is not None and own.arriving:
         return algorithm.while_arriving(study.config, len(own.closes), own.again)
     if own is not None and own.after:
-        from synth.arrivals.later_wave import LaterWave
+        from synth.later_wave import LaterWave
 
         return LaterWave(algorithm, together(own.after))
     return algorithm

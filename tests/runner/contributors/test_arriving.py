@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -12,12 +14,14 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, PeerIdentity
+from parties.budget.journal import read
 from runner.__main__ import main
 from runner.contributors import closing
 from runner.party.synthesis import plan_of
 from runner.study.read import problems
 from synth.mrf import Model
 from tests.runner import in_memory
+from tests.runner.processes import ROOT
 from tests.worlds import collecting
 
 IDEAL = ('backend = "replicated"', 'backend = "ideal"')
@@ -198,3 +202,39 @@ def test_plan_tells_the_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str
     told = capsys.readouterr().out
     assert "in each of 3 rounds of arrivals how many rows there are" in told
     assert "round 1    closes with 2 bundles; never for fewer than 2" in told and "round 3    closes" in told
+
+
+DYING = """
+import os, sys
+from pathlib import Path
+import pytest
+from runner.contributors.closing import Closing
+from tests.runner import in_memory
+
+patch = pytest.MonkeyPatch()
+patch.setattr(Closing, "next_round", lambda closing: os._exit(9))
+in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
+"""
+
+
+def test_parties_that_die_between_rounds_go_on_with_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first round has opened is not opened again: the journals hold each release once."""
+    world = arriving(tmp_path)
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, str(world.trial.path), str(tmp_path / "out")],
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert died.returncode == 9, died.stderr
+    deliver_when_looked_for(world, monkeypatch)
+    described = in_memory.run(world.trial.path, tmp_path / "out", monkeypatch, resume=True)
+    for name, facts in described.items():
+        assert [each["bundles"] for each in facts["contributors"]["rounds"]] == [2, 4, 5]
+        [journal] = (tmp_path / "out" / name).glob("journal-*")
+        record = read(journal)
+        assert [release.event.what for release in record.releases] == [
+            event["what"] for event in facts["privacy"]["events"]
+        ]
+        assert record.attempts == 2 and facts["privacy"]["rho_spent"] <= facts["privacy"]["rho"]

@@ -22,10 +22,10 @@ from synth.algorithm import ALGORITHMS, Algorithm
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.raking import rake
-from synth.arrivals.later_wave import LaterWave, Wave
 from synth.budget.accounting import Accountant, epsilon_of, rho_of
 from synth.budget.charges import Charges
 from synth.config import AlgorithmConfig
+from synth.later_wave import LaterWave, Wave
 from synth.mrf import Measurement, fit
 from synth.run import FINAL_ITERATIONS, Synthesis
 
@@ -51,7 +51,7 @@ def aim(
 
 
 def waves(world: World, rounds: int | str, first: int = 10) -> Outcome:
-    """AIM on who came in the first so many rounds, then a second wave of those who came later (`synth.arrivals.later_wave`)."""
+    """AIM on who came in the first so many rounds, then a second wave of those who came later (`synth.later_wave`)."""
     early = {k for there in world.arrivals[:first] for k in there}
     late = [k for k in world.arrived if k not in early]
     algorithm, config = ALGORITHMS["aim"], AimConfig(rounds=rounds)
