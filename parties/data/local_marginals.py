@@ -23,6 +23,7 @@ from parties.data.survey import Survey, survey
 if TYPE_CHECKING:
     from synth.domain import Domain
 
+
 @dataclass(frozen=True)
 class LocalTable:
     """A custodian's table after its one pass; all of it private but `ignored`.
