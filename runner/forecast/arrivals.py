@@ -60,6 +60,11 @@ class DryRounds:
         return max(each.shared_cells for each in self._done)
 
     @property
+    def beside_bytes(self) -> int:
+        """Of memory that a round takes beside its cells, the most."""
+        return max(each.beside_bytes for each in self._done)
+
+    @property
     def seconds(self) -> float:
         """CPU seconds of a computing party."""
         return sum(each.seconds for each in self._done)

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
-from mpc_protocols.bundles.bundle import Header, content_of, seal_bundle
+from mpc_protocols.bundles.bundle import Header, Letter, content_of, seal_bundle
 from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.bundles.layout import Layout, layout_of
 from mpc_protocols.bundles.sealing import ReceiverSecret
@@ -138,7 +138,8 @@ def _sums(
             )
             counts = np.concatenate(world.counter(world.rows[client])(layout.cliques))
             bundle = seal_bundle(header, counts, [receivers[place].public for place in places], key.sign)
-            for letter, place in zip(("a", "b"), places, strict=True):
+            letters: tuple[Letter, Letter] = ("a", "b")
+            for letter, place in zip(letters, places, strict=True):
                 sums[place] += content_of(header, letter, bundle.opened(letter, receivers[place]))
         yield [each.copy() for each in sums]
 
