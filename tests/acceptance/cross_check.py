@@ -1,4 +1,4 @@
-"""A result judged by SDMetrics beside our own judgement: two implementations that share no code. NOT PRIVATE, as `evaluate` is not.
+"""A result judged by SDMetrics beside our own judgement, which share no code. NOT PRIVATE, as `evaluate` is not.
 
     make cross-check RESULT=out REAL=people.csv
 
