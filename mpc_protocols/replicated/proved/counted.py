@@ -178,7 +178,7 @@ class CountedEngine(ProvedEngine):
         bits = BitShare(*(np.zeros((check.contributors, 1, 64), np.uint8) for _ in range(2)))
         self.gates.zero_rows((check.contributors, 1), [(slice(0, 1), bits)])
 
-    def picks(
+    def _peeled(
         self,
         keys: SummedNumbers,
         candidates: Callable[[Sequence[int]], Sequence[int]],
@@ -190,7 +190,7 @@ class CountedEngine(ProvedEngine):
                 self.counted_gates.winner = list(left).index(self.picked[len(before)])
             return left
 
-        found = super().picks(keys, told, members)
+        found = super()._peeled(keys, told, members)
         self.counted_gates.winner = 0
         return found
 
