@@ -36,6 +36,7 @@ setup(
     ],
     extras_require={
         "demo": ["statsmodels>=0.14"],
+        "fleet": ["flwr[simulation]==1.41.0"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],
         "postgres": ["psycopg[binary]>=3.2"],
         "torch": ["torch>=2.13"],
