@@ -156,10 +156,12 @@ def _alignment() -> Schema:
 
 def _party() -> Schema:
     data = _table(keys.DATA, {"url": TEXT, "table": TEXT}, keys.DATA)
+    by = _words(keys.PARTITIONED_BY)
+    tallies = _table(keys.TALLIES, {"tallies": TEXT, "parts": WHOLE, "partitioned_by": by}, ("tallies",))
     forms = {
         "name": TEXT,
         "address": TEXT,
-        "data": {"anyOf": [TEXT, data]},
+        "data": {"anyOf": [TEXT, data, tallies]},
         "compute": FLAG,
         "fingerprint": TEXT,
         "columns": TEXTS,
