@@ -88,7 +88,8 @@ def test_a_process_that_finds_a_misfit_hands_nothing_back(
     monkeypatch.setattr("parties.data.tallies.worker_process.forbid_core_dumps", lambda: None)
     monkeypatch.setattr(worker_process, "_watch", lambda given: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    table: Table = {**people(10), "code": [1] * 9 + [99]}
+    codes: list[object] = [1] * 9 + [99]
+    table: Table = {**people(10), "code": codes}
     location = write_parquet(tmp_path / "t.parquet", table)
     sizes = []
     for rows in ([0, 9], [9, 10], [0, 10]):
