@@ -54,6 +54,7 @@ setup(
             "pytest>=8",
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
+            "pyyaml>=6",
             "ruff>=0.6",
             "scipy>=1.13",
             "statsmodels>=0.14",
