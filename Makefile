@@ -2,6 +2,7 @@
 # make test   style, types and the whole test suite
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
+# make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
 # make site   builds docs/ as a site, build/site/index.html
 # All need only Python >= 3.11 and make, and create their environments from lock files.
@@ -9,7 +10,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten second-opinion sbom site lock clean
+.PHONY: demo test crypten second-opinion engines sbom site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -50,6 +51,17 @@ second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
 	.venv-second-opinion/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second-opinion.txt
 	touch $@
 
+# In an environment of its own: engines that custodians may have, and Cosynth does not need.
+engines: .venv-engines/made.stamp
+	.venv-engines/bin/python -m pytest -p no:xdist tests/parties/data/tallies
+
+.venv-engines/made.stamp: requirements-engines.txt requirements.lock
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-engines.txt
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
 # In an environment of its own: the tool is no part of what it describes.
 sbom: .venv-sbom/made.stamp
 	@mkdir -p build/sbom
@@ -82,4 +94,4 @@ lock:
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion .venv-docs build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-engines .venv-docs build dist *.egg-info

@@ -38,7 +38,8 @@ def count_frame(frame: Any, counting: Counting, name: str) -> PartitionCounts:
     import pyarrow.compute as pc
 
     domain, columns = counting.domain, list(counting.domain.names)
-    for column in (*columns, *(() if counting.unit is None else counting.unit[:1])):
+    used = [*columns, *(() if counting.unit is None else counting.unit[:1])]
+    for column in used:
         if frame.columns.count(column) != 1:
             raise DataRefused(
                 f'{name} must have one column "{column}", which the study declares; names must be equal, capitals included.'
@@ -90,7 +91,7 @@ def count_frame(frame: Any, counting: Counting, name: str) -> PartitionCounts:
         0,
         0,
         tuple(broken.get(number, 0) for number in range(len(domain.constraints))),
-        tuple(column for column in frame.columns if column not in columns)[:1000],
+        tuple(column for column in frame.columns if column not in used)[:1000],
         None if counting.unit is None else _ALL,
         tuple(tables),
     )

@@ -151,6 +151,7 @@ def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch
     from parties.data.tallies import dask_cluster
 
     monkeypatch.setattr(dask_cluster, "CONNECT_S", 1)
-    nowhere = DaskCluster("tls://127.0.0.1:1", *[tmp_path / "none"] * 3, "/none/*.parquet")
+    file = tmp_path / "none"
+    nowhere = DaskCluster("tls://127.0.0.1:1", file, file, file, "/none/*.parquet")
     with pytest.raises(DataRefused, match=r"tls://127\.0\.0\.1:1 cannot be reached"):
         World(nowhere, tmp_path, None).counted()

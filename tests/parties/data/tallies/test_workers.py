@@ -88,7 +88,7 @@ def test_a_process_that_finds_a_misfit_hands_nothing_back(
     monkeypatch.setattr("parties.data.tallies.worker_process.forbid_core_dumps", lambda: None)
     monkeypatch.setattr(worker_process, "_watch", lambda given: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    codes: list[object] = [1] * 9 + [99]
+    codes: list[object] = [*[1] * 9, 99]
     table: Table = {**people(10), "code": codes}
     location = write_parquet(tmp_path / "t.parquet", table)
     sizes = []
