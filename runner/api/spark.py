@@ -18,7 +18,7 @@ def tally_spark(
     of privacy is an identifier: cache one that may change. name: what the table is called; two tallies of one name are not added.
     The file is readable by its owner alone, and replaced if it is there. Raises `DataRefused`, `StudyInvalid`, OSError.
     """
-    from parties.data.tallies.spark import count_frame
+    from parties.data.tallies.engines.spark import count_frame
     from parties.inbox.files import write_private
     from runner.party.own_counts import counting_of
     from runner.party.synthesis import counted, plan_of

@@ -29,7 +29,7 @@ def own_counts(
 
         return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
     if data.cluster is not None:
-        from parties.data.tallies.dask_cluster import count_on_cluster
+        from parties.data.tallies.engines.dask_cluster import count_on_cluster
 
         counting = counting_of(study, cliques, data.recipe)
         return count_on_cluster(data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty)

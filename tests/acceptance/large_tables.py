@@ -3,9 +3,9 @@
     python -m tests.acceptance.large_tables --adult adult.csv --domain adult-domain.json [--rows 20000000] [--workers 2] [--dask]
 
 The workload is the one of the utility benchmarks: 64 triples of columns. CPU seconds are the user's and the system's, of children
-too; memory is the largest resident set of a process. Wall times mean something on a quiet machine only. With --dask: in an environment
-with Dask (`make engines`), workers of one thread over TLS, profiler off, files of 5 million rows; scheduler and client are this
-process.
+too; memory is the largest resident set of a process. Wall times mean something on a quiet machine only. With --dask: in an
+environment with Dask (`make engines`), workers of one thread over TLS, profiler off, files of 5 million rows; scheduler and
+client are this process.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def main() -> None:
         if given.dask:
             from parties.data.harmony.rules import RFC
             from parties.data.tallies.counting import Counting
-            from parties.data.tallies.dask_cluster import count_on_cluster
+            from parties.data.tallies.engines.dask_cluster import count_on_cluster
 
             counting = Counting(bytes(32), "large", domain, cliques, given.rows)
             with dask_cluster(folder / "many", given.workers) as (place, pids):

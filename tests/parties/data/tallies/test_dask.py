@@ -40,7 +40,7 @@ class World:
     cluster: Any
 
     def counted(self, counting: Counting = BIG, task_rows: int = ROWS) -> LocalTable:
-        from parties.data.tallies.dask_cluster import count_on_cluster
+        from parties.data.tallies.engines.dask_cluster import count_on_cluster
 
         return count_on_cluster(self.place, counting, RFC, None, allow_empty=False, task_rows=task_rows)
 
@@ -148,7 +148,7 @@ def test_a_cluster_counts_exactly_though_a_worker_is_killed(
 
 def test_a_scheduler_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed; `make engines` tests with it.")
-    from parties.data.tallies import dask_cluster
+    from parties.data.tallies.engines import dask_cluster
 
     monkeypatch.setattr(dask_cluster, "CONNECT_S", 1)
     file = tmp_path / "none"

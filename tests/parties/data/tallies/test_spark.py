@@ -49,7 +49,7 @@ def frame(spark: Any, table: Table, parts: int = 3) -> Any:
 def test_a_frame_has_the_counts_of_the_table(
     tmp_path: Path, spark: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from parties.data.tallies.spark import count_frame
+    from parties.data.tallies.engines.spark import count_frame
 
     table = people(9001)
     location = write_csv(tmp_path / "t.csv", table)
