@@ -37,6 +37,7 @@ setup(
     extras_require={
         "dask": ["distributed>=2026.3"],
         "demo": ["statsmodels>=0.14"],
+        "fleet": ["flwr[simulation]==1.41.0"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],
         "postgres": ["psycopg[binary]>=3.2"],
         "torch": ["torch>=2.13"],

@@ -38,6 +38,7 @@ FIRST = {
         "howto/large-tables.md",
         "howto/vertical.md",
         "howto/contribute.md",
+        "howto/fleet.md",
         "howto/watch-a-run.md",
         "howto/verify-a-run.md",
     ],

@@ -14,7 +14,7 @@ def tally_spark(
 ) -> Path:
     """Write the tally of a whole DataFrame, for `data = { tallies = "..." }` (`docs/howto/large-tables.md`); its path.
 
-    frame: a `pyspark.sql.DataFrame` whose columns and values are the study's; others are ignored. It is read twice where the unit
+    frame: a PySpark DataFrame whose columns and values are the study's; others are ignored. It is read twice where the unit
     of privacy is an identifier: cache one that may change. name: what the table is called; two tallies of one name are not added.
     The file is readable by its owner alone, and replaced if it is there. Raises `DataRefused`, `StudyInvalid`, OSError.
     """

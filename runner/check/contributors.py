@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import CosynthError
+from mpc_protocols.errors import CosynthError, UsageError
 from runner.check.finding import Finding, fine, note, problem
 from runner.forecast.plan_text import in_bytes
 from runner.study import Study
@@ -20,6 +21,7 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
     from mpc_protocols.bundles.bundle import part_bytes
     from runner.contributors.collection import collection_of, contributors_of
+    from runner.contributors.courier.study_files import StudyFiles
     from synth.budget.accounting import epsilon_of
 
     public = collection_of(study, plan)
@@ -28,6 +30,10 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
         f"{len(public.contributors) - len(public.earlier):,} contributors may each leave a bundle of {size}: "
         f"{public.layout.cells:,} cells of {len(public.layout.cliques)} marginals"
     )
+    with contextlib.suppress(UsageError):  # it cannot be sent as it is, and need not be
+        yield fine(
+            f"a courier brings contributors this study with the fingerprint {StudyFiles.of(study).fingerprint}"
+        )
     registered = contributors_of(study).registered
     if registered is not None:
         delta, rho = float(study.privacy.delta), registered.rho(plan.charges)

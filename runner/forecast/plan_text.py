@@ -34,8 +34,9 @@ def words(study: Study, expected: Forecast) -> str:
 
 def _questions(study: Study, expected: Forecast) -> list[str]:
     privacy, asked, algorithm = expected.privacy, expected.questions, algorithm_of(study)
+    secure = f" ({study.security})" if study.descriptor.malicious else ""
     lines = [
-        f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
+        f"{study.name}: {study.algorithm} on {study.backend}{secure}, {len(study.parties)} parties, {len(study.domain)} columns",
         f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
         f"{privacy['unit']}); rho {privacy['rho']:.4g} "
         + ("and a training" if isinstance(algorithm, TrainedAlgorithm) else "in all"),
@@ -200,7 +201,8 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         f"  {computing} (they compute): the marginals that were chosen and their noisy counts, as they come; nothing",
         "      else"
         + (" but what joining tells (below)" if joining is not None else "")
-        + f", as long as {backend.together} and all follow the protocol",
+        + f", as long as {backend.together}"
+        + (" and all follow the protocol" if not backend.malicious else ", whatever one of them does"),
         *(
             [
                 f"  {', '.join(party.name for party in study.contributing)}: which marginals are shared, and the result"
@@ -218,7 +220,8 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         ),
         *(
             [
-                "  those that compute: of each contributor whether its counts can be those of a table, nothing else of them"
+                f"  those that compute: of {'everybody' if backend.malicious else 'each contributor'} whether its counts can be "
+                "those of a table, nothing else of them"
             ]
             if study.checks_inputs
             else []

@@ -30,6 +30,7 @@ from runner.forecast.result import (
     told,
 )
 from runner.forecast.training import forecast_trained
+from runner.party.course import agreed_table
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
@@ -134,6 +135,10 @@ def forecast(
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
         rounds += COUNTERS_ROUNDS + reported.rounds
+        if backend.malicious:
+            rounds += agreed_table.ROUNDS
+            agreed = agreed_table.sent(handed - release.code_bytes(study.domain), study)
+            sent = [each + more for each, more in zip(sent, agreed, strict=True)]
         sent = [own + reported.sent.get(number, 0) for number, own in enumerate(sent)]
         if study.contributors is not None:
             rounds += CLOSING_ROUNDS
@@ -144,7 +149,11 @@ def forecast(
         if joined is None
         else max(len(joined.owned.of(name)) for name in joined.owned.owners)
     )
-    memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    memory = (
+        PROCESS_MB
+        + oracle.beside_bytes / 2**20
+        + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    )
     if joined is not None and not backend.ideal:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
         rounds += joined.cost.rounds
@@ -179,12 +188,12 @@ def forecast(
 
 
 def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
-    if study.descriptor.ideal or not (study.contributing or study.contributors):
+    if study.descriptor.ideal or not (study.to_check or study.contributors):
         return None
     if study.inputs_unchecked:
         return {"unchecked": study.inputs_unchecked}
     return {
-        "checked": [party.name for party in study.contributing],
+        "checked": [party.name for party in study.to_check],
         "bad_input": study.session.bad_input,
         "rounds": cost[0],
         "bytes_sent": cost[1],

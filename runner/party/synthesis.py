@@ -19,6 +19,9 @@ from runner.study.waves import together
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
     from mpc_protocols.reports.exchange import ReportExchange
     from runner.results.release import Release
@@ -64,6 +67,8 @@ def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
 
     privacy = study.privacy
     rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
+    if study.descriptor.malicious:  # a party that says it has no data may share some
+        custodians = len(study.parties)
     return StudyFacts(
         study.domain.sizes,
         privacy.adjacency,
@@ -148,10 +153,8 @@ def sample(
     """
     import numpy as np
 
-    from runner.results.release import Release
-
     rows = min(synthesis.rows, most_rows)
-    codes = (
+    codes: NDArray[np.int64] = (
         synthesis.model.sample(
             rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
         )
@@ -159,13 +162,22 @@ def sample(
         else synthesis.table[:rows]
     )
     observe("sample", "sampled", rows=rows)
+    return replace(draft(synthesis, plan, events), codes=codes, decode_seed=secrets.randbits(64))
+
+
+def draft(synthesis: Synthesis, plan: Plan, events: Sequence[Event]) -> Release:
+    """What is released, without rows and without a seed for their decoding."""
+    import numpy as np
+
+    from runner.results.release import Release
+
     return Release(
-        codes,
+        np.empty((0, len(plan.domain.names)), np.int64),
         synthesis.model.to_bytes(),
         synthesis.measurements,
         synthesis.selections,
         synthesis.noisy_total,
-        secrets.randbits(64),
+        0,
         tuple(events),
         synthesis.noise_share,
         synthesis.levels,

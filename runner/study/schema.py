@@ -227,6 +227,7 @@ def schema() -> Schema:
                 "silence_s": {"type": "number", "minimum": 2},
                 "tls": _words(("mutual", "insecure-loopback")),
                 "bad_input": _words(("end", "exclude")),
+                "answer_s": {"type": "number", "exclusiveMinimum": 0},
             },
         ),
         "party": _party(),

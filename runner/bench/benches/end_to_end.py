@@ -26,13 +26,11 @@ from runner.bench.registry import Place, Predicted, Program
 from runner.bench.running.processes import party_names
 from runner.bench.tables.mock_table import write_tables
 from runner.bench.within import command_of
-from runner.forecast.predict import forecast
 from runner.launch.children import PROGRAM, environment
 from runner.launch.first_failure import Report, as_error
 from runner.launch.ports import free_ports
 from runner.launch.watchdog import PR_SET_PDEATHSIG
 from runner.results.outdir import PARTY_FOLDERS, USAGE
-from runner.study import load
 
 AIM_ROUNDS = Parameter("aim-rounds", "rounds of AIM", (10,), 1, 100)
 CLEAR = next(backend.name for backend in BACKENDS if backend.ideal)
@@ -102,6 +100,9 @@ class EndToEnd(Program):
         return _run(place, str(params["backend"]), self.computing(params))
 
     def predicted(self, params: Params, place: Place) -> Predicted:
+        from runner.forecast.predict import forecast  # not at every party of every benchmark
+        from runner.study import load
+
         study = load(place.directory / f"{params['backend']}.toml")
         told = forecast(study, int(params["rows"]))
         return Predicted(told.rounds, tuple(party.bytes_sent for party in told.parties))

@@ -1,4 +1,4 @@
-"""A Spark DataFrame, counted by its executors (`DataFrame.mapInArrow`) and added in the cluster (groupBy and sum).
+"""A Spark DataFrame, counted by its executors (mapInArrow) and added in the cluster (groupBy and sum).
 
 The executors code and count as one process does, and hand on filled cells only; so the tally is that of one part, equal bit for
 bit. A person's rows are looked at in the whole DataFrame, by one groupBy; the part then claims all identifiers for itself, and no
