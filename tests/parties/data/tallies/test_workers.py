@@ -27,6 +27,13 @@ IDLE = (sys.executable, "-I", "-S", "-c", "")
 """A process that ends without a word."""
 
 
+class Given(io.BytesIO):
+    """A standard input that has a number."""
+
+    def fileno(self) -> int:
+        return 0
+
+
 def by_workers(location: Location, *, bound: int = 2, max_rows: int = 5000, min_rows: int = 0) -> LocalTable:
     with open_source(location) as source:
         return count_by_workers(
@@ -102,7 +109,7 @@ def test_a_process_that_finds_a_misfit_hands_nothing_back(
         }
         text = json.dumps(job).encode()
         out = io.BytesIO()
-        given = io.BytesIO(len(text).to_bytes(4, "little") + text)
+        given = Given(len(text).to_bytes(4, "little") + text)
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given))
         monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
         worker_process.main()
