@@ -171,6 +171,10 @@ def _party() -> Schema:
     return {"type": "array", "minItems": 1, "items": _table(keys.PARTY, forms, ("name", "address"))}
 
 
+def _close() -> Schema:
+    return {**_table(keys.CLOSE, {"at": TEXT, "bundles": WHOLE}), "minProperties": 1}
+
+
 def _wave() -> Schema:
     return _table(keys.WAVE, dict.fromkeys(keys.WAVE, TEXT), keys.WAVE)
 
@@ -213,8 +217,9 @@ def schema() -> Schema:
                 "receivers": TEXT,
                 "expected_rows": WHOLE,
                 "min": {"type": "integer", "minimum": 2},
-                "close": {**_table(keys.CLOSE, {"at": TEXT, "bundles": WHOLE}), "minProperties": 1},
-                "schedule": TEXT,
+                "close": {"oneOf": [_close(), {"type": "array", "items": _close(), "minItems": 1}]},
+                "schedule": _words(contributors.SCHEDULES),
+                "again": FLAG,
                 "registered": TEXT,
                 "after": {"oneOf": [_wave(), {"type": "array", "items": _wave(), "minItems": 1}]},
             },

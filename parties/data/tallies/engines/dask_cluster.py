@@ -9,7 +9,8 @@ custodian's machine room, and whoever holds a certificate of its CA may do anyth
 (`require_encryption`, TLS 1.3). Workers that sample what they run (Dask's profiler) are refused; a refusal travels as a sentence
 without a value, so that no log has one.
 
-Cost: at 5 million rows a task, less than twice the CPU of one process; smaller tasks move more results than they save.
+Cost: at 5 million rows a task, about twice the CPU of one process, part of it for every second that the cluster's processes wait
+and watch each other (`docs/howto/large-tables.md` 6); smaller tasks move more results than they save.
 """
 
 from __future__ import annotations
