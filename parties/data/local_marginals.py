@@ -70,6 +70,8 @@ def count(
     for sentence in inspect(source, domain, unit).problems:
         raise DataRefused(sentence)
     tables = _Tables(domain, cliques)
+    if source.location.push_down:
+        return _pushed_down(source, domain, tables, max_rows, unit, allow_empty)
     scan = Scan(source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty)
     for codes in scan.blocks(block_rows, stop=True):
         tables.add(codes)
@@ -81,6 +83,22 @@ def count(
         {name: coder.clamped for name, coder in scan.coders.items()},
         {name: coder.absent for name, coder in scan.coders.items()},
         inspect(source, domain, unit).ignored,
+    )
+
+
+def _pushed_down(
+    source: Source, domain: Domain, tables: _Tables, max_rows: int, unit: Unit | None, allow_empty: bool
+) -> LocalTable:
+    """The same by a GROUP BY per union, where the table is."""
+    from parties.data.sql.counting import PushedDown
+
+    pushed = PushedDown(source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty)
+    for sentence in pushed.problems():
+        raise DataRefused(sentence)
+    for union in tables.unions:
+        tables.put(union, *pushed.cells(union))
+    return LocalTable(
+        pushed.rows, tables.counts, pushed.clamped, pushed.absent, inspect(source, domain, unit).ignored
     )
 
 
@@ -99,6 +117,13 @@ def validate(
     if not seen.present:
         return Survey(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
+    if source.location.push_down:
+        from parties.data.sql.counting import PushedDown
+
+        pushed = PushedDown(
+            source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty
+        )
+        return pushed.survey(seen.problems)
     scan = Scan(source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty)
     return survey(source, scan, block_rows, seen.problems)
 
@@ -176,6 +201,16 @@ class _Tables:
                 self._add(block)
             return
         self._add(codes)
+
+    @property
+    def unions(self) -> list[Clique]:
+        """The tables that are counted where rows are many."""
+        return list(self._tables)
+
+    def put(self, union: Clique, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Take over what a database has counted of a union: its cells that are not empty, each once."""
+        self._many = True
+        self._tables[union][cells] = counts
 
     def _add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
         import numpy as np

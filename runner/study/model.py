@@ -38,7 +38,7 @@ class DataLocation:
     """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database.
 
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
-    table; None: it is read as it is.
+    table; None: it is read as it is. push_down: its rows may not leave the database.
     """
 
     path: Path | None = None
@@ -46,12 +46,17 @@ class DataLocation:
     table: str | None = None
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
+    push_down: bool = False
 
     def locate(self) -> Location:
         """The place, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
-        place = locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        place = locate(
+            self.path
+            if self.path is not None
+            else {"url": self.url, "table": self.table, "push_down": self.push_down}
+        )
         return replace(place, dialect=self.dialect, recipe=self.recipe)
 
 

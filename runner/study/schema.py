@@ -155,7 +155,7 @@ def _alignment() -> Schema:
 
 
 def _party() -> Schema:
-    data = _table(keys.DATA, {"url": TEXT, "table": TEXT}, keys.DATA)
+    data = _table(keys.DATA, {"url": TEXT, "table": TEXT, "push_down": FLAG}, ("url", "table"))
     forms = {
         "name": TEXT,
         "address": TEXT,
