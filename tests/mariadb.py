@@ -118,6 +118,7 @@ class MariaDB:
                     "--aria-pagecache-buffer-size=1M",
                     "--key-buffer-size=1M",
                     "--performance-schema=OFF",
+                    "--lock-wait-timeout=20",  # of a table that a test has not closed
                     # a server that reads and compares in another way than its clients expect
                     "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH",
                     "--collation-server=utf8mb4_general_ci",

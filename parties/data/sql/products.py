@@ -240,7 +240,7 @@ PRODUCTS: Final = {
         _without_collation,
         nan=_is_nan,
         infinite=True,
-        unquotable="`\\\n",  # its dialect does not escape them, and no column or table of BigQuery has them in its name
+        unquotable='`"\\\n',  # its dialect does not escape them, and no column or table of BigQuery has them in its name
         snapshot=False,
     ),
 }

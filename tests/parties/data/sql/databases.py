@@ -21,7 +21,7 @@ from tests.postgres import Postgres
 from tests.postgres import available as no_postgres
 
 DATABASES = ("duckdb", "sqlite", "postgres", "mariadb")
-Execute = Callable[[str, Sequence[Sequence[Any]]], None]
+Execute = Callable[[str, Sequence[Any]], None]
 _numbers = count()
 
 
@@ -32,7 +32,7 @@ def quoted(name: str, mark: str = '"') -> str:
 
 @dataclass(frozen=True)
 class Store:
-    """A database. name: of `DATABASES`. execute: a statement, many times with values."""
+    """A database. name: of `DATABASES`. execute: a statement with values, if it has any."""
 
     name: str
     url: str
@@ -47,13 +47,15 @@ class Store:
         made = ", ".join(
             f"{quoted(one, self.mark)} {types.get(kind, kind)}" for one, (kind, _) in columns.items()
         )
-        self.execute(f"CREATE TABLE {quoted(name, self.mark)} ({made})", [()])
-        places = ", ".join([self.placeholder] * len(columns))
+        self.execute(f"CREATE TABLE {quoted(name, self.mark)} ({made})", ())
         rows = [
-            [self._stored(value) for value in row]
+            self._stored(value)
             for row in zip(*(values for _, values in columns.values()), strict=True)
+            for value in row
         ]
-        self.execute(f"INSERT INTO {quoted(name, self.mark)} VALUES ({places})", rows)
+        places = f"({', '.join([self.placeholder] * len(columns))})"
+        many = ", ".join([places] * (len(rows) // len(columns)))
+        self.execute(f"INSERT INTO {quoted(name, self.mark)} VALUES {many}", rows)
         return self.at(quoted(name))
 
     def at(self, table: str, **more: Any) -> Location:
@@ -75,19 +77,18 @@ def open_store(name: str, folder: Path, request: pytest.FixtureRequest) -> Store
     if name == "duckdb":
         path = folder / "people.duckdb"
 
-        def in_duckdb(sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        def in_duckdb(sql: str, values: Sequence[Any]) -> None:
             with duckdb.connect(str(path)) as database:
-                for row in rows:
-                    database.execute(sql, list(row))
+                database.execute(sql, list(values))
 
         return Store(name, f"duckdb://{path}", in_duckdb)
     if name == "sqlite":
         path = folder / "people.sqlite"
 
-        def in_sqlite(sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        def in_sqlite(sql: str, values: Sequence[Any]) -> None:
             database = sqlite3.connect(path)
             with database:
-                database.executemany(sql, rows)
+                database.execute(sql, values)
             database.close()
 
         return Store(name, f"sqlite://{path}", in_sqlite)
@@ -96,19 +97,17 @@ def open_store(name: str, folder: Path, request: pytest.FixtureRequest) -> Store
             pytest.skip(reason)
         server: Postgres = request.getfixturevalue("postgres")
 
-        def in_postgres(sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        def in_postgres(sql: str, values: Sequence[Any]) -> None:
             with server.connect() as connection, connection.cursor() as cursor:
-                for row in rows:
-                    cursor.execute(sql, list(row) or None)
+                cursor.execute(sql, list(values) or None)
 
         return Store(name, server.url(), in_postgres, "%s")
     if reason := no_mariadb():
         pytest.skip(reason)
     maria: MariaDB = request.getfixturevalue("mariadb")
 
-    def in_mariadb(sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    def in_mariadb(sql: str, values: Sequence[Any]) -> None:
         with maria.connect() as connection, connection.cursor() as cursor:
-            for row in rows:
-                cursor.execute(sql, list(row) or None)
+            cursor.execute(sql, list(values) or None)
 
     return Store(name, maria.url(), in_mariadb, "%s", "`")

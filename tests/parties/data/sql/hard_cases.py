@@ -38,10 +38,50 @@ TYPES: Mapping[str, Mapping[str, str]] = {
 """What a type of `HARD` is called there, where it is not the same."""
 
 TEXTS = [
-    "a", "A", "a ", " a", "ä", "Ä", "a\u0308", "é", "e", "ß", "ss", "007", "7", "7.0", "+7", "07.", "7\n", "-7", "7!", "0", "-0",
-    "00.000", "0.10", ".1", "0.1", "1e1", "10", "", None, "NA", "it's", 'q"q', "back\\slash", "100%", "%s", ":x", "$1", "?", "日本", "😀",
-    "'; DROP TABLE people; --", "\t", "a\tb",
-]  # fmt: skip
+    "a",
+    "A",
+    "a ",
+    " a",
+    "ä",
+    "Ä",
+    "a\u0308",
+    "é",
+    "e",
+    "ß",
+    "ss",
+    "007",
+    "7",
+    "7.0",
+    "+7",
+    "07.",
+    "7\n",
+    "-7",
+    "7!",
+    "0",
+    "-0",
+    "00.000",
+    "0.10",
+    ".1",
+    "0.1",
+    "1e1",
+    "10",
+    "",
+    None,
+    "NA",
+    "it's",
+    'q"q',
+    "back\\slash",
+    "100%",
+    "%s",
+    ":x",
+    "$1",
+    "?",
+    "日本",
+    "😀",
+    "'; DROP TABLE people; --",
+    "\t",
+    "a\tb",
+]
 """For columns of text."""
 
 HUGE = [2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
@@ -66,6 +106,8 @@ def _every(*values: Any) -> list[Any]:
     return [*values, None]
 
 
+FORMED = frozenset({"padded", "single", "single_class", "money"})
+"""Columns of `HARD` whose type changes what is written into them."""
 _EDGES = (0.1, 0.3, 0.7, 1.1, 2.675)
 _NEAR = [value for edge in _EDGES for value in (math.nextafter(edge, -9), edge, math.nextafter(edge, 9))]
 _SINGLE = [0.1, 0.3, 0.5, 0.7, -0.0, 3.0]
@@ -74,13 +116,23 @@ _SPECIAL = frozenset({"sqlite", "mariadb"})  # what has no NaN
 
 HARD: Mapping[str, Hard] = {
     "listed": Hard(
-        Categorical(tuple(text for text in TEXTS if text and text not in ("7", "ss")), missing=True, other="a"), "text", TEXTS
+        Categorical(
+            tuple(text for text in TEXTS if text and text not in ("7", "ss")), missing=True, other="a"
+        ),
+        "text",
+        TEXTS,
     ),
     "numbers": Hard(Categorical((7, 0.1, 0, -7, "other", "A"), missing=True, other="other"), "text", TEXTS),
-    "padded": Hard(Categorical(("a", "A", "abcd", "b"), missing=True, other="b"), "char(4)", ["a", "A", "abcd", "a   ", "a", None]),
+    "padded": Hard(
+        Categorical(("a", "A", "abcd", "b"), missing=True, other="b"),
+        "char(4)",
+        ["a", "A", "abcd", "a   ", "a", None],
+    ),
     "level": Hard(Ordinal(("low", "Low ", "HIGH")), "text", ["low", "Low ", "HIGH", "low"]),
     "spelled": Hard(
-        Boolean(missing=True), "text", _every("yes", "NO", "TrUe", "f", "1", "0.0", "1.", "1.000", "Y", "FALSE", "")
+        Boolean(missing=True),
+        "text",
+        _every("yes", "NO", "TrUe", "f", "1", "0.0", "1.", "1.000", "Y", "FALSE", ""),
     ),
     "mapped": Hard(
         Categorical(("Male", "Female"), missing=True),
@@ -88,31 +140,52 @@ HARD: Mapping[str, Hard] = {
         _every("M", "F", "Male", "1", "01", "-9", "-9.0", "NA", "", "02"),
         ColumnRule(missing=("-9", "NA"), values={"M": "Male", "F": "Female", "1": "Male", "2": "Female"}),
     ),
-    "truth": Hard(Boolean(missing=True), "boolean", _every(True, False, True), without=frozenset({"sqlite", "mariadb"})),
+    "truth": Hard(
+        Boolean(missing=True), "boolean", _every(True, False, True), without=frozenset({"sqlite", "mariadb"})
+    ),
     "tiny": Hard(Boolean(missing=True), "smallint", _every(1, 0, 1)),
     "codes": Hard(Codes(5), "integer", [0, 4, 2, 1, 1]),
     "whole": Hard(Codes(3), "double precision", [0.0, -0.0, 2.0, 1.0]),
-    "chosen": Hard(Categorical((1, 2, 30, "x"), missing=True, other="x"), "integer", _every(1, 2, 3, 30, -30)),
+    "chosen": Hard(
+        Categorical((1, 2, 30, "x"), missing=True, other="x"), "integer", _every(1, 2, 3, 30, -30)
+    ),
     "floats": Hard(
-        Categorical((0.1, 0.3, 1, -5.5, "rest"), missing=True, other="rest"), "double precision", _every(*_FLOATS)
+        Categorical((0.1, 0.3, 1, -5.5, "rest"), missing=True, other="rest"),
+        "double precision",
+        _every(*_FLOATS),
     ),
     "money": Hard(
         Categorical((0.1, "1.50", 2, "rest"), missing=True, other="rest"),
         "numeric(12, 2)",
         [Decimal(text) for text in ("0.10", "1.50", "2.00", "1.51", "-0.10")],
     ),
-    "age": Hard(Numeric(low=18, high=90, bins=6, integral=True, missing=True), "integer", _every(17, 18, 30, 89, 90, 91, -1)),
+    "age": Hard(
+        Numeric(low=18, high=90, bins=6, integral=True, missing=True),
+        "integer",
+        _every(17, 18, 30, 89, 90, 91, -1),
+    ),
     "huge": Hard(Edged((-1e18, -(2.0**53), 2.0**53, 2.0**53 + 2, 2.0**62, 1e19)), "bigint", [*HUGE, 0, 1]),
     "near": Hard(Edged(_EDGES, missing=True), "double precision", _every(*_FLOATS)),
     "marked": Hard(
-        Edged(_EDGES, missing=True), "double precision", _every(*_FLOATS, -9.0, 999.0), ColumnRule(missing=("-9", "999"))
+        Edged(_EDGES, missing=True),
+        "double precision",
+        _every(*_FLOATS, -9.0, 999.0),
+        ColumnRule(missing=("-9", "999")),
     ),
-    "nans": Hard(Edged(_EDGES, missing=True), "double precision", [math.nan, 0.3, None, math.nan], without=_SPECIAL),
+    "nans": Hard(
+        Edged(_EDGES, missing=True), "double precision", [math.nan, 0.3, None, math.nan], without=_SPECIAL
+    ),
     "nan_class": Hard(
-        Categorical((0.3, "rest"), missing=True, other="rest"), "double precision", [math.nan, 0.3, 1e300, None], without=_SPECIAL
+        Categorical((0.3, "rest"), missing=True, other="rest"),
+        "double precision",
+        [math.nan, 0.3, 1e300, None],
+        without=_SPECIAL,
     ),
     "infinite": Hard(
-        Categorical((0.3, "rest"), other="rest"), "double precision", [math.inf, 0.3, -math.inf], without=frozenset({"mariadb"})
+        Categorical((0.3, "rest"), other="rest"),
+        "double precision",
+        [math.inf, 0.3, -math.inf],
+        without=frozenset({"mariadb"}),
     ),
     "single": Hard(Edged(_EDGES, missing=True), "real", _every(*_SINGLE)),
     "single_class": Hard(Categorical((0.1, 0.5, "rest"), other="rest"), "real", _SINGLE),
@@ -124,13 +197,28 @@ HARD: Mapping[str, Hard] = {
     "price": Hard(
         Edged((0, 0.1, 0.3, 0.57, 1.1, 2.67), missing=True),
         "numeric(12, 2)",
-        [Decimal(text) for text in ("0.10", "0.09", "0.30", "0.29", "0.57", "0.56", "1.10", "2.67", "-1.00", "99.99")],
+        [
+            Decimal(text)
+            for text in ("0.10", "0.09", "0.30", "0.29", "0.57", "0.56", "1.10", "2.67", "-1.00", "99.99")
+        ],
     ),
-    "pieces": Hard(Integer(low=0, high=60, count=7), "numeric(12, 2)", [Decimal(text) for text in ("57.00", "0.00", "35.00", "99.00")]),
+    "pieces": Hard(
+        Integer(low=0, high=60, count=7),
+        "numeric(12, 2)",
+        [Decimal(text) for text in ("57.00", "0.00", "35.00", "99.00")],
+    ),
     "born": Hard(
         Date(date(1990, 1, 1), date(1999, 12, 31), "year", missing=True),
         "date",
-        _every(date(1990, 1, 1), date(1989, 12, 31), date(1999, 12, 31), date(2000, 1, 1), date(1995, 6, 1), date(1, 1, 1), date(9999, 12, 31)),
+        _every(
+            date(1990, 1, 1),
+            date(1989, 12, 31),
+            date(1999, 12, 31),
+            date(2000, 1, 1),
+            date(1995, 6, 1),
+            date(1, 1, 1),
+            date(9999, 12, 31),
+        ),
         without=frozenset({"sqlite"}),
     ),
     "seen": Hard(
@@ -147,11 +235,15 @@ HARD: Mapping[str, Hard] = {
         without=frozenset({"sqlite"}),
     ),
     "midnights": Hard(
-        Date(date(2020, 1, 1), date(2020, 3, 1), "week"), "timestamp", [datetime(2020, 1, 1), datetime(2020, 2, 29)],
+        Date(date(2020, 1, 1), date(2020, 3, 1), "week"),
+        "timestamp",
+        [datetime(2020, 1, 1), datetime(2020, 2, 29)],
         without=frozenset({"sqlite"}),
     ),
     "noon": Hard(
-        DateTime(datetime(2020, 1, 1), datetime(2020, 1, 9), "day"), "date", [date(2020, 1, 1), date(2020, 1, 8), date(2020, 1, 9)],
+        DateTime(datetime(2020, 1, 1), datetime(2020, 1, 9), "day"),
+        "date",
+        [date(2020, 1, 1), date(2020, 1, 8), date(2020, 1, 9)],
         without=frozenset({"sqlite"}),
     ),
     "holiday": Hard(
@@ -160,7 +252,7 @@ HARD: Mapping[str, Hard] = {
         _every(date(2020, 12, 25), date(2020, 1, 1), date(2020, 1, 2)),
         without=frozenset({"sqlite"}),
     ),
-}  # fmt: skip
+}
 """Values that fit the study, after the private file's rules."""
 
 REFUSED: Mapping[str, Hard] = {
@@ -173,7 +265,9 @@ REFUSED: Mapping[str, Hard] = {
     "half": Hard(Codes(3), "double precision", [1.0, 0.5]),
     "part": Hard(Numeric(low=0, high=9, bins=3, integral=True), "double precision", [1.0, 8.5]),
     "coin": Hard(Integer(low=0, high=9), "numeric(12, 2)", [Decimal("1.00"), Decimal("1.01")]),
-    "endless": Hard(Numeric(low=0, high=9, bins=3), "double precision", [1.0, math.inf], without=frozenset({"mariadb"})),
+    "endless": Hard(
+        Numeric(low=0, high=9, bins=3), "double precision", [1.0, math.inf], without=frozenset({"mariadb"})
+    ),
     "nanmap": Hard(
         Edged(_EDGES, missing=True),
         "double precision",
@@ -182,7 +276,12 @@ REFUSED: Mapping[str, Hard] = {
         without=_SPECIAL,
     ),
     "two": Hard(Boolean(), "smallint", [1, 2]),
-    "early": Hard(Date(date(2020, 1, 1), date(2020, 3, 1)), "timestamp", [datetime(2020, 1, 1, 0, 0, 1)], without=frozenset({"sqlite"})),
+    "early": Hard(
+        Date(date(2020, 1, 1), date(2020, 3, 1)),
+        "timestamp",
+        [datetime(2020, 1, 1, 0, 0, 1)],
+        without=frozenset({"sqlite"}),
+    ),
     "newline": Hard(Categorical((7, 8)), "text", ["7", "8\n"]),
-}  # fmt: skip
+}
 """Values of which at least one does not fit."""
