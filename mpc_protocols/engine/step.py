@@ -157,7 +157,7 @@ class ComputingParty(Generic[B, N]):
         self._agree_to_open(number, inputs)
         return self._selected(
             begun,
-            self._pick(plan, noisy),
+            self._pick_beside_noise(begun, noisy),
             cells=sum(layout.size for layout in begun.answers.groups),
             signs=sums.signs,
             scores=sums.form,
@@ -170,7 +170,22 @@ class ComputingParty(Generic[B, N]):
             return [plan.contenders[0]]
         if plan.picks == 1:
             return [plan.contenders[self.engine.largest(noisy)]]
-        return self.engine.picks(noisy, plan.candidates, plan.contenders)
+        return self.engine.picks(noisy, plan)
+
+    def _pick_beside_noise(self, begun: BegunSelect, noisy: N | None) -> list[int]:
+        """Open the picks; in the same rounds, make the noise that measuring them will take, where it is known which."""
+        sampler, most = begun.expected or (None, 0)
+        if noisy is None or sampler is None or not (lacking := self._gaussian.lacking(sampler.digest, most)):
+            return self._pick(begun.plan, noisy)
+        beside, release = self.engine.beside, self._release(begun.step.number, "expected", begun.inputs)
+        picked, fresh = interleave(
+            self.engine.gates,
+            lambda: self._pick(begun.plan, noisy),
+            beside,
+            lambda: gaussian_noise(beside, beside.release_bits(release), sampler, lacking, np.uint32),
+        )
+        self._gaussian.fill(sampler.digest, most, fresh, beside.concatenate)
+        return picked
 
     def _selected(self, begun: BegunSelect, picked: list[int], **how: object) -> list[int]:
         """Record what was picked. how: of the computation, for observers; nothing if it was not made now."""
@@ -192,7 +207,11 @@ class ComputingParty(Generic[B, N]):
         """The step's marginals with noise, opened to the computing parties."""
         samplers = by_sampler(begun.plan.samplers, begun.cells)
         opened, noise = self._release_counts(
-            begun, "measure", samplers, lambda: self.engine.marginals(self.state, begun.step.handles)
+            begun,
+            "measure",
+            samplers,
+            lambda: self.engine.marginals(self.state, begun.step.handles),
+            is_local=True,
         )
         noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
         self.state.learn_counts(begun, noisy)
@@ -219,7 +238,13 @@ class ComputingParty(Generic[B, N]):
         if not self._computes(begun):
             self._repeat(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1])
-        opened, noise = self._release_counts(begun, "total", samplers, lambda: self._rows(begun.inputs))
+        opened, noise = self._release_counts(
+            begun,
+            "total",
+            samplers,
+            lambda: self._rows(begun.inputs),
+            is_local=self.engine.rows() is not None,
+        )
         value = int(opened[0])
         self.state.learn_total(begun, value)
         self._observe("measure", "opened", step=begun.step.number, marginals=0, cells=1, noise=noise)
@@ -330,10 +355,13 @@ class ComputingParty(Generic[B, N]):
         samplers: Sequence[tuple[Sampler, Sequence[int]]],
         compute: Callable[[], N],
         exchange: Callable[[], None] | None = None,
+        is_local: bool = False,
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
-        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers. exchange: as for `_authorise`.
+        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message.
+        exchange: as for `_authorise`. Where nothing at all is sent before the result is held, the agreement that all hold it is
+        also the one that all have authorised it.
         """
         number, inputs = begun.step.number, begun.inputs
         opened, form = self._history.opened(number, inputs), "resumed"
@@ -344,7 +372,8 @@ class ComputingParty(Generic[B, N]):
             if held is not None:
                 noisy = self.engine.unpack(held)
             else:
-                self._agree(inputs)
+                if not (is_local and self._has_noise(samplers)):
+                    self._agree(inputs)
                 numbers = compute()
                 noise, form = self._noise(samplers, number, mechanism, inputs)
                 noisy = numbers + noise
@@ -358,6 +387,10 @@ class ComputingParty(Generic[B, N]):
             )
         self._history.learn(number, inputs, opened)
         return opened, form
+
+    def _has_noise(self, samplers: Sequence[tuple[Sampler, Sequence[int]]]) -> bool:
+        """Whether the pool has the noise of a release."""
+        return len(samplers) == 1 and not self._gaussian.shortfall(samplers[0][0].digest, sum(samplers[0][1]))
 
     def _noise(
         self, samplers: Sequence[tuple[Sampler, Sequence[int]]], number: int, mechanism: str, inputs: bytes

@@ -31,6 +31,7 @@ from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
+from runner.study.method import algorithm_of
 from runner.study.private_file import Private
 from runner.study.table import nearest
 from synth.algorithm import ALGORITHMS
@@ -99,7 +100,7 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
     yield fine(
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
-        f"{float(study.privacy.delta):g}; asked is {ALGORITHMS[study.algorithm].asks(plan)}"
+        f"{float(study.privacy.delta):g}; asked is {algorithm_of(study).asks(plan)}"
     )
     if study.contributing or study.contributors is not None:
         yield _inputs(study)

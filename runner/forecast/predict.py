@@ -33,8 +33,8 @@ from runner.forecast.training import forecast_trained
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
+from runner.study.method import algorithm_of
 from runner.study.trained import trained, training_of
-from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, Reports
@@ -68,7 +68,7 @@ def forecast(
         return forecast_training(study, rows, networks)
     if (cohorts := cohorts_of(study)) is not None:
         return forecast_cohorts(cohorts, study, rows, networks)
-    plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
+    plan, algorithm = plan_of(study), algorithm_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = presumed_rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
@@ -220,6 +220,8 @@ def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
         "contributors": len(own.keys),
         "min": own.minimum,
         "close": own.public()["close"],
+        "earlier": len(own.earlier),
+        "after": [{"took_part": len(wave.names), "rows": round(wave.wave.total)} for wave in own.after],
         "marginals": len(layout.cliques),
         "cells": layout.cells,
         "bytes": sum(part_bytes(layout.cells).values()),
@@ -234,7 +236,7 @@ def _range(
     all_bytes: int,
 ) -> dict[str, list[int]]:
     """Fewest and most, if the data decides how many steps select; else what one dry run found."""
-    if not ALGORITHMS[study.algorithm].adaptive(study.config) or len(marks) < 3:
+    if not algorithm_of(study).adaptive(study.config) or len(marks) < 3:
         return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]
     base = [all_rounds - sum(step[0] for step in steps), all_bytes - sum(step[1] for step in steps)]

@@ -14,6 +14,8 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Reports
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
+from runner.study.method import algorithm_of
+from runner.study.waves import together
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 def plan_of(study: Study) -> Plan:
     """The plan of the study's algorithm: budget, noise, rounds, candidates. Raises `StudyInvalid`."""
     privacy = study.privacy
-    plan: Plan = ALGORITHMS[study.algorithm].plan(
+    plan: Plan = algorithm_of(study).plan(
         study.domain,
         study.workload,
         study.config,
@@ -88,7 +90,12 @@ def counted(plan: Plan) -> list[Clique]:
 
 def row_limit(study: Study, custodians: int) -> int:
     """The most rows a synthetic table of this study may have; what a peer sends above it is refused."""
-    return study.config.synthetic_rows or 2 * most_rows(study, custodians)
+    if study.config.synthetic_rows:
+        return study.config.synthetic_rows
+    most = 2 * most_rows(study, custodians)
+    if study.contributors is not None and study.contributors.after:
+        most += 2 * max(0, round(together(study.contributors.after).total))
+    return most
 
 
 def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
@@ -103,7 +110,7 @@ def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
 
 def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, observe: Observe) -> Synthesis:
     """Run the study's algorithm on an oracle, or on the owners' reports. Raises what the oracle raises."""
-    algorithm = ALGORITHMS[study.algorithm]
+    algorithm = algorithm_of(study)
     synthesis: Synthesis
     if isinstance(answers, Reports):
         reporting = algorithm.reporting(study.config)

@@ -13,7 +13,7 @@ tells, and what is not covered: `docs/design/malicious.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.answers import CellRange
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
@@ -124,14 +125,9 @@ class ProvedEngine(SourcedEngine[RingShare]):
             return 0
         return int(argmax_rows(self.gates, add_up(self.gates, keys).reshape(1, -1))[0])
 
-    def picks(
-        self,
-        keys: SummedNumbers,
-        candidates: Callable[[Sequence[int]], Sequence[int]],
-        members: Sequence[int],
-    ) -> list[int]:
+    def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
         single = add_up(self.gates, keys.reshape(int(np.prod(keys.shape))))
-        return peel(self.gates, single.reshape(*keys.shape), candidates, members)
+        return peel(self.gates, single.reshape(*keys.shape), plan.candidates, plan.contenders)
 
     def reveal(self, numbers: SummedNumbers) -> NDArray[np.int64]:
         """Added up, proved, opened."""
