@@ -78,7 +78,7 @@ class Database:
     def _check_names(self, names: Sequence[str]) -> None:
         """Raise ValueError for a name that the dialect cannot quote."""
         if any(mark in name for name in names for mark in self.product.unquotable):
-            raise ValueError("a name cannot be quoted")
+            raise ValueError("A name cannot be quoted.")
 
     def _created(self, url: str, path: Path | None) -> Any:
         import sqlalchemy as sa

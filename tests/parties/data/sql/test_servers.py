@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.harmony.recipe import fit
+from parties.data.harmony.rules import Rules
 from parties.data.local_marginals import count
 from parties.data.source import locate, open_source
 from parties.data.sql.server import Database
@@ -129,13 +132,15 @@ def test_values_that_sqlite_keeps_beside_their_columns_type_are_refused(tmp_path
         ("bigquery://project/clinic", "cosynth[bigquery]"),
     ],
 )
+@pytest.mark.parametrize("harmonised", [False, True])
 def test_without_its_driver_a_database_says_what_to_install(
-    url: str, command: str, monkeypatch: pytest.MonkeyPatch
+    url: str, command: str, harmonised: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("sqlalchemy", "pymysql"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(DataRefused, match="cannot be read without its driver") as refused:
-        open_source(locate({"url": url, "table": "people"}))
+        recipe = fit(Rules("private.toml", missing=("NA",)), DOMAIN, ()) if harmonised else None
+        open_source(replace(locate({"url": url, "table": "people"}), recipe=recipe))
     assert command in refused.value.sentence
 
 
