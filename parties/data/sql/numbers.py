@@ -25,7 +25,7 @@ from synth.domain.dates import DAY
 if TYPE_CHECKING:
     from parties.data.sql.products import Expression, Product
 
-_LARGEST = 1.7976931348623157e308
+_MAX_DOUBLE = 1.7976931348623157e308
 _WHOLE = 1 << 53  # from here on, every double is whole
 _EXACT_DIGITS = 15  # so many digits of a decimal are the same as a double's
 
@@ -73,8 +73,8 @@ def binned(whens: list[When], probe: Probe, x: Expression, database: Product) ->
         if database.nan is not None:
             whens.append(When(database.nan(x), probe(math.nan)))
         if database.infinite:
-            whens.append(When(x > database.given_double(_LARGEST), probe(math.inf)))
-            whens.append(When(x < database.given_double(-_LARGEST), probe(-math.inf)))
+            whens.append(When(x > database.given_double(_MAX_DOUBLE), probe(math.inf)))
+            whens.append(When(x < database.given_double(-_MAX_DOUBLE), probe(-math.inf)))
     values = list(dict.fromkeys(_numbers(probe.listed, kind)))
     whens += _singled(line, values, probe, database)
     if isinstance(column, Categorical):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from parties.data.harmony.recipe import Step
     from parties.data.sql.products import Expression
 
-_ZEROS = 41  # that `coding.py` reads behind the point of a boolean: one, and up to 40 more
+_ZEROS = 41  # that `parties/data/coding.py` reads behind the point of a boolean: one, and up to 40 more
 
 
 class Probe:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 Expression = Any
-"""SQLAlchemy's `ColumnElement`, which is there only with the extra."""
+"""A column element of SQLAlchemy, which is there only with the extra."""
 
 
 def _bound(text: str) -> Expression:
