@@ -4,7 +4,8 @@ Read-only and in one transaction, which sees one snapshot where the product has 
 from the server's cursor. A password stands in the address or in the environment (`Product.password`), or the driver finds it in
 files of its own; nothing logs it, and SQLAlchemy is told to quote no values.
 
-Errors are the drivers' own, which quote records and addresses: `parties/data/source.py` is the only caller and forwards none of them.
+Errors are the drivers' own, which quote records and addresses: `parties/data/source.py` is the only caller and forwards none of
+them.
 """
 
 from __future__ import annotations
