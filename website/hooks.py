@@ -36,6 +36,7 @@ FIRST = {
         "howto/deploy.md",
         "howto/harmonise.md",
         "howto/databases.md",
+        "howto/large-tables.md",
         "howto/vertical.md",
         "howto/contribute.md",
         "howto/fleet.md",

@@ -66,9 +66,10 @@ class ComputingParty(Generic[B, N]):
         observe: Observe | None,
         ahead: bool = True,
         history: History = NO_HISTORY,
+        delay: int | None = None,
     ) -> None:
         """ahead: whether noise is made ahead, alike at all parties. history: what an earlier attempt at this run has opened, and
-        where this one is recorded. Waits for the others, to learn how far away they are.
+        where this one is recorded. delay: of a hop in microseconds; None: waits for the others, to learn how far away they are.
 
         Raises `StudyInvalid` (facts).
         """
@@ -76,12 +77,12 @@ class ComputingParty(Generic[B, N]):
         self.wire = engine.wire
         self.facts = facts
         self.state = PublicState(facts, engine.dealers)
-        self._delay = agree_on_delay(self.wire, facts.leader)
+        self._delay = agree_on_delay(self.wire, facts.leader) if delay is None else delay
         self._guard, self._history = guard, history
         self._observe = observe or unobserved
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
-        checks = facts.inputs and engine.wire.contributors
+        checks = facts.inputs and engine.source.apart
         self._check = InputCheck(engine, facts, history) if checks else None
         self._sharings = history.sharings()
         self._rows_kept = bool(self._sharings)
@@ -303,13 +304,17 @@ class ComputingParty(Generic[B, N]):
         self._judge(sharing.left_out)
         return True
 
-    def _judge(self, contributors: Sequence[int]) -> None:
-        """End the run because of these contributors' inputs, or go on without them. Raises `BadInput`."""
+    def _judge(self, custodians: Sequence[int]) -> None:
+        """End the run because of these custodians' inputs, or go on without them. One that computes is left out of nothing.
+
+        Raises `BadInput`.
+        """
         rule = self.facts.inputs
         assert rule is not None
-        if contributors and not rule.exclude:
-            raise BadInput(contributors, rule.max_rows)
-        for contributor in contributors:
+        computing = any(custodian < self.wire.computing for custodian in custodians)
+        if custodians and (computing or not rule.exclude):
+            raise BadInput(custodians, rule.max_rows)
+        for contributor in custodians:
             self.engine.leave_out(contributor)
             self.state.leave_out(contributor)
             self._observe("input", "left_out", contributor=contributor)

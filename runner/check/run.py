@@ -22,7 +22,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner.check import contributors, vertical
+from runner.check import contributors, parts, vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
@@ -102,8 +102,14 @@ def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
         f"{float(study.privacy.delta):g}; asked is {algorithm_of(study).asks(plan)}"
     )
-    if study.contributing or study.contributors is not None:
+    if study.to_check or study.contributors is not None:
         yield _inputs(study)
+    if study.descriptor.malicious:
+        yield fine(
+            f'security = "{study.security}": the promise holds against one computing party that does whatever it likes, together '
+            "with contributors and recipients; it may end the run, which tells it nothing"
+        )
+        yield note("a run of this study that is interrupted cannot be resumed")
     for clique in plan.oversized:
         size = study.domain.cells(clique) * CELL_BYTES / 2**20
         yield note(
@@ -119,6 +125,11 @@ def _inputs(study: Study) -> Finding:
     if why := study.inputs_unchecked:
         return note(f"whether contributors' counts are possible is not checked: {why}")
     then = "ends the run" if study.session.bad_input == "end" else "is left out of it"
+    if study.descriptor.malicious:
+        left_out = f"; a contributor that does {then}" if study.session.bad_input == "exclude" else ""
+        return fine(
+            f"everybody's counts are checked on shares; who sends impossible ones ends the run{left_out}"
+        )
     return fine(f"contributors' counts are checked on shares; who sends impossible ones {then}")
 
 
@@ -162,6 +173,7 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
     if data is None:
         yield fine(f"{party} has no data of its own: it computes")
     else:
+        yield from parts.processes(party, own.workers)
         yield from _table(study, party, data, own.allow_empty, owner=True)
 
 
@@ -171,6 +183,9 @@ def _table(
     """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner asks."""
     if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty, owner=owner))
+    if data.tallies is not None:
+        yield from parts.added(study, party, data, allow_empty)
+        return None
     from parties.data.local_marginals import validate
     from parties.data.scan import inspect
     from parties.data.source import open_source

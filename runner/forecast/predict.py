@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joined_facts, joining
+from runner.forecast.arrivals import DryRounds, arrives
 from runner.forecast.cohorts import forecast_cohorts
 from runner.forecast.presumed_rows import presumed_rows
 from runner.forecast.result import (
@@ -30,6 +31,7 @@ from runner.forecast.result import (
     told,
 )
 from runner.forecast.training import forecast_trained
+from runner.party.course import agreed_table
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
@@ -81,13 +83,17 @@ def forecast(
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         tables, assumed, limit = len(custodians), joined.records, joined.population
     backend = study.descriptor
-    oracle = backend.dry_run(
-        facts_of(study, tables, os.urandom(32)),
-        PresumedTable(study.domain.sizes, limit).counts,
-        len(study.computing),
-        len(study.contributing),
-        joined.split if joined is not None else None,
-    )
+
+    def dry_run(share: float = 1.0) -> DryRun:
+        return backend.dry_run(
+            facts_of(study, tables, os.urandom(32)),
+            PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
+            len(study.computing),
+            len(study.contributing),
+            joined.split if joined is not None else None,
+        )
+
+    oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
     fits: list[float] = []
     offered: list[int] = []
     falls_back = False
@@ -115,7 +121,8 @@ def forecast(
         )
         events = list(reporter.events)
     else:
-        synthesis = synthesize(study, plan, oracle, observe)
+        asked = oracle.oracles() if isinstance(oracle, DryRounds) else oracle
+        synthesis = synthesize(study, plan, asked, observe)
     oracle.close()
     rows_out = min(synthesis.rows, row_limit(study, tables))
     chosen = time.process_time()
@@ -134,6 +141,10 @@ def forecast(
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
         rounds += COUNTERS_ROUNDS + reported.rounds
+        if backend.malicious:
+            rounds += agreed_table.ROUNDS
+            agreed = agreed_table.sent(handed - release.code_bytes(study.domain), study)
+            sent = [each + more for each, more in zip(sent, agreed, strict=True)]
         sent = [own + reported.sent.get(number, 0) for number, own in enumerate(sent)]
         if study.contributors is not None:
             rounds += CLOSING_ROUNDS
@@ -144,7 +155,11 @@ def forecast(
         if joined is None
         else max(len(joined.owned.of(name)) for name in joined.owned.owners)
     )
-    memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    memory = (
+        PROCESS_MB
+        + oracle.beside_bytes / 2**20
+        + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    )
     if joined is not None and not backend.ideal:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
         rounds += joined.cost.rounds
@@ -179,12 +194,12 @@ def forecast(
 
 
 def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
-    if study.descriptor.ideal or not (study.contributing or study.contributors):
+    if study.descriptor.ideal or not (study.to_check or study.contributors):
         return None
     if study.inputs_unchecked:
         return {"unchecked": study.inputs_unchecked}
     return {
-        "checked": [party.name for party in study.contributing],
+        "checked": [party.name for party in study.to_check],
         "bad_input": study.session.bad_input,
         "rounds": cost[0],
         "bytes_sent": cost[1],

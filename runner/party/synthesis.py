@@ -6,7 +6,7 @@ Public and deterministic: check, plan, the leader and every follower call this w
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,12 @@ from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.waves import together
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, WhileArriving
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
     from mpc_protocols.reports.exchange import ReportExchange
     from runner.results.release import Release
@@ -64,6 +67,8 @@ def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
 
     privacy = study.privacy
     rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
+    if study.descriptor.malicious:  # a party that says it has no data may share some
+        custodians = len(study.parties)
     return StudyFacts(
         study.domain.sizes,
         privacy.adjacency,
@@ -108,15 +113,24 @@ def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
     return ReportExchange(reporting.reporter(plan))
 
 
-def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, observe: Observe) -> Synthesis:
-    """Run the study's algorithm on an oracle, or on the owners' reports. Raises what the oracle raises."""
+def synthesize(
+    study: Study,
+    plan: Plan,
+    answers: MarginalOracle | Reports | Iterator[MarginalOracle],
+    observe: Observe,
+) -> Synthesis:
+    """Run the study's algorithm on an oracle, on those of rounds of arrivals, or on owners' reports. Raises what these raise."""
     algorithm = algorithm_of(study)
     synthesis: Synthesis
     if isinstance(answers, Reports):
         reporting = algorithm.reporting(study.config)
         assert reporting is not None  # somebody has reported
         synthesis = reporting.conclude(answers, plan, observe)
+    elif isinstance(algorithm, WhileArriving):
+        assert isinstance(answers, Iterator)
+        synthesis = algorithm.run_on(answers, plan, observe)
     else:
+        assert not isinstance(answers, Iterator)
         synthesis = algorithm.run(answers, plan, observe)
     if study.contributors is not None and study.contributors.registered is not None:
         synthesis = _raked(synthesis, study.contributors.registered, plan, observe)
@@ -148,10 +162,8 @@ def sample(
     """
     import numpy as np
 
-    from runner.results.release import Release
-
     rows = min(synthesis.rows, most_rows)
-    codes = (
+    codes: NDArray[np.int64] = (
         synthesis.model.sample(
             rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
         )
@@ -159,13 +171,22 @@ def sample(
         else synthesis.table[:rows]
     )
     observe("sample", "sampled", rows=rows)
+    return replace(draft(synthesis, plan, events), codes=codes, decode_seed=secrets.randbits(64))
+
+
+def draft(synthesis: Synthesis, plan: Plan, events: Sequence[Event]) -> Release:
+    """What is released, without rows and without a seed for their decoding."""
+    import numpy as np
+
+    from runner.results.release import Release
+
     return Release(
-        codes,
+        np.empty((0, len(plan.domain.names)), np.int64),
         synthesis.model.to_bytes(),
         synthesis.measurements,
         synthesis.selections,
         synthesis.noisy_total,
-        secrets.randbits(64),
+        0,
         tuple(events),
         synthesis.noise_share,
         synthesis.levels,

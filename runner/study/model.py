@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
     from parties.data.source import Location
+    from parties.data.tallies.places import TallyFiles
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataLocation:
-    """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database.
+    """Where a custodian's table is: a .csv or .parquet file (absolute path), a table of a database, or the counts of its parts.
 
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
     table; None: it is read as it is. push_down: its rows may not leave the database.
@@ -47,9 +48,15 @@ class DataLocation:
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
     push_down: bool = False
+    tallies: TallyFiles | None = None
+
+    @property
+    def dataset(self) -> str:
+        """The ledger's name for the data when the custodian gives none. Raises as `locate`."""
+        return self.tallies.dataset if self.tallies is not None else self.locate().dataset
 
     def locate(self) -> Location:
-        """The place, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
+        """The place of rows, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
         place = locate(
@@ -156,12 +163,14 @@ class Alignment:
 @dataclass(frozen=True)
 class Session:
     """[session]: deadlines in seconds; `tls` off is for loopback addresses only. bad_input: what becomes of a run in which a
-    contributor's counts turn out to be those of no table (`Study.checks_inputs`)."""
+    contributor's counts turn out to be those of no table (`Study.checks_inputs`). answer_s: how long a computing party waits for
+    a message where parties may deviate (`Backend.malicious`); elsewhere it waits as long as the other one lives."""
 
     connect_s: float = 120.0
     silence_s: float = 10.0
     tls: Literal["mutual", "insecure-loopback"] = "mutual"
     bad_input: Literal["end", "exclude"] = "end"
+    answer_s: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -312,13 +321,18 @@ class Study:
 
     @property
     def descriptor(self) -> Backend:
-        """The backend, as its own table configures it."""
-        return BACKENDS[self.backend].configured(self.options, self.partition)
+        """The backend, as its own table and the study's security configure it."""
+        return BACKENDS[self.backend].configured(self.options, self.partition).secured(self.security)
 
     @property
     def checks_inputs(self) -> bool:
-        """Whether there are contributors, and their counts are checked on shares (`docs/design/inputs.md`)."""
-        return not self.inputs_unchecked and bool(self.contributing)
+        """Whether there is somebody whose counts are checked on shares (`docs/design/inputs.md`)."""
+        return not self.inputs_unchecked and bool(self.to_check)
+
+    @property
+    def to_check(self) -> tuple[Party, ...]:
+        """Whose counts need a check: contributors'; everybody's where a computing party may deviate."""
+        return self.parties if self.descriptor.malicious else self.contributing
 
     @property
     def inputs_unchecked(self) -> str | None:

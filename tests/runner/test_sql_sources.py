@@ -184,9 +184,9 @@ def test_check_and_plan_of_a_table_that_stays_in_its_database(
     with closing(sqlite3.connect(trial.path.parent / "north.sqlite")) as database, database:
         database.execute("UPDATE people SET work = 'SECRET-42' WHERE rowid = 7")
     assert main(["check", str(trial.path)]) == 30
-    told = capsys.readouterr()
-    assert 'column "work": the value is not one of those declared' in told.out + told.err
-    assert "SECRET" not in told.out + told.err
+    refused = capsys.readouterr()
+    assert 'column "work": the value is not one of those declared' in refused.out + refused.err
+    assert "SECRET" not in refused.out + refused.err
 
 
 @pytest.mark.campaign

@@ -25,8 +25,8 @@ from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.algorithm import ALGORITHMS
-from synth.arrivals.later_wave import WavePlan
 from synth.fallback import sentence
+from synth.later_wave import WavePlan
 from synth.run import without_levels
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def describe(
             "algorithm": study.algorithm,
             **({} if ALGORITHMS[study.algorithm].sound(study.config) else {"table": RESEARCH_TABLE}),
             "backend": study.backend,
+            **({"security": study.security} if study.descriptor.malicious else {}),
             "partition": study.partition,
             "deployment": deployment,
             "rows": int(release.codes.shape[0]),
@@ -161,8 +162,8 @@ def describe(
 
 def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
     """Whose counts were checked on shares, and whose were left out."""
-    checked = [party.name for party in study.contributing]
-    if not set(release.left_out) <= set(checked):
+    checked = [party.name for party in study.to_check]
+    if not set(release.left_out) <= {party.name for party in study.contributing}:
         raise ValueError("A party was left out whose counts are not checked.")
     return {"checked": checked, "left_out": list(release.left_out)}
 

@@ -12,7 +12,7 @@ from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import ColumnRule, Rules
 from parties.data.local_marginals import count, validate
 from parties.data.source import Location, open_source
-from synth.domain import Categorical, Codes, Domain, Numeric
+from synth.domain import Categorical, Codes, Column, Domain, Numeric
 from synth.domain.constraints import constraint_from_spec
 from tests.parties.data.sql.databases import Store, pushed
 
@@ -70,7 +70,11 @@ def test_rows_without_an_identifier(store: Store, leave_out: bool) -> None:
 
 @pytest.mark.parametrize("broken", ["refuse", "leave out"])
 def test_rows_that_break_a_constraint(store: Store, broken: str) -> None:
-    columns = {"sex": SEX, "children": Codes(4), "age": Numeric(low=0, high=80, bins=8, missing=True)}
+    columns: dict[str, Column] = {
+        "sex": SEX,
+        "children": Codes(4),
+        "age": Numeric(low=0, high=80, bins=8, missing=True),
+    }
     spec = {"if": {"sex": "M"}, "then": {"children": 0}}
     domain = Domain(
         tuple(columns),
@@ -78,7 +82,7 @@ def test_rows_that_break_a_constraint(store: Store, broken: str) -> None:
         (constraint_from_spec(spec, columns),),
         broken,
     )
-    rows = {
+    rows: dict[str, tuple[str, list[Any]]] = {
         "sex": ("text", ["F", "M", "M", "F"]),
         "children": ("integer", [2, 0, 3, 1]),
         "age": ("integer", [7, 80, 5, None]),
@@ -153,10 +157,15 @@ def test_unions_are_counted_once_each(store: Store, monkeypatch: pytest.MonkeyPa
     names = [f"x{place}" for place in range(6)]
     domain = Domain(tuple(names), tuple(Codes(4) for _ in names))
     location = store.table({name: ("integer", [place % 4 for place in range(9)]) for name in names})
-    asked = []
+    asked: list[Any] = []
+
+    def recorded(*rest: Any) -> Any:
+        asked.append(rest)
+        return fetch(*rest)
+
     with open_source(pushed(location)) as source:
         fetch = source.fetch
-        monkeypatch.setattr(source, "fetch", lambda *rest: asked.append(rest) or fetch(*rest))
+        monkeypatch.setattr(source, "fetch", recorded)
         cliques = [(one, two) for one in names for two in names if one < two]
         counted = count(source, domain, cliques, max_rows=9)
     assert len(asked) == 2 and len(counted.counts(cliques)) == 15  # what does not fit; one table of 4^6 cells
