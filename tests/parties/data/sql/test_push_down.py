@@ -18,6 +18,7 @@ from parties.data.harmony.values import Change
 from parties.data.local_marginals import LocalTable, count, validate
 from parties.data.source import Location, Source, open_source
 from parties.data.survey import Survey
+from parties.data.tallies.workers import count_by_workers
 from synth.domain import Domain
 from tests.parties.data.sql.databases import DATABASES, Store, open_store, pushed
 from tests.parties.data.sql.hard_cases import FORMED, HARD, REFUSED, Hard
@@ -113,3 +114,5 @@ def test_rows_stay_where_they_are(store: Store, monkeypatch: pytest.MonkeyPatch)
         next(source.batches(["age"]))
     monkeypatch.setattr(Source, "batches", None)
     assert counted(location, domain, [("age", "level")]).rows == ROWS
+    with open_source(location) as source:
+        assert count_by_workers(source, domain, [("age",)], max_rows=ROWS, workers=2, min_rows=0).rows == ROWS
