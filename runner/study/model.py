@@ -39,7 +39,7 @@ class DataLocation:
     """Where a custodian's table is: a .csv or .parquet file (absolute path), a table of a database, or the counts of its parts.
 
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
-    table; None: it is read as it is.
+    table; None: it is read as it is. push_down: its rows may not leave the database.
     """
 
     path: Path | None = None
@@ -47,6 +47,7 @@ class DataLocation:
     table: str | None = None
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
+    push_down: bool = False
     tallies: TallyFiles | None = None
     cluster: DaskCluster | None = None
 
@@ -64,7 +65,11 @@ class DataLocation:
         """The place of rows, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
-        place = locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        place = locate(
+            self.path
+            if self.path is not None
+            else {"url": self.url, "table": self.table, "push_down": self.push_down}
+        )
         return replace(place, dialect=self.dialect, recipe=self.recipe)
 
 

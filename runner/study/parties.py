@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from parties.addresses import is_loopback
+from parties.data.sql.addresses import FILES, SCHEMES
 from parties.data.tallies.places import DaskCluster, TallyFiles
 from runner.study import keys
 from runner.study.model import DataLocation, Party
@@ -23,7 +24,6 @@ MAX_PARTIES = 19
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 FORMATS = (".csv", ".parquet")
-SCHEMES = ("postgres", "postgresql", "duckdb")
 
 
 def read_parties(
@@ -157,10 +157,10 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
             # the address may hold a password: never echo it
             inner.problem("must begin with " + " or ".join(f"{scheme}://" for scheme in SCHEMES), "url")
         scheme, _, place = url.partition("://")
-        if scheme == "duckdb":
+        if scheme in FILES:
             file, mark, rest = place.partition("?")
             url = f"{scheme}://{quote(str((path.parent / unquote(file)).resolve()))}{mark}{rest}"
-        return DataLocation(url=url, table=name)
+        return DataLocation(url=url, table=name, push_down=inner.flag("push_down", False))
     if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
         return DataLocation(path=(path.parent / given).resolve())
     # a database's address may hold a password

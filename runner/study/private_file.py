@@ -140,6 +140,10 @@ def location(
 
 def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:
     """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that does not fit."""
+    if found.push_down and isinstance(study, VerticalStudy):
+        raise StudyInvalid(
+            f"{study.path}: data has push_down = true, and owners of different columns need their rows; leave it out."
+        )
     if found.parts is not None:
         _check_parts(study, found.parts.by_unit)
     if not rules.stated:

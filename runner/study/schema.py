@@ -155,7 +155,7 @@ def _alignment() -> Schema:
 
 
 def _party() -> Schema:
-    data = _table(keys.DATA, {"url": TEXT, "table": TEXT}, keys.DATA)
+    data = _table(keys.DATA, {"url": TEXT, "table": TEXT, "push_down": FLAG}, ("url", "table"))
     by = _words(keys.PARTITIONED_BY)
     tallies = _table(keys.TALLIES, {"tallies": TEXT, "parts": WHOLE, "partitioned_by": by}, ("tallies",))
     texts = dict.fromkeys(keys.DASK, TEXT)
