@@ -14,7 +14,7 @@ from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
-from mpc_protocols.replicated.sharing import boolean, copies, ring, sign
+from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
@@ -99,14 +99,16 @@ def _uncompared_copies() -> Patch:
 def _carry_in_the_clear() -> Patch:
     """A comparison's last carry goes to a neighbour that lacks one part of it."""
 
+    compared = gates.shared_signs
+
     def signs(trio: Any, *given: Any) -> Any:
-        found = sign.signs(trio, *given)
+        found = compared(trio, *given)
         trio.send(trio.right, found.own)
         trio.turn()
         trio.receive(trio.left, found.own.shape, np.uint64)
         return found
 
-    return mock.patch.object(gates, "signs", signs)
+    return mock.patch.object(gates, "shared_signs", signs)
 
 
 MUTATIONS = (
