@@ -54,9 +54,9 @@ TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.5, 4.0
 """Of dependence, in units of what noise shows: to go on after a trial; to believe marginals as they are (`evidence`)."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
-ROOM, MIN_ROOM = 8.0, 0.02
-"""In a dry run, a candidate that once made the model larger is taken to fit where there is room for so many times as much, and
-for as many MiB."""
+RECOUNTED, ROOM, MIN_ROOM = 3, 8.0, 0.02
+"""A candidate that once made the model larger is taken to fit where there is room for so many times as much, and for so many
+times as many MiB."""
 GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
 
@@ -104,7 +104,8 @@ class MosaicRun(Run):
         self._final = False
         self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
-        self._enlarges: dict[Candidate, float] = {}
+        self._enlarges: dict[Candidate, float] = {}  # by what share of its size it would have made the model larger
+        self._lists = 0
         self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # as `_smoothed`
@@ -170,7 +171,7 @@ class MosaicRun(Run):
             chosen, before = self._select(offered, picks, epsilon)
             batch = self._payable(chosen, final, 2 * typical)
             if not batch:
-                break
+                continue
             moved = self._measure_batch(batch, before)
             typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
             if self._is_vain():
@@ -291,24 +292,24 @@ class MosaicRun(Run):
         """Those that keep the model within the limit, or are in it already.
 
         Of a set of columns, what is coarser than one that fits is taken to fit; what was too large for a smaller model to be
-        still so: the picks are looked at again before they are measured. In a dry run, what enlarged a model by little is taken
-        to do so now: on 60 columns this spares three of four eliminations, and is wrong for one or two of a hundred.
+        still so; and what once made a model larger, where there is room for `ROOM` times as much. On 60 columns this spares
+        three of four eliminations, and is wrong for one or two of a hundred: picks are looked at again before they are measured.
         """
         size, found = ModelSize(self), set[Candidate]()
         finest: dict[tuple[str, ...], int] = {}
+        if self._lists % RECOUNTED == 0:
+            self._enlarges.clear()
+        self._lists += 1
         for candidate in sorted(offered, key=lambda c: -c.cells):
             if finest.get(candidate.columns, 0) >= candidate.cells:
                 found.add(candidate)
-            elif (
-                self.oracle.presumed
-                and size.mb + ROOM * max(MIN_ROOM, self._enlarges.get(candidate, inf)) <= limit_mb
-            ):
+            elif size.mb * (1 + ROOM * max(MIN_ROOM, self._enlarges.get(candidate, inf))) <= limit_mb:
                 finest[candidate.columns] = candidate.cells
                 found.add(candidate)
             elif self._grown.get(candidate, 0.0) <= limit_mb:
                 grown = self._grown[candidate] = size.beside(candidate, limit_mb)
                 if grown <= limit_mb or grown == size.mb:
-                    self._enlarges[candidate] = grown - size.mb
+                    self._enlarges[candidate] = grown / size.mb - 1
                     finest[candidate.columns] = candidate.cells
                     found.add(candidate)
         return found
@@ -356,17 +357,21 @@ class MosaicRun(Run):
         rest: Fraction,
     ) -> list[Priced]:
         """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
-        less than `rest` would remain."""
+        less than `rest` would remain. The first may have the whole of the model's limit."""
         kept: list[Priced] = []
         price = Fraction(0)
         limit = self._limit_mb(sum((p.rho for p in chosen), Fraction(0)), last)
         for pick in chosen:
             size = ModelSize(self, [p.candidate for p in kept])
-            grown = size.beside(pick.candidate, limit)
-            if price + pick.rho <= self.left and (grown <= limit or grown == size.mb or not kept):
+            most = limit if kept else self.plan.config.max_model_mb
+            grown = size.beside(pick.candidate, most)
+            fits = grown <= most or grown == size.mb
+            if fits and price + pick.rho <= self.left:
                 kept.append(pick)
                 price += pick.rho
             else:
+                if not fits:
+                    self._enlarges.pop(pick.candidate, None)  # not to be taken to fit again
                 self.observe(
                     "select",
                     "left_out",
