@@ -293,7 +293,9 @@ class Marginals:
                 f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
             )
         values = self._marginal(core_clique, cache).reshape([self._sizes[name] for name in core_clique])
-        for axis in range(len(clique) - 1, -1, -1):  # the last first: then the long copies are of whole blocks
+        for axis in range(
+            len(clique) - 1, -1, -1
+        ):  # the last first: then the long copies are of whole blocks
             core, name = core_clique[axis], clique[axis]
             if core != name:
                 values = values.take(chains.bins(name, core), axis=axis, mode="clip")

@@ -212,7 +212,12 @@ class Propagation:
         return [
             belief * self._chains.lifted(inverse, separator, node) if linked else belief / self._total
             for belief, inverse, linked, node, separator in zip(
-                self._beliefs, self._inverses, self._linked, self._tree.nodes, self._tree.separators, strict=True
+                self._beliefs,
+                self._inverses,
+                self._linked,
+                self._tree.nodes,
+                self._tree.separators,
+                strict=True,
             )
         ]
 
