@@ -2,6 +2,8 @@
 # make test   style, types and the whole test suite
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
+# make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
+# make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
 # make site   builds docs/ as a site, build/site/index.html
 # All need only Python >= 3.11 and make, and create their environments from lock files.
@@ -9,7 +11,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten second-opinion sbom site lock clean
+.PHONY: demo test crypten second-opinion cross-check fleet sbom site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -50,6 +52,25 @@ second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
 	.venv-second-opinion/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second-opinion.txt
 	touch $@
 
+# In an environment of its own: Flower wants older versions than ours of rich and packaging.
+fleet: .venv-fleet/made.stamp
+	.venv-fleet/bin/python -m tests.acceptance.fleet $(if $(NODES),--nodes $(NODES)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  $(if $(SHARE),--share $(SHARE)) $(if $(DEPLOYED),--deployed)
+
+.venv-fleet/made.stamp: requirements-fleet.lock
+	$(PYTHON) -m venv .venv-fleet
+	.venv-fleet/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-fleet.lock
+	touch $@
+
+# In an environment of its own: SDMetrics needs another pandas.
+cross-check: .venv-cross-check/made.stamp .venv/demo.stamp
+	$(BIN)/python -m tests.acceptance.cross_check --python .venv-cross-check/bin/python "$(RESULT)" "$(REAL)"
+
+.venv-cross-check/made.stamp: requirements-cross-check.txt
+	$(PYTHON) -m venv .venv-cross-check
+	.venv-cross-check/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cross-check.txt
+	touch $@
+
 # In an environment of its own: the tool is no part of what it describes.
 sbom: .venv-sbom/made.stamp
 	@mkdir -p build/sbom
@@ -78,8 +99,9 @@ lock:
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo -o requirements.lock setup.py
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra test -c requirements.lock -o requirements-test.lock setup.py
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra fleet -o requirements-fleet.lock setup.py
 	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion .venv-docs build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-cross-check .venv-fleet .venv-docs build dist *.egg-info

@@ -36,6 +36,7 @@ setup(
     ],
     extras_require={
         "demo": ["statsmodels>=0.14"],
+        "fleet": ["flwr[simulation]==1.41.0"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],
         "postgres": ["psycopg[binary]>=3.2"],
         "torch": ["torch>=2.13"],
@@ -53,6 +54,7 @@ setup(
             "pytest>=8",
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
+            "pyyaml>=6",
             "ruff>=0.6",
             "scipy>=1.13",
             "statsmodels>=0.14",

@@ -103,6 +103,11 @@ class DryRun(MarginalOracle):
         """Cells made available so far."""
 
     @property
+    def beside_bytes(self) -> int:
+        """The most memory that a computing party takes at once beside the cells that it holds."""
+        return 0
+
+    @property
     @abstractmethod
     def seconds(self) -> float:
         """CPU seconds of a computing party so far, beyond the synthesizer's."""
@@ -119,7 +124,8 @@ class Backend(ABC):
     own table of the study. computing: fewest and most parties that compute; by_default: how many do if the study does not say
     who (None: all). partitions: of the data, that it runs on. alignments: methods that can join records for it; None: any.
     two_owners: whether split columns must belong to two of the computing parties.
-    securities: values of `[study] security`. extra, requires: an optional part of the installation and its modules.
+    securities: values of `[study] security`. malicious: whether its claim holds against a computing party that deviates as it
+    likes (`secured`). extra, requires: an optional part of the installation and its modules.
     bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`). unchecked: why it does not find
     out, on shares, which contributors' counts are those of no table (`docs/design/inputs.md`), part of a sentence; "" if it does.
     cohorts: whether it serves clients that choose by themselves what they answer (`functionality.Cohorts`).
@@ -136,6 +142,7 @@ class Backend(ABC):
     alignments: ClassVar[tuple[str, ...] | None] = None
     two_owners: ClassVar[bool] = False
     securities: ClassVar[tuple[str, ...]] = ("semi-honest",)
+    malicious: ClassVar[bool] = False
     extra: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     bundles: ClassVar[bool] = False
@@ -170,6 +177,10 @@ class Backend(ABC):
     def configured(self, options: Options, partition: str = "horizontal") -> Backend:
         """The backend as its own table of the study says. options: of the class that `options` names. partition: of the study's
         data, on which may depend what the options come to."""
+        return self
+
+    def secured(self, security: str) -> Backend:
+        """The descriptor that stands for the backend with a value of `[study] security`, one of `securities`."""
         return self
 
     def leader(self, computing: int) -> int:
@@ -283,6 +294,13 @@ class DistributedBackend(Backend):
     def contribute(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> None:
         """The part of a custodian that does not compute, until the leader ends the run. Blocks."""
 
+    def coin(self, wire: Wire, public: bytes) -> bytes:
+        """32 random bytes, alike at all computing parties, that none of them knows before all have said `public` alike.
+
+        wire: a fork that is used for nothing else. Raises `ProtocolAborted`, and `StudyInvalid` unless it is `malicious`.
+        """
+        raise StudyInvalid(f"The parties of the {self.name} backend trust their leader's random numbers.")
+
     def cohort_parts(self) -> CohortParts:
         """The parts of a backend that serves cohorts. Raises `StudyInvalid` for any other."""
         raise StudyInvalid(f"The {self.name} backend serves no cohorts of clients.")
@@ -307,14 +325,12 @@ class OracleParts(NamedTuple):
     """The parts of an engine's oracle module: the leader's oracle, every other computing party's part, a contributor's.
 
     party: one computing party, for who drives its steps without an oracle, as benchmarks do; None: nobody can.
-    proving: the same with proofs of what it sends (`docs/design/malicious.md`), for benchmarks: no study can ask for it.
     """
 
     lead: Callable[..., AbstractContextManager[MarginalOracle]]
     follow: Callable[..., list[NDArray[np.int64]]]
     contribute: Callable[..., None]
     party: Callable[..., ComputingParty[Any, Any]] | None = None
-    proving: Callable[..., ComputingParty[Any, Any]] | None = None
 
     @classmethod
     def of(cls, roles: Roles[Any, Any], contribute: Callable[..., None]) -> Self:

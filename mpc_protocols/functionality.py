@@ -173,6 +173,13 @@ class MarginalOracle(ABC):
         Raises `StudyInvalid`: unknown or repeated column, too many cells, a level that is not one of its column.
         """
 
+    def expect(self, sigma2: Fraction) -> None:  # noqa: B027 - a default that does nothing
+        """Say before a selection that what it picks will be measured with noise of parameter sigma2, where that is known.
+
+        Public, like every argument. The noise may be made while the selection is under way; no answer has another distribution,
+        and nothing is promised: what is asked next may be something else. An oracle that makes no use of it does nothing.
+        """
+
     @abstractmethod
     def select(
         self,

@@ -122,9 +122,16 @@ class StepDryRun(IdealDryRun, Generic[G]):
 
     @abstractmethod
     def _select(
-        self, announced: int, groups: list[G], plan: SelectionPlan, generated: int, lists: Sequence[int]
+        self,
+        announced: int,
+        groups: list[G],
+        plan: SelectionPlan,
+        generated: int,
+        lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
-        """A selection. groups: empty if there is one contender. lists: of several picks, on how many candidates each was made."""
+        """A selection. groups: empty if there is one contender. lists: of several picks, the candidates of each. expected: the
+        noise that is made beside the picks, and how many rows."""
 
     @abstractmethod
     def _distances(
@@ -197,13 +204,19 @@ class StepDryRun(IdealDryRun, Generic[G]):
         rows = plan.picks * len(plan.contenders)
         generated = self._gumbel.take((plan.a, plan.ring_bits), rows) if several else 0
         self._seconds += generated * self._gumbel_s
-        lists = [len(plan.candidates(picked[:number])) for number in range(len(picked))]
+        made = None
+        if several and begun.expected is not None:
+            sampler, most = begun.expected
+            made = sampler, self._gaussian.fill(sampler.digest, most)
+            self._seconds += made[1] * self._noise_s
+        lists = [plan.candidates(picked[:number]) for number in range(len(picked))]
         self._select(
             len(begun.step.to_bytes()),
             self._groups(rounded, plan.sign_bits) if several else [],
             plan,
             generated,
-            lists + [0] * (plan.picks - len(lists)) if plan.picks > 1 else (),
+            lists + [()] * (plan.picks - len(lists)) if plan.picks > 1 else (),
+            made,
         )
 
     def _noise(self, sampler: Sampler, cells: int) -> int:

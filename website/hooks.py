@@ -37,6 +37,7 @@ FIRST = {
         "howto/harmonise.md",
         "howto/vertical.md",
         "howto/contribute.md",
+        "howto/fleet.md",
         "howto/watch-a-run.md",
         "howto/verify-a-run.md",
     ],

@@ -14,7 +14,7 @@ model: semi-honest, no two of the three collude; recipients and contributors may
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -125,11 +126,9 @@ class AdditiveEngine(SourcedEngine[Elements]):
         )  # arrays are Numbers, but the overloads of their methods say it to no type checker
         return int(argmax_rows(self.gates, row)[0])
 
-    def picks(
-        self, keys: Elements, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
-    ) -> list[int]:
+    def picks(self, keys: Elements, plan: SelectionPlan) -> list[int]:
         rows: Any = keys  # see `largest`
-        return peel(self.gates, rows, candidates, members)
+        return peel(self.gates, rows, plan.candidates, plan.contenders)
 
     def reveal(self, numbers: Elements) -> NDArray[np.int64]:
         """See `engine.interface.Engine`; 1 round, and 1 to tell the dealer."""

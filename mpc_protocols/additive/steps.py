@@ -21,7 +21,7 @@ from mpc_protocols.engine.inputs.check.protocol import CHECKS
 from mpc_protocols.engine.inputs.check.seed import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
-from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
+from mpc_protocols.engine.tally import AGREEMENT, Tally, beside_noise, side_by_side
 from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -69,9 +69,10 @@ class StepCosts:
         plan: SelectionPlan,
         generated: int,
         lists: Sequence[int] = (),
+        expected: tuple[Sampler, int] | None = None,
     ) -> None:
         """`LeadingOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each
-        had."""
+        had. expected: a sampler, and how many rows of its noise are made beside the picks."""
         candidates, element = len(plan.contenders), plan.ring_bits // 8
         self._announce(step)
         if candidates == 1:
@@ -94,17 +95,22 @@ class StepCosts:
         else:
             scores()
         self._main.all(AGREEMENT)
-        if lists:
-            self._main.peel(len(lists), candidates, lists, element)
-        else:
-            self._main.argmax_rows(candidates, element)
+
+        def picked() -> None:
+            if lists:
+                self._main.peel(len(lists), candidates, lists, element)
+            else:
+                self._main.argmax_rows(candidates, element)
+
+        beside_noise((self._main, picked), self._beside, expected)
 
     def measure(
         self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
     ) -> None:
         """`LeadingOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
         self._announce(step)
-        self._main.all(AGREEMENT)
+        if generated != 0:
+            self._main.all(AGREEMENT)
         self._reveal(samplers, generated)
 
     def total_first(

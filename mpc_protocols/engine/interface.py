@@ -21,6 +21,7 @@ from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Handle, Level
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
@@ -223,10 +224,9 @@ class Engine(Protocol[B, N]):
     def largest(self, keys: N) -> int:
         """Reveal the position of the largest key, the lowest among equal ones, and nothing else."""
 
-    def picks(
-        self, keys: N, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
-    ) -> list[int]:
-        """As `bitwise.argmax.peel`: reveal one pick of every row of keys on the list that the earlier picks leave."""
+    def picks(self, keys: N, plan: SelectionPlan) -> list[int]:
+        """As `bitwise.argmax.peel`: reveal one pick of every row of keys of the plan's contenders on the list that the earlier
+        picks leave."""
 
     def reveal(self, numbers: N) -> NDArray[np.int64]:
         """The numbers, to all computing parties, as signed integers. 1 round."""

@@ -66,6 +66,7 @@ class LeadingOracle(MarginalOracle):
         self.facts = party.facts
         self._party = party
         self._open = True
+        self._expected: Fraction | None = None
 
     @property
     def state(self) -> PublicState:
@@ -94,6 +95,9 @@ class LeadingOracle(MarginalOracle):
         self._party.prepare(begun)
         return list(begun.handles)
 
+    def expect(self, sigma2: Fraction) -> None:
+        self._expected = sigma2
+
     def select(
         self,
         handles: Sequence[Handle],
@@ -105,8 +109,9 @@ class LeadingOracle(MarginalOracle):
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
         """See `MarginalOracle`; errors as `PublicState.begin_select`, and of `argmax.check_size`."""
+        expected, self._expected = self._expected, None
         begun, rounded = self._next().begin_select(
-            handles, answers, weights, penalties, epsilon, picks, conflicts
+            handles, answers, weights, penalties, epsilon, picks, conflicts, expected
         )
         check_size(begun.plan)
         self._announce(begun.step)

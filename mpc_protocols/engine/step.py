@@ -66,9 +66,10 @@ class ComputingParty(Generic[B, N]):
         observe: Observe | None,
         ahead: bool = True,
         history: History = NO_HISTORY,
+        delay: int | None = None,
     ) -> None:
         """ahead: whether noise is made ahead, alike at all parties. history: what an earlier attempt at this run has opened, and
-        where this one is recorded. Waits for the others, to learn how far away they are.
+        where this one is recorded. delay: of a hop in microseconds; None: waits for the others, to learn how far away they are.
 
         Raises `StudyInvalid` (facts).
         """
@@ -76,12 +77,12 @@ class ComputingParty(Generic[B, N]):
         self.wire = engine.wire
         self.facts = facts
         self.state = PublicState(facts, engine.dealers)
-        self._delay = agree_on_delay(self.wire, facts.leader)
+        self._delay = agree_on_delay(self.wire, facts.leader) if delay is None else delay
         self._guard, self._history = guard, history
         self._observe = observe or unobserved
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
-        checks = facts.inputs and engine.wire.contributors
+        checks = facts.inputs and engine.source.apart
         self._check = InputCheck(engine, facts, history) if checks else None
         self._sharings = history.sharings()
         self._rows_kept = bool(self._sharings)
@@ -157,7 +158,7 @@ class ComputingParty(Generic[B, N]):
         self._agree_to_open(number, inputs)
         return self._selected(
             begun,
-            self._pick(plan, noisy),
+            self._pick_beside_noise(begun, noisy),
             cells=sum(layout.size for layout in begun.answers.groups),
             signs=sums.signs,
             scores=sums.form,
@@ -170,7 +171,22 @@ class ComputingParty(Generic[B, N]):
             return [plan.contenders[0]]
         if plan.picks == 1:
             return [plan.contenders[self.engine.largest(noisy)]]
-        return self.engine.picks(noisy, plan.candidates, plan.contenders)
+        return self.engine.picks(noisy, plan)
+
+    def _pick_beside_noise(self, begun: BegunSelect, noisy: N | None) -> list[int]:
+        """Open the picks; in the same rounds, make the noise that measuring them will take, where it is known which."""
+        sampler, most = begun.expected or (None, 0)
+        if noisy is None or sampler is None or not (lacking := self._gaussian.lacking(sampler.digest, most)):
+            return self._pick(begun.plan, noisy)
+        beside, release = self.engine.beside, self._release(begun.step.number, "expected", begun.inputs)
+        picked, fresh = interleave(
+            self.engine.gates,
+            lambda: self._pick(begun.plan, noisy),
+            beside,
+            lambda: gaussian_noise(beside, beside.release_bits(release), sampler, lacking, np.uint32),
+        )
+        self._gaussian.fill(sampler.digest, most, fresh, beside.concatenate)
+        return picked
 
     def _selected(self, begun: BegunSelect, picked: list[int], **how: object) -> list[int]:
         """Record what was picked. how: of the computation, for observers; nothing if it was not made now."""
@@ -192,7 +208,11 @@ class ComputingParty(Generic[B, N]):
         """The step's marginals with noise, opened to the computing parties."""
         samplers = by_sampler(begun.plan.samplers, begun.cells)
         opened, noise = self._release_counts(
-            begun, "measure", samplers, lambda: self.engine.marginals(self.state, begun.step.handles)
+            begun,
+            "measure",
+            samplers,
+            lambda: self.engine.marginals(self.state, begun.step.handles),
+            is_local=True,
         )
         noisy = np.split(opened, np.cumsum(begun.cells)[:-1])
         self.state.learn_counts(begun, noisy)
@@ -219,7 +239,13 @@ class ComputingParty(Generic[B, N]):
         if not self._computes(begun):
             self._repeat(begun.inputs)
         samplers = by_sampler(begun.plan.samplers, [1])
-        opened, noise = self._release_counts(begun, "total", samplers, lambda: self._rows(begun.inputs))
+        opened, noise = self._release_counts(
+            begun,
+            "total",
+            samplers,
+            lambda: self._rows(begun.inputs),
+            is_local=self.engine.rows() is not None,
+        )
         value = int(opened[0])
         self.state.learn_total(begun, value)
         self._observe("measure", "opened", step=begun.step.number, marginals=0, cells=1, noise=noise)
@@ -278,13 +304,17 @@ class ComputingParty(Generic[B, N]):
         self._judge(sharing.left_out)
         return True
 
-    def _judge(self, contributors: Sequence[int]) -> None:
-        """End the run because of these contributors' inputs, or go on without them. Raises `BadInput`."""
+    def _judge(self, custodians: Sequence[int]) -> None:
+        """End the run because of these custodians' inputs, or go on without them. One that computes is left out of nothing.
+
+        Raises `BadInput`.
+        """
         rule = self.facts.inputs
         assert rule is not None
-        if contributors and not rule.exclude:
-            raise BadInput(contributors, rule.max_rows)
-        for contributor in contributors:
+        computing = any(custodian < self.wire.computing for custodian in custodians)
+        if custodians and (computing or not rule.exclude):
+            raise BadInput(custodians, rule.max_rows)
+        for contributor in custodians:
             self.engine.leave_out(contributor)
             self.state.leave_out(contributor)
             self._observe("input", "left_out", contributor=contributor)
@@ -330,10 +360,13 @@ class ComputingParty(Generic[B, N]):
         samplers: Sequence[tuple[Sampler, Sequence[int]]],
         compute: Callable[[], N],
         exchange: Callable[[], None] | None = None,
+        is_local: bool = False,
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
-        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers. exchange: as for `_authorise`.
+        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message.
+        exchange: as for `_authorise`. Where nothing at all is sent before the result is held, the agreement that all hold it is
+        also the one that all have authorised it.
         """
         number, inputs = begun.step.number, begun.inputs
         opened, form = self._history.opened(number, inputs), "resumed"
@@ -344,7 +377,8 @@ class ComputingParty(Generic[B, N]):
             if held is not None:
                 noisy = self.engine.unpack(held)
             else:
-                self._agree(inputs)
+                if not (is_local and self._has_noise(samplers)):
+                    self._agree(inputs)
                 numbers = compute()
                 noise, form = self._noise(samplers, number, mechanism, inputs)
                 noisy = numbers + noise
@@ -358,6 +392,10 @@ class ComputingParty(Generic[B, N]):
             )
         self._history.learn(number, inputs, opened)
         return opened, form
+
+    def _has_noise(self, samplers: Sequence[tuple[Sampler, Sequence[int]]]) -> bool:
+        """Whether the pool has the noise of a release."""
+        return len(samplers) == 1 and not self._gaussian.shortfall(samplers[0][0].digest, sum(samplers[0][1]))
 
     def _noise(
         self, samplers: Sequence[tuple[Sampler, Sequence[int]]], number: int, mechanism: str, inputs: bytes

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from mpc_protocols.mechanisms.gaussian import Sampler
 
 AGREEMENT = 32
 """Bytes of a public transcript's hash."""
@@ -86,6 +89,12 @@ class Replaying(Protocol):
     tally: Tally
 
 
+class ReplayingNoise(Replaying, Protocol):
+    """Such costs, also of Gaussian noise."""
+
+    def gaussian_noise(self, sampler: Sampler, count: int) -> None: ...
+
+
 def side_by_side(
     first: tuple[Replaying, Callable[[], None]], second: tuple[Replaying, Callable[[], None]]
 ) -> None:
@@ -101,3 +110,14 @@ def side_by_side(
         return replay
 
     in_turns(tally, on(*first), on(*second))
+
+
+def beside_noise(
+    first: tuple[Replaying, Callable[[], None]], beside: ReplayingNoise, made: tuple[Sampler, int] | None
+) -> None:
+    """What one replays, and in the same rounds so many rows of a sampler's noise; alone if there are none to make."""
+    if made is None or not made[1]:
+        first[1]()
+    else:
+        sampler, rows = made
+        side_by_side(first, (beside, lambda: beside.gaussian_noise(sampler, rows)))

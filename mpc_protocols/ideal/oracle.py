@@ -78,6 +78,7 @@ class IdealOracle(MarginalOracle):
         self._watch, self._history = watch, history
         self._shared: dict[Clique, NDArray[np.int64]] = {}
         self._derived: dict[Handle, NDArray[np.int64]] = {}
+        self._expected: Fraction | None = None
 
     @property
     def state(self) -> PublicState:
@@ -112,6 +113,9 @@ class IdealOracle(MarginalOracle):
             self._shared[clique] = cells.astype(np.int64, copy=False)
         return list(begun.handles)
 
+    def expect(self, sigma2: Fraction) -> None:
+        self._expected = sigma2
+
     def select(
         self,
         handles: Sequence[Handle],
@@ -123,8 +127,9 @@ class IdealOracle(MarginalOracle):
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
         """See `MarginalOracle`; errors as `PublicState.begin_select`."""
+        expected, self._expected = self._expected, None
         begun, rounded = self._state.begin_select(
-            handles, answers, weights, penalties, epsilon, picks, conflicts
+            handles, answers, weights, penalties, epsilon, picks, conflicts, expected
         )
         self._watch(begun, rounded)
         plan = begun.plan

@@ -80,11 +80,17 @@ class PairDryRun(StepDryRun[Group]):
         return groups
 
     def _select(
-        self, announced: int, groups: list[Group], plan: SelectionPlan, generated: int, lists: Sequence[int]
+        self,
+        announced: int,
+        groups: list[Group],
+        plan: SelectionPlan,
+        generated: int,
+        lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
-        candidates = len(plan.contenders)
+        candidates, sizes = len(plan.contenders), list(map(len, lists))
         self._costs.select(
-            announced, groups, candidates, plan.a, plan.sign_bits, plan.ring_bits, generated, lists
+            announced, groups, candidates, plan.a, plan.sign_bits, plan.ring_bits, generated, sizes, expected
         )
 
     def _distances(

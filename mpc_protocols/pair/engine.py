@@ -12,7 +12,7 @@ collude; recipients and contributors may collude with either. Assumptions: `ot_e
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.pair.circuits.argmax import argmax
 from mpc_protocols.pair.circuits.conversion import lift
 from mpc_protocols.pair.circuits.gates import SECRET_BYTES, PairGates
@@ -117,10 +118,8 @@ class PairEngine(SourcedEngine[Elements]):
     def largest(self, keys: Shares) -> int:
         return argmax(self.gates, keys)
 
-    def picks(
-        self, keys: Shares, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
-    ) -> list[int]:
-        return peel(self.gates, keys, candidates, members)
+    def picks(self, keys: Shares, plan: SelectionPlan) -> list[int]:
+        return peel(self.gates, keys, plan.candidates, plan.contenders)
 
     def reveal(self, numbers: Shares) -> NDArray[np.int64]:
         opened = numbers.values + self.gates.link.exchange(numbers.values)

@@ -17,7 +17,7 @@ from mpc_protocols.engine.inputs.check.protocol import CHECKS
 from mpc_protocols.engine.inputs.check.seed import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
-from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
+from mpc_protocols.engine.tally import AGREEMENT, Tally, beside_noise, side_by_side
 from mpc_protocols.functionality import USUAL_LEADER
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.pair.circuits.sign import score_adder
@@ -76,6 +76,7 @@ class StepCosts:
         ring_bits: int = 32,
         generated: int | None = None,
         lists: Sequence[int] = (),
+        expected: tuple[Sampler, int] | None = None,
     ) -> None:
         """`LeadingOracle.select` with `candidates` kept; arguments as for `replicated.step_costs.select`."""
         self._announce(step)
@@ -101,17 +102,22 @@ class StepCosts:
         else:
             scores()
         self._agree()
-        if lists:
-            self._main.peel(picks, candidates, lists, element)
-        else:
-            self._main.argmax(candidates, element)
+
+        def picked() -> None:
+            if lists:
+                self._main.peel(picks, candidates, lists, element)
+            else:
+                self._main.argmax(candidates, element)
+
+        beside_noise((self._main, picked), self._beside, expected)
 
     def measure(
         self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
     ) -> None:
         """`LeadingOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
         self._announce(step)
-        self._agree()
+        if generated != 0:
+            self._agree()
         self._reveal(samplers, generated)
 
     def total_first(

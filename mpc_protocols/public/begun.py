@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Event, Handle, Level
+    from mpc_protocols.mechanisms.gaussian import Sampler
     from mpc_protocols.mechanisms.measurement import MeasurePlan
     from mpc_protocols.mechanisms.selection import SelectionPlan
     from mpc_protocols.public.rounded_answers import AnnouncedAnswers
@@ -40,12 +41,14 @@ class BegunPrepare:
 
 @dataclass(frozen=True)
 class BegunSelect:
-    """answers: what was announced of the answers of the candidates kept."""
+    """answers: what was announced of the answers of the candidates kept. expected: the noise that the measurement of what is
+    picked will take, and at most so many draws of it; None if that is not known."""
 
     step: SelectStep
     inputs: bytes
     plan: SelectionPlan
     answers: AnnouncedAnswers
+    expected: tuple[Sampler, int] | None
 
     def authorisations(self) -> list[tuple[Event, bytes]]:
         """The event of each pick with the hash of its inputs: different ones, for each is a release of its own."""

@@ -29,6 +29,7 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms import rounding
 from mpc_protocols.mechanisms.bounds import CELL_BITS, RowBound
+from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_distances, plan_marginals, plan_total
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.public.answers import DealerLayout, layouts
@@ -150,6 +151,7 @@ class PublicState:
         epsilon: Fraction,
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
+        expected: Fraction | None = None,
     ) -> tuple[BegunSelect, RoundedAnswers]:
         """The next selection, and the rounded answers of its contenders; the other candidates are not even rounded.
 
@@ -171,6 +173,7 @@ class PublicState:
             rounded.digests(),
             picks,
             apart,
+            expected,
         )
         return self._begin_select(step, plan, groups), rounded
 
@@ -326,8 +329,13 @@ class PublicState:
         announced = self._announced(
             step, groups, [step.answer_sums[q] for q in plan.contenders], plan.row_bound
         )
-        inputs = self._begin_release(step, canonical(_plan_integers(plan)))
-        return BegunSelect(step, inputs, plan, announced)
+        expected, table = None, b""
+        if step.expected is not None:
+            noise = sampler(step.expected)
+            cells = sorted((self.cells(step.handles[q]) for q in plan.contenders), reverse=True)
+            expected, table = (noise, sum(cells[: plan.picks])), noise.digest
+        inputs = self._begin_release(step, canonical(_plan_integers(plan)) + table)
+        return BegunSelect(step, inputs, plan, announced, expected)
 
     def _begin_distances(self, step: DistanceStep) -> BegunDistances:
         self._check_handles(step.handles)

@@ -140,6 +140,7 @@ class SelectStep(_Message):
     weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded answers do not
     exceed. answers_digests: for each group of the candidates that are kept, the hash of their rounded answers (`answers`).
     conflicts: for each candidate the later ones of which at most one of the two is picked, ascending; empty if there are none.
+    expected: sigma2 of the measurement that is going to follow, if that is known.
     """
 
     kind: ClassVar[str] = "select"
@@ -152,6 +153,7 @@ class SelectStep(_Message):
     answers_digests: tuple[bytes, ...]
     picks: int = 1
     conflicts: tuple[tuple[int, ...], ...] = ()
+    expected: Fraction | None = None
 
     def __post_init__(self) -> None:
         _check_integer(self.number, "a step's number", MAX_STEPS)
@@ -179,6 +181,8 @@ class SelectStep(_Message):
         for penalty in self.penalties:
             _check_rational(penalty, "a penalty", positive=False)
         _check_rational(self.epsilon, "epsilon", positive=True)
+        if self.expected is not None:
+            _check_rational(self.expected, "the expected sigma2", positive=True)
         _check_answers(self.answer_sums, self.answers_digests)
 
 
@@ -335,6 +339,7 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "answers_digests": lambda value: _list(value, _bytes),
         "picks": _as_is,
         "conflicts": lambda value: _list(value, _list),
+        "expected": _rational,
     },
     MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _variances},
     DistanceStep: {

@@ -1,4 +1,7 @@
-"""Descriptor of `replicated`: three parties on replicated secret shares, semi-honest, no two of them working together."""
+"""Descriptor of `replicated`: three parties on replicated secret shares, no two of them working together.
+
+Semi-honest, or with proofs against one that deviates (`proved.backend`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
     SEMI_HONEST,
+    Backend,
     CohortParts,
     DryRun,
     EngineBackend,
@@ -35,6 +39,7 @@ class Replicated(EngineBackend):
     by_default = 3
     bundles = True
     cohorts = True
+    securities = ("semi-honest", "malicious")
     together = "no two of them work together"
     assumption = "AES"
     unchecked = ""
@@ -64,10 +69,17 @@ class Replicated(EngineBackend):
             computing_party,
             contribute,
             follow,
-            proving_party,
         )
 
-        return OracleParts(ReplicatedOracle, follow, contribute, computing_party, proving_party)
+        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
+
+    def secured(self, security: str) -> Backend:
+        """With "malicious" the parties prove what they compute."""
+        if security != "malicious":
+            return self
+        from mpc_protocols.replicated.proved.backend import ReplicatedWithProofs
+
+        return ReplicatedWithProofs()
 
     def cohort_parts(self) -> CohortParts:
         from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun

@@ -17,7 +17,7 @@ from mpc_protocols.engine.noise.sampling import NOISE_BATCH, batches, joint_tabl
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
-from mpc_protocols.replicated.gates import GROUP, in_groups, one_by_one
+from mpc_protocols.replicated.gates import GROUP, PickSizes, in_groups, picks_form
 from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
 from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
@@ -181,19 +181,37 @@ def peel(tally: Tally, picks: int, candidates: int, lists: Sequence[int], elemen
 
 def pick_several(
     tally: Tally,
-    count: int,
     candidates: int,
-    lists: Sequence[int],
+    sizes: PickSizes,
     element: int = 4,
     latency_bytes: int = LATENCY_BYTES,
 ) -> None:
-    """`gates.pick_several`: of `count` rows of keys; the rest as for `peel`."""
-    if not one_by_one(count, candidates, element, latency_bytes):
-        peel(tally, count, candidates, lists, element)
-        return
-    for several in lists:
-        if several > 1:
-            argmax(tally, several, element, latency_bytes)
+    """`gates.pick_several`."""
+    picks = len(sizes.lists)
+    form = picks_form(picks, candidates, sizes.runs, element, latency_bytes)
+    if form == "at once":
+        peel(tally, picks, candidates, sizes.lists, element)
+    elif form == "runs":
+        pick_by_runs(tally, sizes, element)
+    else:
+        for several in sizes.lists:
+            if several > 1:
+                argmax(tally, several, element, latency_bytes)
+
+
+def pick_by_runs(tally: Tally, sizes: PickSizes, element: int = 4) -> None:
+    """`gates.pick_by_runs`."""
+    picks, runs, width = len(sizes.lists), len(sizes.runs), max(sizes.runs)
+    members = picks * runs * width
+    _comparisons(tally, members * (width - 1) // 2, element)
+    opponents = width - 1
+    while opponents > 1:
+        products(tally, opponents // 2 * words_for(members), WORD)
+        opponents -= opponents // 2
+    weighted_sum(tally, 1, members, element)
+    products(tally, picks * runs, element)
+    peel(tally, picks, runs, sizes.lists_of_runs, element)
+    zero_rows(tally, width * sum(map(bool, sizes.lists)))
 
 
 def zero_rows(tally: Tally, rows: int) -> None:

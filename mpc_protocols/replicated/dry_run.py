@@ -14,6 +14,7 @@ from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated import costs, step_costs
+from mpc_protocols.replicated.gates import PickSizes
 from mpc_protocols.replicated.scores.answer_codec import encode
 from mpc_protocols.replicated.scores.bit_cache import CacheModel
 from mpc_protocols.replicated.scores.dealer import DEALERS
@@ -75,7 +76,13 @@ class ReplicatedDryRun(StepDryRun[Group]):
         return groups
 
     def _select(
-        self, announced: int, groups: list[Group], plan: SelectionPlan, generated: int, lists: Sequence[int]
+        self,
+        announced: int,
+        groups: list[Group],
+        plan: SelectionPlan,
+        generated: int,
+        lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
         step_costs.select(
             self.tally,
@@ -86,7 +93,8 @@ class ReplicatedDryRun(StepDryRun[Group]):
             plan.sign_bits,
             plan.ring_bits,
             generated=generated,
-            lists=lists,
+            sizes=PickSizes.of(plan, lists) if lists else None,
+            expected=expected,
         )
 
     def _distances(

@@ -6,7 +6,7 @@ Nothing is learned by what this file does but through `largest` and `reveal`. Co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -124,10 +125,8 @@ class ReplicatedEngine(SourcedEngine[RingShare]):
     def largest(self, keys: RingShare) -> int:
         return argmax(self.gates, keys)
 
-    def picks(
-        self, keys: RingShare, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
-    ) -> list[int]:
-        return pick_several(self.gates, keys, candidates, members)
+    def picks(self, keys: RingShare, plan: SelectionPlan) -> list[int]:
+        return pick_several(self.gates, keys, plan)
 
     def reveal(self, numbers: RingShare) -> NDArray[np.int64]:
         return centred(open_ring(self._trio, numbers))

@@ -9,7 +9,6 @@ Who learns what, threat model and assumption: `engine.step`, `replicated.engine`
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,6 @@ from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire
 
-if TYPE_CHECKING:
-    from mpc_protocols.replicated.proved.numbers import SummedNumbers
-
 
 def computing_party(
     wire: Wire,
@@ -42,20 +38,6 @@ def computing_party(
 ) -> ComputingParty[BitShare, RingShare]:
     """P0, P1 or P2. Arguments and errors as for `ReplicatedOracle`."""
     return ComputingParty(ReplicatedEngine(wire, facts, counts), facts, guard, observe, ahead, history)
-
-
-def proving_party(
-    wire: Wire,
-    facts: StudyFacts,
-    counts: LocalCounts | None,
-    guard: Guard,
-    observe: Observe | None = None,
-    ahead: bool = True,
-) -> ComputingParty[BitShare, SummedNumbers]:
-    """P0, P1 or P2 with proofs of its products (`proved.engine`); its contributors are those of any other. Horizontal data."""
-    from mpc_protocols.replicated.proved.engine import ProvedEngine
-
-    return ComputingParty(ProvedEngine(wire, facts, counts), facts, guard, observe, ahead)
 
 
 class ReplicatedOracle(LeadingOracle):

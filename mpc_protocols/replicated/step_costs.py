@@ -36,6 +36,7 @@ from mpc_protocols.replicated.costs import (
     signs,
     zero_rows,
 )
+from mpc_protocols.replicated.gates import PickSizes
 from mpc_protocols.replicated.scores.l1_distance import score_adder
 
 
@@ -106,13 +107,14 @@ def select(
     ring_bits: int = 32,
     latency_bytes: int = LATENCY_BYTES,
     generated: int | None = None,
-    lists: Sequence[int] = (),
+    sizes: PickSizes | None = None,
+    expected: tuple[Sampler, int] | None = None,
 ) -> None:
     """`ReplicatedOracle.select`: `candidates` kept.
 
     generated: rows of noise that are generated for it and ahead (`PoolModel.take`); None: its own. a, planes, ring_bits: of the
-    plan. lists: of several picks, on how many candidates each was made; the rounds are those of the scores, one to agree that
-    all hold the result, 8 and one for each further list of more than one.
+    plan. sizes: of several picks; the rounds are those of the scores, one to agree that all hold the result, and those of
+    `costs.pick_several`. expected: a sampler, and how many rows of its noise are made beside the picks.
     """
     element = ring_bits // 8
     if candidates == 1:
@@ -128,17 +130,25 @@ def select(
         if ring_bits == 64:
             lift(script, candidates)
 
-    picks = max(1, len(lists))
+    picks = len(sizes.lists) if sizes else 1
     generated = picks * candidates if generated is None else generated
     if generated:
         in_turns(tally, scores, lambda script: gumbel_noise(script, generated, a, element, latency_bytes))
     else:
         scores(tally)
     agreement(tally)
-    if lists:
-        pick_several(tally, picks, candidates, lists, element, latency_bytes)
+
+    def opened(script: Tally) -> None:
+        if sizes:
+            pick_several(script, candidates, sizes, element, latency_bytes)
+        else:
+            argmax(script, candidates, element, latency_bytes)
+
+    if expected and expected[1]:
+        sampler, rows = expected
+        in_turns(tally, opened, lambda script: gaussian_noise(script, sampler, rows, 4, latency_bytes))
     else:
-        argmax(tally, candidates, element, latency_bytes)
+        opened(tally)
 
 
 def l1_sums(
@@ -190,8 +200,8 @@ def measure(
 ) -> None:
     """`ReplicatedOracle.measure` of `cells` in all, or `total` (one cell) once something is shared; generated: as in `select`."""
     announce(tally, step)
-    agreement(tally)
     if generated != 0:
+        agreement(tally)
         gaussian_noise(tally, sampler, generated or cells, 4, latency_bytes)
     agreement(tally)
     opening(tally, cells)

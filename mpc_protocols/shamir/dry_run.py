@@ -89,9 +89,15 @@ class ShamirDryRun(StepDryRun[Group]):
         return groups
 
     def _select(
-        self, announced: int, groups: list[Group], plan: SelectionPlan, generated: int, lists: Sequence[int]
+        self,
+        announced: int,
+        groups: list[Group],
+        plan: SelectionPlan,
+        generated: int,
+        lists: Sequence[Sequence[int]],
+        expected: tuple[Sampler, int] | None,
     ) -> None:
-        self._costs.select(announced, groups, plan, generated, lists)
+        self._costs.select(announced, groups, plan, generated, list(map(len, lists)), expected)
 
     def _distances(
         self, announced: int, groups: list[Group], sampler: Sampler, count: int, planes: int, generated: int

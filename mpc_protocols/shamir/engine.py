@@ -14,7 +14,7 @@ the m computing parties work together, with any recipients and contributors (`do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
@@ -107,10 +108,8 @@ class ShamirEngine(SourcedEngine[Elements]):
             return 0
         return int(argmax_rows(self.gates, self.gates.added_up(keys).reshape(1, -1))[0])
 
-    def picks(
-        self, keys: Addends, candidates: Callable[[Sequence[int]], Sequence[int]], members: Sequence[int]
-    ) -> list[int]:
-        return peel(self.gates, keys, candidates, members)
+    def picks(self, keys: Addends, plan: SelectionPlan) -> list[int]:
+        return peel(self.gates, keys, plan.candidates, plan.contenders)
 
     def reveal(self, numbers: Addends) -> NDArray[np.int64]:
         """The numbers, to all computing parties. 1 round after those of the adders."""

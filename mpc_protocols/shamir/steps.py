@@ -19,7 +19,7 @@ from mpc_protocols.engine.inputs.check.costs import CheckSizes
 from mpc_protocols.engine.inputs.check.seed import COIN_BYTES
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.latency import LATENCY_BYTES, count_delay
-from mpc_protocols.engine.tally import AGREEMENT, Tally, side_by_side
+from mpc_protocols.engine.tally import AGREEMENT, Tally, beside_noise, side_by_side
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -73,8 +73,10 @@ class StepCosts:
         plan: SelectionPlan,
         generated: int,
         lists: Sequence[int] = (),
+        expected: tuple[Sampler, int] | None = None,
     ) -> None:
-        """`LeadingOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had."""
+        """`LeadingOracle.select`. generated: rows of noise made for it. lists: of several picks, how many candidates each had.
+        expected: a sampler, and how many rows of its noise are made beside the picks."""
         self._announce(step)
         if len(plan.contenders) == 1:
             self._agree()
@@ -94,14 +96,15 @@ class StepCosts:
             side_by_side((self._main, scores), (self._beside, lambda: self._beside.gumbel_noise(generated)))
         else:
             scores()
-        self._pick(plan, masks[0], lists)
+        self._pick(plan, masks[0], lists, expected)
 
     def measure(
         self, step: int, samplers: Sequence[tuple[Sampler, int]], generated: int | None = None
     ) -> None:
         """`LeadingOracle.measure` of the cells of each sampler, or `total` (one cell) once something is shared."""
         self._announce(step)
-        self._agree()
+        if generated != 0:
+            self._agree()
         self._reveal(samplers, generated)
 
     def total_first(
@@ -189,7 +192,13 @@ class StepCosts:
                 masks += self._main.l1_sums(group.lengths, planes)
         return masks
 
-    def _pick(self, plan: SelectionPlan, masks: Masks, lists: Sequence[int]) -> None:
+    def _pick(
+        self,
+        plan: SelectionPlan,
+        masks: Masks,
+        lists: Sequence[int],
+        expected: tuple[Sampler, int] | None,
+    ) -> None:
         bits, count = plan.ring_bits, len(plan.contenders)
         ring: UInt = np.uint32 if bits == 32 else np.uint64
         shifts = shifts_of(np.array([plan.weights[q] % (1 << bits) for q in plan.contenders], ring))
@@ -200,12 +209,16 @@ class StepCosts:
         self._agree()
         whole = (1 << bits) - 1
         noisy = (whole, *gumbel_masks(plan.a, bits))
-        if lists:
-            self._main.peel(len(lists), count, lists, noisy, bits)
-            return
-        low = public_mask(np.array([(gumbel.LOW << plan.a) % (1 << bits)], ring))
-        self._main.planes_of(count, noisy, bits, public=low)
-        self._main.argmax_rows(count, (whole,), bits)
+
+        def picked() -> None:
+            if lists:
+                self._main.peel(len(lists), count, lists, noisy, bits)
+                return
+            low = public_mask(np.array([(gumbel.LOW << plan.a) % (1 << bits)], ring))
+            self._main.planes_of(count, noisy, bits, public=low)
+            self._main.argmax_rows(count, (whole,), bits)
+
+        beside_noise((self._main, picked), self._beside, expected)
 
     def _reveal(
         self, samplers: Sequence[tuple[Sampler, int]], generated: int | None, sums: Masks = ()

@@ -26,7 +26,7 @@ of its bundle what an interrupted closing finds when it is gone on with."""
 class Collection:
     """study: its digest. contributors: pinned Ed25519 keys by name, in the study's order. receivers: the three computing
     parties, P0 first. minimum: bundles below which nothing is opened. close_at, close_bundles: when the collection is over,
-    whichever comes first."""
+    whichever comes first. earlier: those of the contributors who were in an earlier wave, and cannot be in this one."""
 
     study: bytes
     layout: Layout
@@ -35,6 +35,7 @@ class Collection:
     minimum: int
     close_at: datetime | None
     close_bundles: int | None
+    earlier: frozenset[str] = frozenset()
 
     def receivers_of(self, contributor: str) -> tuple[str, str]:
         """Who gets parts a and b of its bundle: parties j and j + 1, modulo 3, for the j-th contributor."""
@@ -73,6 +74,10 @@ class Collection:
         if key is None:
             raise PeerIdentity(
                 f"It is by {header.contributor!a:.80}, whom the study does not list as a contributor."
+            )
+        if header.contributor in self.earlier:
+            raise BudgetRefused(
+                f"It is by {header.contributor}, who was in an earlier wave of this table and has spent its budget there."
             )
         if hashlib.sha256(key).digest() != header.key:
             raise PeerIdentity(

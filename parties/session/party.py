@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -48,7 +49,7 @@ class Party:
         self._inboxes: dict[tuple[int, int], Inbox] = {}
         self._unopened = dict.fromkeys(range(len(names)), 0)
         self._departed: set[int] = set()
-        self._waiting = 0
+        self._waits: dict[object, tuple[int | None, float]] = {}
         self._clock = self._sent = self._received = self._messages = 0
 
     def fail(self, error: BaseException) -> bool:
@@ -99,20 +100,38 @@ class Party:
 
     def waiting(self) -> bool:
         """Whether some thread of this party waits for a peer."""
-        return self._waiting > 0
+        return bool(self._waits)
+
+    def overdue(self, seconds: float, paused: float = 0.0) -> int | None:
+        """The peer for which some thread has waited longer than that; None if there is none.
+
+        paused: a time that has just passed in which this process stood still, which is held against nobody.
+        """
+        now = time.monotonic()
+        with self._lock:
+            if paused:
+                self._waits = {wait: (peer, since + paused) for wait, (peer, since) in self._waits.items()}
+            late = (
+                peer for peer, since in self._waits.values() if peer is not None and now - since > seconds
+            )
+            return next(late, None)
 
     @contextmanager
-    def waits(self) -> Iterator[None]:
-        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see `link`)."""
+    def waits(self, peer: int | None = None) -> Iterator[None]:
+        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see `link`).
+
+        peer: None if it is no single one; then nobody can be overdue.
+        """
+        wait = object()
         with self._lock:
-            self._waiting += 1
+            self._waits[wait] = peer, time.monotonic()
         try:
             for link in tuple(self.links.values()):
                 link.grant()
             yield
         finally:
             with self._lock:
-                self._waiting -= 1
+                del self._waits[wait]
 
     def sending(self, size: int) -> int:
         """Count a message; the logical time it carries."""
@@ -209,7 +228,7 @@ class SessionWire:
             party.tap("sent", peer, self._name, sequence, bytes(view))
         depth = party.sending(len(view))
         if link.full():
-            with party.waits():
+            with party.waits(peer):
                 link.send(self._stream, sequence, depth, view)
         else:
             link.send(self._stream, sequence, depth, view)
@@ -292,7 +311,7 @@ class SessionWire:
             party.raise_failure()
         if wanted is not None and inbox.ready.empty():
             link.want(wanted)
-            with party.waits():
+            with party.waits(peer):
                 message = party.reading.wait(inbox)
             link.want(-wanted)
         else:

@@ -440,7 +440,7 @@ class _Session(Generic[T]):
 
     async def _beat(self) -> None:
         """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""
-        limit = self._config.silence_s
+        limit, answer = self._config.silence_s, self._config.answer_s
         pause = min(HEARTBEAT_S, limit / 3)
         last = self._loop.time()
         while True:
@@ -457,3 +457,8 @@ class _Session(Generic[T]):
                     self._stop(link.silent(each.name, limit), culprit=each.number)
                     return
                 each.ping()
+            if answer is not None and self._party.assembled:
+                late = self._party.overdue(answer, stalled if stalled > pause else 0.0)
+                if late is not None:
+                    self._stop(link.owing(self._names[late], answer), culprit=late)
+                    return

@@ -20,7 +20,7 @@ from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, parse
 from mpc_protocols.registry import not_installed
 from mpc_protocols.wire import Wire
-from runner.bench.parameters import BACKEND, PARTIES, PROOFS, Params
+from runner.bench.parameters import BACKEND, PARTIES, PROOFS, PROVED, Params
 from runner.bench.registry import Kernel
 from runner.bench.running.processes import party_names
 
@@ -55,7 +55,7 @@ class EngineKernel(Kernel):
             return why
         if not isinstance(backend, EngineBackend) or backend.parts().party is None:
             return f'backend = "{backend.name}" shows no engine that a benchmark could drive; run end-to-end with it'
-        if params.get(PROOFS.name) and backend.parts().proving is None:
+        if params.get(PROOFS.name) and PROVED not in backend.securities:
             return f'the parties of backend = "{backend.name}" prove nothing'
         return self.refusal(params)
 
@@ -76,6 +76,8 @@ class EngineKernel(Kernel):
 def parts_of(params: Params) -> OracleParts:
     """The parts of a point's backend."""
     backend = backend_of(params)
+    if params.get(PROOFS.name):
+        backend = backend.secured(PROVED)
     assert isinstance(backend, EngineBackend)  # `EngineKernel.problem`
     return backend.parts()
 
@@ -84,8 +86,7 @@ def party_of(
     wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None, params: Params
 ) -> ComputingParty[Any, Any]:
     """This computing party over its backend's engine; it makes no noise ahead, and its guard allows everything."""
-    parts = parts_of(params)
-    party = parts.proving if params.get(PROOFS.name) else parts.party
+    party = parts_of(params).party
     assert party is not None
     found: ComputingParty[Any, Any] = party(wire, facts, data, AllowAll(), None, ahead=False)
     return found

@@ -87,9 +87,11 @@ ROWS = Parameter("rows", "rows of all custodians together", (48_000,), 1, 2**31)
 PARTIES = Parameter("parties", "parties; as many of them compute as the backend lets", (3,), 2, 64)
 _SECURE = tuple(backend.name for backend in BACKENDS if not backend.ideal)
 BACKEND = Parameter("backend", f"who computes, and how: {', '.join(_SECURE)}", _SECURE[:1], choices=_SECURE)
+PROVED = "malicious"
+"""The security of a study whose parties prove their products."""
 PROOFS = Parameter(
     "proofs",
-    "the parties prove their products (docs/design/malicious.md); no study can ask for it yet",
+    'the parties prove their products, as with security = "malicious" (docs/design/malicious.md)',
     (False,),
     choices=(False, True),
 )

@@ -8,6 +8,7 @@ something else than speed, and has a command line of its own.
         name, purpose, counts = "multiply", "elementwise products of two secret vectors", "products"
         parameters = (CELLS, BITS.of(32, 64))
         def prepare(self, wire, params): ...    at every party: make the input, return the Task that is timed
+        def predicted(self, params): ...        what the cost model behind `plan` says of it, if it does
         def floor(self, params): ...            the same work on plain NumPy arrays, if there is such a thing
         def peer(self, params): ...             the parameters of a size that MPyC's secure arrays manage
         def mpyc(self, mpc, params): ...        the same work by MPyC
@@ -50,6 +51,14 @@ class Task:
     before: Callable[[], None] = _nothing
 
 
+@dataclass(frozen=True)
+class Predicted:
+    """What a cost model says of one repetition: rounds, and bytes that each party sends, by wire number."""
+
+    rounds: int
+    bytes_sent: tuple[int, ...]
+
+
 class Bench(ABC):
     """A name, what it measures, and what can be varied.
 
@@ -88,6 +97,10 @@ class Kernel(Bench):
     def prepare(self, wire: Wire, params: Params) -> Task:
         """At every party: invent and share the input (untimed), and return what is timed."""
 
+    def predicted(self, params: Params) -> Predicted | None:
+        """Rounds and bytes by the cost model that `plan` uses; None where it does not tell of such a part."""
+        return None
+
     def floor(self, params: Params) -> Task | None:
         """The same work in the clear, on NumPy arrays, at one party; None if there is nothing to compare with."""
         return None
@@ -120,6 +133,10 @@ class Program(Bench):
     @abstractmethod
     def run(self, params: Params, place: Place) -> dict[str, Any]:
         """One run: wall_s, and per party cpu_s, bytes_sent, bytes_received, peak_mb; rounds; more keys are kept as they are."""
+
+    def predicted(self, params: Params, place: Place) -> Predicted | None:
+        """What `plan` says of such a run, after `prepare`."""
+        return None
 
     def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:
         """What to compare with, by name: one run of each, at least wall_s."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import CosynthError
+from mpc_protocols.errors import CosynthError, UsageError
 from runner.check.finding import Finding, fine, note, problem
 from runner.forecast.plan_text import in_bytes
 from runner.study import Study
@@ -20,14 +21,19 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
     from mpc_protocols.bundles.bundle import part_bytes
     from runner.contributors.collection import collection_of, contributors_of
+    from runner.contributors.courier.study_files import StudyFiles
     from synth.budget.accounting import epsilon_of
 
     public = collection_of(study, plan)
     size = in_bytes(sum(part_bytes(public.layout.cells).values()))
     yield fine(
-        f"{len(public.contributors):,} contributors may each leave a bundle of {size}: {public.layout.cells:,} cells of "
-        f"{len(public.layout.cliques)} marginals"
+        f"{len(public.contributors) - len(public.earlier):,} contributors may each leave a bundle of {size}: "
+        f"{public.layout.cells:,} cells of {len(public.layout.cliques)} marginals"
     )
+    with contextlib.suppress(UsageError):  # it cannot be sent as it is, and need not be
+        yield fine(
+            f"a courier brings contributors this study with the fingerprint {StudyFiles.of(study).fingerprint}"
+        )
     registered = contributors_of(study).registered
     if registered is not None:
         delta, rho = float(study.privacy.delta), registered.rho(plan.charges)
@@ -36,6 +42,11 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
             f"single columns of about {registered.rows:,} enrolled rows are known already; who is in both runs has spent epsilon "
             f"{together:.3g} at delta {delta:g} together, and more if a unit of the earlier run held more rows or had a stricter "
             "adjacency: its file does not tell them"
+        )
+    for wave in contributors_of(study).after:
+        yield fine(
+            f"an earlier wave of {len(wave.names):,} contributors with about {round(wave.wave.total):,} rows is added; nobody of "
+            "it can be in this one"
         )
     if public.close_at is not None and public.close_at <= datetime.now(UTC):
         yield note(
@@ -75,9 +86,12 @@ def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Findin
 def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """What a contributor's ledger knows of this study; nothing if it has left no bundle."""
     from parties.budget.ledger import Ledger
-    from runner.contributors.collection import bundle_digest
-    from runner.contributors.contributing import ledger_run
+    from runner.contributors.collection import bundle_digest, contributors_of
+    from runner.contributors.contributing import in_earlier_wave, ledger_run
 
+    if name in contributors_of(study).earlier:
+        yield problem(in_earlier_wave(study, name))
+        return
     run, ledger = ledger_run(bundle_digest(study), name).hex(), Ledger(own.ledger.file)
     for entry in ledger.entries():
         if entry.reservation.run == run:

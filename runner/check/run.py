@@ -31,6 +31,7 @@ from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
+from runner.study.method import algorithm_of
 from runner.study.private_file import Private
 from runner.study.table import nearest
 from synth.algorithm import ALGORITHMS
@@ -99,10 +100,16 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:
     yield fine(
         f"budget: rho {float(plan.budget.rho_cap):.4g} for epsilon {float(study.privacy.epsilon):g}, delta "
-        f"{float(study.privacy.delta):g}; asked is {ALGORITHMS[study.algorithm].asks(plan)}"
+        f"{float(study.privacy.delta):g}; asked is {algorithm_of(study).asks(plan)}"
     )
-    if study.contributing or study.contributors is not None:
+    if study.to_check or study.contributors is not None:
         yield _inputs(study)
+    if study.descriptor.malicious:
+        yield fine(
+            f'security = "{study.security}": the promise holds against one computing party that does whatever it likes, together '
+            "with contributors and recipients; it may end the run, which tells it nothing"
+        )
+        yield note("a run of this study that is interrupted cannot be resumed")
     for clique in plan.oversized:
         size = study.domain.cells(clique) * CELL_BYTES / 2**20
         yield note(
@@ -118,6 +125,11 @@ def _inputs(study: Study) -> Finding:
     if why := study.inputs_unchecked:
         return note(f"whether contributors' counts are possible is not checked: {why}")
     then = "ends the run" if study.session.bad_input == "end" else "is left out of it"
+    if study.descriptor.malicious:
+        left_out = f"; a contributor that does {then}" if study.session.bad_input == "exclude" else ""
+        return fine(
+            f"everybody's counts are checked on shares; who sends impossible ones ends the run{left_out}"
+        )
     return fine(f"contributors' counts are checked on shares; who sends impossible ones {then}")
 
 

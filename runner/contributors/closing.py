@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import DataRefused, ProtocolAborted
+from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from runner.contributors.collection import inbox_of
 
 if TYPE_CHECKING:
@@ -159,10 +159,20 @@ def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
     return total.astype(np.int64)
 
 
+def check_custodians(study: Study, custodians: Sequence[str]) -> None:
+    """Raise `StudyInvalid` if computing parties bring tables to a later wave: these may be in an earlier one already."""
+    if study.contributors is not None and study.contributors.after and custodians:
+        raise StudyInvalid(
+            f"{study.path} comes after an earlier wave, and {', '.join(custodians)} has a table of its own, which may be in "
+            "that one already: let computing parties bring none, in the study or in their private files."
+        )
+
+
 def facts_for_report(closing: Closing, expected_rows: int) -> dict[str, object]:
     """run.json's `contributors`: who took part, of whom. Public."""
     took_part = closing.agreed.contributors
-    enrolled = tuple(closing.collection.contributors)
+    public = closing.collection
+    enrolled = tuple(name for name in public.contributors if name not in public.earlier)
     return {
         "enrolled": len(enrolled),
         "took_part": list(took_part),

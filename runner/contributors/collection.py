@@ -51,6 +51,7 @@ def collection_of(study: Study, plan: Plan) -> Collection:
         own.minimum,
         own.close_at,
         own.close_bundles,
+        own.earlier,
     )
 
 

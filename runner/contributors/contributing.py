@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import CosynthError, PeerIdentity, StudiesDiffer, StudyInvalid, UsageError
+from mpc_protocols.errors import (
+    BudgetRefused,
+    CosynthError,
+    PeerIdentity,
+    StudiesDiffer,
+    StudyInvalid,
+    UsageError,
+)
 from runner.contributors.collection import collection_of, contributors_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
@@ -51,6 +58,13 @@ def ledger_run(study: bytes, name: str) -> bytes:
     study: its digest.
     """
     return binding(b"contribution", study, name.encode())
+
+
+def in_earlier_wave(study: Study, name: str) -> BudgetRefused:
+    """What a contributor is told whose rows are in an earlier wave of the table."""
+    return BudgetRefused(
+        f"{name} was in an earlier wave of the table of {study.path}: its rows are in the table and have spent their budget."
+    )
 
 
 def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], bytes]]:
@@ -143,14 +157,15 @@ class Contribution:
     def leave(self, write: Callable[[Bundle], None]) -> Bundle:
         """Count the table, reserve, make a bundle, hand it to `write`.
 
-        Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; or the study has settled already), and what `write`
-        raises (the reservation stands).
+        Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; the study has settled already; the rows are in an
+        earlier wave, or may be), and what `write` raises (the reservation stands).
         """
         import numpy as np
 
         from mpc_protocols.bundles.bundle import seal_bundle
 
         digest = self.collection.study
+        self._check_waves()
         try:
             self._custodian.ready(counted(self._plan))
             counts = self._custodian.counts()
@@ -169,6 +184,27 @@ class Contribution:
         finally:
             self._custodian.close()  # not settled: the reservation stands
         return bundle
+
+    def _check_waves(self) -> None:
+        """Raise `BudgetRefused` if the rows are in an earlier wave, as its result or this contributor's own ledger says."""
+        from parties.budget.ledger import Ledger
+
+        own = contributors_of(self._study)
+        if self._name in own.earlier:
+            raise in_earlier_wave(self._study, self._name)
+        earlier = {wave.study for wave in own.after}
+        if not earlier:
+            return
+        for entry in Ledger(self._custodian.ledger_file).entries(self._custodian.dataset):
+            if entry.reservation.digest not in earlier:
+                continue
+            if entry.state == "open":
+                raise BudgetRefused(
+                    f"{self._name} has left a bundle for an earlier wave that its ledger has not settled yet; settle it first "
+                    "with `contribute --settle` and that wave's result.json."
+                )
+            if entry.spent.rho > 0:
+                raise in_earlier_wave(self._study, self._name)
 
     def deliver(self, file: Path, box: Box) -> str:
         """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and as `upload.send`."""

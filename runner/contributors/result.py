@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +19,26 @@ from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event
 from mpc_protocols.public.rationals import rational
 from runner.contributors import statement
+from runner.contributors.collection import contributors_of
 from runner.study.hashing import canonical
+from runner.study.waves import promise_of
 
 if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
     from runner.contributors.closing import Closing
     from runner.results.release import Release
+    from runner.study import Study
 
 KIND, FORMAT = "result", "cosynth-result-1"
 
 
 @dataclass(frozen=True)
 class Result:
-    """study, run, list, model: hex of hashes. contributors: who took part. events: what was released, with what each costs."""
+    """study, run, list, model: hex of hashes. contributors: who took part. events: what was released, with what each costs.
+
+    For a study that comes after this one (`runner.study.waves`): keys: SHA-256 of each contributor's key, hex. measurements: of
+    measurements.json, hex. promise: `promise_of`. registered, after: digests of registered columns and of earlier waves' studies.
+    """
 
     study: str
     run: str
@@ -39,17 +46,30 @@ class Result:
     model: str
     contributors: tuple[str, ...]
     events: tuple[Event, ...]
+    keys: tuple[str, ...] = ()
+    measurements: str = ""
+    promise: Mapping[str, Any] = field(default_factory=dict)
+    registered: str = ""
+    after: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, closing: Closing, run: bytes, release: Release) -> Result:
+    def of(cls, closing: Closing, run: bytes, release: Release, study: Study) -> Result:
         """Of a run that this party has checked."""
+        from runner.results.outputs import measurements_json
+
+        own, names = contributors_of(study), closing.agreed.contributors
         return cls(
             closing.collection.study.hex(),
             run.hex(),
             closing.agreed.hash.hex(),
             hashlib.sha256(release.model).hexdigest(),
-            closing.agreed.contributors,
+            names,
             tuple(release.events),
+            tuple(hashlib.sha256(own.keys[name]).hexdigest() for name in names),
+            hashlib.sha256(measurements_json(release, study.domain).encode()).hexdigest(),
+            promise_of(study.privacy),
+            "" if own.registered is None else own.registered.digest.hex(),
+            tuple(wave.study for wave in own.after),
         )
 
     def to_form(self) -> dict[str, Any]:
@@ -61,6 +81,11 @@ class Result:
             "list": self.list,
             "model": self.model,
             "contributors": list(self.contributors),
+            "keys": list(self.keys),
+            "measurements": self.measurements,
+            "promise": dict(self.promise),
+            "registered": self.registered,
+            "after": list(self.after),
             "events": [
                 {
                     "what": event.what,
@@ -129,6 +154,11 @@ def parse(path: Path, content: bytes) -> Result:
                 Event(str(each["what"]), rational(each["rho"]), rational(each["beta"]), dict(each["detail"]))
                 for each in told["events"]
             ),
+            tuple(map(str, told["keys"])),
+            str(told["measurements"]),
+            dict(told["promise"]),
+            str(told["registered"]),
+            tuple(map(str, told["after"])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         raise UsageError(f"{path} is signed and still no result that this version can read.") from None

@@ -56,6 +56,13 @@ def verify(
     """
     if study.hex().encode() not in signed:
         raise StudiesDiffer(f"{what} is of another study, or of another version of the program.")
+    check_signatures(what, signed, signatures, receivers)
+
+
+def check_signatures(
+    what: str, signed: bytes, signatures: Mapping[str, bytes], receivers: Mapping[str, ReceiverKey]
+) -> None:
+    """Return if all computing parties have signed it; else raise `PeerIdentity`. what: the file, in words."""
     for name, key in receivers.items():
         if name not in signatures or not verifies(key.signing, signatures[name], signed):
             raise PeerIdentity(f"{what} does not bear the signature of party {name}; ask for the file anew.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
@@ -9,6 +10,7 @@ from mpc_protocols.psu.method import METHODS, PSU
 from runner.check.vertical import POPULATIONS
 from runner.forecast.result import Forecast
 from runner.study import Study, VerticalStudy
+from runner.study.method import algorithm_of
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 
@@ -31,9 +33,10 @@ def words(study: Study, expected: Forecast) -> str:
 
 
 def _questions(study: Study, expected: Forecast) -> list[str]:
-    privacy, asked, algorithm = expected.privacy, expected.questions, ALGORITHMS[study.algorithm]
+    privacy, asked, algorithm = expected.privacy, expected.questions, algorithm_of(study)
+    secure = f" ({study.security})" if study.descriptor.malicious else ""
     lines = [
-        f"{study.name}: {study.algorithm} on {study.backend}, {len(study.parties)} parties, {len(study.domain)} columns",
+        f"{study.name}: {study.algorithm} on {study.backend}{secure}, {len(study.parties)} parties, {len(study.domain)} columns",
         f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
         f"{privacy['unit']}); rho {privacy['rho']:.4g} "
         + ("and a training" if isinstance(algorithm, TrainedAlgorithm) else "in all"),
@@ -98,10 +101,21 @@ def _collected(expected: Forecast) -> list[str]:
         return []
     ends = [f"at {bundle['close']['at']}"] if "at" in bundle["close"] else []
     ends += [f"with {bundle['close']['bundles']} bundles"] if "bundles" in bundle["close"] else []
+    may = bundle["contributors"] - bundle["earlier"]
     return [
-        f"bundles    {bundle['contributors']:,} contributors may each leave one of {in_bytes(bundle['bytes'])}: "
+        f"bundles    {may:,} contributors may each leave one of {in_bytes(bundle['bytes'])}: "
         f"{bundle['cells']:,} cells of {bundle['marginals']} marginals",
         f"closing    {' or '.join(ends)}{', whichever is first' * (len(ends) > 1)}; never for fewer than {bundle['min']}",
+        *_waves(bundle),
+    ]
+
+
+def _waves(bundle: Mapping[str, Any]) -> list[str]:
+    """The earlier waves of the table; nothing for a first one."""
+    return [
+        f"wave       after one of {wave['took_part']:,} contributors with about {wave['rows']:,} rows: what that measured is "
+        "measured of the newcomers, and added"
+        for wave in bundle["after"]
     ]
 
 
@@ -155,7 +169,7 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
 
 
 def _bounds(study: Study, expected: Forecast) -> str:
-    if not ALGORITHMS[study.algorithm].adaptive(study.config):
+    if not algorithm_of(study).adaptive(study.config):
         return ""
     rounds, sent = expected.range["rounds"], expected.range["bytes_sent"]
     return f"; from {rounds[0]:,} to at most {rounds[1]:,} rounds, {in_bytes(sent[0])} to {in_bytes(sent[1])}"
@@ -187,7 +201,8 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         f"  {computing} (they compute): the marginals that were chosen and their noisy counts, as they come; nothing",
         "      else"
         + (" but what joining tells (below)" if joining is not None else "")
-        + f", as long as {backend.together} and all follow the protocol",
+        + f", as long as {backend.together}"
+        + (" and all follow the protocol" if not backend.malicious else ", whatever one of them does"),
         *(
             [
                 f"  {', '.join(party.name for party in study.contributing)}: which marginals are shared, and the result"
@@ -205,7 +220,8 @@ def _learns(study: Study, expected: Forecast) -> list[str]:
         ),
         *(
             [
-                "  those that compute: of each contributor whether its counts can be those of a table, nothing else of them"
+                f"  those that compute: of {'everybody' if backend.malicious else 'each contributor'} whether its counts can be "
+                "those of a table, nothing else of them"
             ]
             if study.checks_inputs
             else []

@@ -30,11 +30,12 @@ from runner.forecast.result import (
     told,
 )
 from runner.forecast.training import forecast_trained
+from runner.party.course import agreed_table
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
+from runner.study.method import algorithm_of
 from runner.study.trained import trained, training_of
-from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, Reports
@@ -68,7 +69,7 @@ def forecast(
         return forecast_training(study, rows, networks)
     if (cohorts := cohorts_of(study)) is not None:
         return forecast_cohorts(cohorts, study, rows, networks)
-    plan, algorithm = plan_of(study), ALGORITHMS[study.algorithm]
+    plan, algorithm = plan_of(study), algorithm_of(study)
     custodians = [party for party in study.parties if party.data is not None] or list(study.parties)
     assumed, source = presumed_rows(study, rows)
     joined = joining(study, assumed) if isinstance(study, VerticalStudy) else None
@@ -134,6 +135,10 @@ def forecast(
             sent[number] += COUNTERS_BYTES
         sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
         rounds += COUNTERS_ROUNDS + reported.rounds
+        if backend.malicious:
+            rounds += agreed_table.ROUNDS
+            agreed = agreed_table.sent(handed - release.code_bytes(study.domain), study)
+            sent = [each + more for each, more in zip(sent, agreed, strict=True)]
         sent = [own + reported.sent.get(number, 0) for number, own in enumerate(sent)]
         if study.contributors is not None:
             rounds += CLOSING_ROUNDS
@@ -144,7 +149,11 @@ def forecast(
         if joined is None
         else max(len(joined.owned.of(name)) for name in joined.owned.owners)
     )
-    memory = PROCESS_MB + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    memory = (
+        PROCESS_MB
+        + oracle.beside_bytes / 2**20
+        + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
+    )
     if joined is not None and not backend.ideal:
         sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
         rounds += joined.cost.rounds
@@ -179,12 +188,12 @@ def forecast(
 
 
 def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
-    if study.descriptor.ideal or not (study.contributing or study.contributors):
+    if study.descriptor.ideal or not (study.to_check or study.contributors):
         return None
     if study.inputs_unchecked:
         return {"unchecked": study.inputs_unchecked}
     return {
-        "checked": [party.name for party in study.contributing],
+        "checked": [party.name for party in study.to_check],
         "bad_input": study.session.bad_input,
         "rounds": cost[0],
         "bytes_sent": cost[1],
@@ -220,6 +229,8 @@ def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
         "contributors": len(own.keys),
         "min": own.minimum,
         "close": own.public()["close"],
+        "earlier": len(own.earlier),
+        "after": [{"took_part": len(wave.names), "rows": round(wave.wave.total)} for wave in own.after],
         "marginals": len(layout.cliques),
         "cells": layout.cells,
         "bytes": sum(part_bytes(layout.cells).values()),
@@ -234,7 +245,7 @@ def _range(
     all_bytes: int,
 ) -> dict[str, list[int]]:
     """Fewest and most, if the data decides how many steps select; else what one dry run found."""
-    if not ALGORITHMS[study.algorithm].adaptive(study.config) or len(marks) < 3:
+    if not algorithm_of(study).adaptive(study.config) or len(marks) < 3:
         return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]
     base = [all_rounds - sum(step[0] for step in steps), all_bytes - sum(step[1] for step in steps)]

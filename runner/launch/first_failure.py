@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -42,8 +43,11 @@ class Report:
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Leave the process's report; the first one stands, later ones are consequences of it."""
-    partial = path.with_suffix(f".{os.getpid()}.part")
+    """Leave the process's report; the first one stands, later ones are consequences of it.
+
+    Its watchdog and its main thread may both leave one, at the same time: each writes a file of its own.
+    """
+    partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
     try:
         partial.write_text(json.dumps(asdict(report)), encoding="utf-8")
         os.link(partial, path)

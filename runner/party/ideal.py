@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS, ClearBackend
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import LocalCounts
-from runner.contributors.closing import Closing, in_the_clear
+from runner.contributors.closing import Closing, check_custodians, in_the_clear
 from runner.contributors.result import Result
 from runner.party.custodian import Custodian, override
 from runner.party.options import PartyOptions
@@ -79,6 +79,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         data = private_file.location(study, party.name, settings, override(options.data.get(party.name)))
         if data is not None:
             custodians[party.name] = Custodian(study, party.name, settings, data, one_machine=True)
+    check_custodians(study, tuple(custodians))
     owned = None
     if isinstance(study, VerticalStudy):
         owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
@@ -178,7 +179,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         release,
         study.domain,
         describe(study, plan, release, shared, session, study_digest, "one-machine", owned, *closings[:1]),
-        _signed(closings, session, release) if closings else None,
+        _signed(closings, session, release, study) if closings else None,
     )
     for closing in closings:
         if left := closing.inbox.finish():
@@ -218,9 +219,9 @@ def _cohorts(
     return synthesis, guard.events
 
 
-def _signed(closings: Sequence[Closing], run: bytes, release: Release) -> bytes:
+def _signed(closings: Sequence[Closing], run: bytes, release: Release, study: Study) -> bytes:
     """The result for contributors, signed by the three parties, all of them here."""
-    result = Result.of(closings[0], run, release)
+    result = Result.of(closings[0], run, release, study)
     return result.to_bytes(
         {closing.party: closing.inbox.signer().sign(result.signed) for closing in closings}
     )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
-from runner.contributors.closing import Closing
+from runner.contributors.closing import Closing, check_custodians
 from runner.party.collective import Collective
 from runner.party.course.course import Course, Run
 from runner.party.custodian import REFUSALS, Custodian, override
@@ -172,6 +172,7 @@ class _Party:
                 f"{self._study.path}: no party has data; give a custodian a data file, in the study or in its "
                 "private file."
             )
+        check_custodians(self._study, custodians)
         owned = self._owned(wire, custodians)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None

@@ -64,5 +64,8 @@ def session_config(
         facts=facts,
         connect_s=study.session.connect_s,
         silence_s=study.session.silence_s,
+        answer_s=study.session.answer_s
+        if study.descriptor.malicious and study.party(party).compute
+        else None,
         way_in=way_in,
     )

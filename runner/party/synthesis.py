@@ -14,9 +14,14 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Reports
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
+from runner.study.method import algorithm_of
+from runner.study.waves import together
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
     from mpc_protocols.reports.exchange import ReportExchange
     from runner.results.release import Release
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 def plan_of(study: Study) -> Plan:
     """The plan of the study's algorithm: budget, noise, rounds, candidates. Raises `StudyInvalid`."""
     privacy = study.privacy
-    plan: Plan = ALGORITHMS[study.algorithm].plan(
+    plan: Plan = algorithm_of(study).plan(
         study.domain,
         study.workload,
         study.config,
@@ -62,6 +67,8 @@ def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
 
     privacy = study.privacy
     rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
+    if study.descriptor.malicious:  # a party that says it has no data may share some
+        custodians = len(study.parties)
     return StudyFacts(
         study.domain.sizes,
         privacy.adjacency,
@@ -88,7 +95,12 @@ def counted(plan: Plan) -> list[Clique]:
 
 def row_limit(study: Study, custodians: int) -> int:
     """The most rows a synthetic table of this study may have; what a peer sends above it is refused."""
-    return study.config.synthetic_rows or 2 * most_rows(study, custodians)
+    if study.config.synthetic_rows:
+        return study.config.synthetic_rows
+    most = 2 * most_rows(study, custodians)
+    if study.contributors is not None and study.contributors.after:
+        most += 2 * max(0, round(together(study.contributors.after).total))
+    return most
 
 
 def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
@@ -103,7 +115,7 @@ def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
 
 def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, observe: Observe) -> Synthesis:
     """Run the study's algorithm on an oracle, or on the owners' reports. Raises what the oracle raises."""
-    algorithm = ALGORITHMS[study.algorithm]
+    algorithm = algorithm_of(study)
     synthesis: Synthesis
     if isinstance(answers, Reports):
         reporting = algorithm.reporting(study.config)
@@ -141,10 +153,8 @@ def sample(
     """
     import numpy as np
 
-    from runner.results.release import Release
-
     rows = min(synthesis.rows, most_rows)
-    codes = (
+    codes: NDArray[np.int64] = (
         synthesis.model.sample(
             rows, np.random.default_rng(secrets.randbits(128)), targets=plan.workload.cliques
         )
@@ -152,13 +162,22 @@ def sample(
         else synthesis.table[:rows]
     )
     observe("sample", "sampled", rows=rows)
+    return replace(draft(synthesis, plan, events), codes=codes, decode_seed=secrets.randbits(64))
+
+
+def draft(synthesis: Synthesis, plan: Plan, events: Sequence[Event]) -> Release:
+    """What is released, without rows and without a seed for their decoding."""
+    import numpy as np
+
+    from runner.results.release import Release
+
     return Release(
-        codes,
+        np.empty((0, len(plan.domain.names)), np.int64),
         synthesis.model.to_bytes(),
         synthesis.measurements,
         synthesis.selections,
         synthesis.noisy_total,
-        secrets.randbits(64),
+        0,
         tuple(events),
         synthesis.noise_share,
         synthesis.levels,

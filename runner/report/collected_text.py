@@ -34,20 +34,44 @@ def collected(facts: Mapping[str, Any]) -> Collected | None:
         return None
     took_part, absent, own = told["took_part"], told["absent"], told["custodians"]
     who = f"{spelled(len(took_part))} contributors"
+    waves = told.get("after", [])
+    before = sum(len(wave["took_part"]) for wave in waves)
     own_tables = f", and those of {listed(own)}, which computed" if own else ""
     rows = [("Took part", _named(took_part)), ("Did not", _named(absent) if absent else "Nobody")]
+    rows += [
+        (f"In an earlier wave{f' ({number})' if len(waves) > 1 else ''}", _named(wave["took_part"]))
+        for number, wave in enumerate(waves, 1)
+    ]
     if own:
         rows.append(("Computing parties with tables of their own", listed(own)))
     return Collected(
-        f"the data that {who}{' and ' + listed(own) if own else ''} hold",
+        f"the data that {who}{' and ' + listed(own) if own else ''} hold"
+        + (f", and {spelled(before)} of an earlier wave" if waves else ""),
         f"The table is about the rows of {who}, of {spelled(told['enrolled'])} that the study lists{own_tables}."
+        + _added(waves)
         + _registered(told.get("registered")),
-        _left_out(len(took_part), len(absent)),
+        _left_out(len(took_part) + before, len(absent)),
         "Each contributor left one sealed file, with parts for two of the three computing parties; each part alone is "
         "random. The parties agreed on the list of files, added up their parts without opening anything else, and ran once. "
         "Single records are protected, not a contributor as a whole: its share in the total, and how its rows differ from the "
         "others’, may show. Nobody checks the values that a contributor sends: it is trusted to have counted its true rows.",
         tuple(rows),
+    )
+
+
+def _added(waves: Sequence[Mapping[str, Any]]) -> str:
+    if not waves:
+        return ""
+    before = [
+        f"{spelled(len(wave['took_part']))} contributors with about {whole(wave['rows'])} rows"
+        for wave in waves
+    ]
+    several = len(waves) > 1
+    return (
+        f" It is also about those of {'earlier waves' if several else 'an earlier wave'}: {listed(before)}. This run asked "
+        f"nothing but what {'these have' if several else 'that wave has'} measured, of the newcomers, with noise in the same "
+        "proportions; values were added, and the model was fitted to the sums. Everybody is in one wave only and was charged for "
+        "that one, so the promise above holds for every record of the table. The noisy counts on this page are those of this run."
     )
 
 

@@ -156,7 +156,8 @@ def _backend(facts: Mapping[str, Any]) -> Backend | None:
         return None
     try:
         options = backend.options(**(facts.get("public_study") or {}).get(backend.name, {}))
-        return backend.configured(options, str(facts.get("partition", "horizontal")))
+        of_study = backend.configured(options, str(facts.get("partition", "horizontal")))
+        return of_study.secured(str(facts.get("security", "semi-honest")))
     except (TypeError, StudyInvalid):
         return None
 
@@ -337,7 +338,7 @@ def _inputs(facts: Mapping[str, Any]) -> tuple[str, ...]:
     checked, left_out = told["checked"], told["left_out"]
     found = (
         f"The counts that {listed(checked)} sent were checked while they were secret: each is a number between 0 and "
-        f"{whole(facts['privacy']['max_rows'])}, and all marginals of a contributor agree with each other. A lie beyond that "
+        f"{whole(facts['privacy']['max_rows'])}, and all marginals of each of them agree with each other. A lie beyond that "
         "would have been noticed, but for a chance of 2^-62; that the rows are true nobody can check."
     )
     if not left_out:

@@ -47,37 +47,7 @@ def write_outputs(
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         write_table(staging / outdir.table_of(run), release.codes, domain, release.decode_seed)
-        (staging / "measurements.json").write_text(
-            json.dumps(
-                {
-                    "columns": dict(domain.sizes),
-                    "noisy_total": release.noisy_total,
-                    **(
-                        {
-                            "levels": {
-                                level.name: {"column": level.column, "bins": level.bins}
-                                for level in release.levels
-                            }
-                        }
-                        if release.levels
-                        else {}
-                    ),
-                    "measurements": [
-                        {
-                            "clique": list(m.columns),
-                            **({"resolution": list(m.clique)} if m.levels else {}),
-                            "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
-                            "round": m.round,
-                            **({} if m.rows is None else {"rows": m.rows}),
-                            "values": m.values.tolist(),
-                        }
-                        for m in release.measurements
-                    ],
-                }
-            )
-            + "\n",
-            encoding="utf-8",
-        )
+        (staging / "measurements.json").write_text(measurements_json(release, domain), encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
         if result is not None:
             (staging / outdir.RESULT).write_bytes(result)
@@ -86,6 +56,40 @@ def write_outputs(
         if (signatures := sign(staging)) is not None:
             (staging / outdir.SIGNATURES).write_bytes(signatures)
         outdir.install(staging, directory, run)
+
+
+def measurements_json(release: Release, domain: Domain) -> str:
+    """The content of measurements.json."""
+    return (
+        json.dumps(
+            {
+                "columns": dict(domain.sizes),
+                "noisy_total": release.noisy_total,
+                **(
+                    {
+                        "levels": {
+                            level.name: {"column": level.column, "bins": level.bins}
+                            for level in release.levels
+                        }
+                    }
+                    if release.levels
+                    else {}
+                ),
+                "measurements": [
+                    {
+                        "clique": list(m.columns),
+                        **({"resolution": list(m.clique)} if m.levels else {}),
+                        "sigma2": f"{m.sigma2.numerator}/{m.sigma2.denominator}",
+                        "round": m.round,
+                        **({} if m.rows is None else {"rows": m.rows}),
+                        "values": m.values.tolist(),
+                    }
+                    for m in release.measurements
+                ],
+            }
+        )
+        + "\n"
+    )
 
 
 def write_table(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:

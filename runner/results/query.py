@@ -64,10 +64,16 @@ def ask(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[st
         asked,
         run.model.total,
         basis(run, measurements, asked),
-        standard_error(measurements, run.domain.sizes, asked),
+        _with_waves(standard_error(measurements, run.domain.sizes, asked), run),
         list(labels),
         run.model.marginal(asked).tolist(),
     )
+
+
+def _with_waves(error: float | None, run: FinishedRun) -> float | None:
+    """The standard error of a sum over waves, of which the run has measured the last (`docs/reference/outputs.md`)."""
+    waves = (run.facts.get("contributors") or {}).get("after", [])
+    return error and error * math.sqrt(1 + sum(float(wave["noise"]) for wave in waves))
 
 
 def basis(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[str]) -> Basis:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,12 +25,13 @@ from runner.study.model import Party
 from runner.study.parties import NAME
 from runner.study.registered import Registered, read_registered
 from runner.study.table import Table, nearest, shown
+from runner.study.waves import EarlierWave, read_waves
 
 if TYPE_CHECKING:
     from runner.study.model import Privacy
     from synth.domain import Domain
 
-KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule", "registered")
+KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule", "registered", "after")
 MIN_BUNDLES = 10
 MAX_CONTRIBUTORS = 1 << 16
 CLOSES_BEFORE = 9000
@@ -45,7 +47,7 @@ class Contributors:
     """keys: Ed25519 public key of each contributor, 32 bytes, in the file's order. receivers: of the computing parties.
 
     minimum: bundles below which nothing is opened. close_at, close_bundles: whichever comes first; one of them may be None.
-    registered: single columns of everybody who is enrolled, from an earlier run.
+    registered: single columns of everybody who is enrolled, from an earlier run. after: the earlier waves of the table.
     """
 
     keys: Mapping[str, bytes]
@@ -56,6 +58,18 @@ class Contributors:
     close_bundles: int | None
     schedule: str = "collect"
     registered: Registered | None = None
+    after: tuple[EarlierWave, ...] = ()
+
+    @property
+    def earlier(self) -> frozenset[str]:
+        """Those of the list who were in an earlier wave, by their name or their key: nobody takes part in two."""
+        names = {name for wave in self.after for name in wave.names}
+        keys = {key for wave in self.after for key in wave.keys}
+        return frozenset(
+            name
+            for name, key in self.keys.items()
+            if name in names or hashlib.sha256(key).hexdigest() in keys
+        )
 
     def public(self) -> dict[str, Any]:
         """JSON-able form, with the content of both files: for the digest and run.json."""
@@ -73,6 +87,7 @@ class Contributors:
             "close": close,
             "schedule": self.schedule,
             **({} if self.registered is None else {"registered": self.registered.digest.hex()}),
+            **({"after": [wave.digest.hex() for wave in self.after]} if self.after else {}),
         }
 
 
@@ -144,9 +159,15 @@ def read_contributors(
             "contributor's table."
         )
     registered = None if domain is None else _registered(table, path.parent, domain)
+    after: tuple[EarlierWave, ...] = ()
+    if "after" in table and domain is not None and len(problems) == before:
+        known = "" if registered is None else registered.digest.hex()
+        after = read_waves(table, path.parent, domain, privacy, known)
     if len(problems) > before:
         return None
-    return Contributors(keys, receivers, expected, minimum, at, bundles, registered=registered)
+    found = Contributors(keys, receivers, expected, minimum, at, bundles, registered=registered, after=after)
+    _check_newcomers(table, found)
+    return found if len(problems) == before else None
 
 
 def read_receivers(file: Path) -> dict[str, ReceiverKey]:
@@ -263,6 +284,18 @@ def _registered(table: Table, folder: Path, domain: Domain) -> Registered | None
     except (ValueError, RecursionError) as error:
         table.problem(f"names {file}, which cannot be used: {error}", "registered")
     return None
+
+
+def _check_newcomers(table: Table, found: Contributors) -> None:
+    """Whether enough of the list were in no earlier wave."""
+    new = len(found.keys) - len(found.earlier)
+    least = max(found.minimum, found.close_bundles or 0)
+    if found.earlier and new < least:
+        table.problem(
+            f"lists {len(found.keys)} contributors of whom {len(found.earlier)} were in an earlier wave: the {new} others are "
+            f"fewer than the {least} bundles that the study needs",
+            "keys",
+        )
 
 
 def _close(table: Table) -> tuple[datetime | None, int | None]:

@@ -10,9 +10,10 @@ MAX_EPSILON = 1e6
 """Far above what protects anybody; the accountant can still count with it."""
 PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit")
 UNIT = ("id", "max_rows", "max_custodians")
-SESSION = ("connect_s", "silence_s", "tls", "bad_input")
+SESSION = ("connect_s", "silence_s", "tls", "bad_input", "answer_s")
 PARTY = ("name", "address", "data", "compute", "fingerprint", "columns")
 DATA = ("url", "table")
 CLOSE = ("at", "bundles")
+WAVE = ("run", "receivers")
 CONSTRAINT = ("if", "then", "order")
 CONDITION = ("missing", "at_least", "below")

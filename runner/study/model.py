@@ -151,12 +151,14 @@ class Alignment:
 @dataclass(frozen=True)
 class Session:
     """[session]: deadlines in seconds; `tls` off is for loopback addresses only. bad_input: what becomes of a run in which a
-    contributor's counts turn out to be those of no table (`Study.checks_inputs`)."""
+    contributor's counts turn out to be those of no table (`Study.checks_inputs`). answer_s: how long a computing party waits for
+    a message where parties may deviate (`Backend.malicious`); elsewhere it waits as long as the other one lives."""
 
     connect_s: float = 120.0
     silence_s: float = 10.0
     tls: Literal["mutual", "insecure-loopback"] = "mutual"
     bad_input: Literal["end", "exclude"] = "end"
+    answer_s: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -307,13 +309,18 @@ class Study:
 
     @property
     def descriptor(self) -> Backend:
-        """The backend, as its own table configures it."""
-        return BACKENDS[self.backend].configured(self.options, self.partition)
+        """The backend, as its own table and the study's security configure it."""
+        return BACKENDS[self.backend].configured(self.options, self.partition).secured(self.security)
 
     @property
     def checks_inputs(self) -> bool:
-        """Whether there are contributors, and their counts are checked on shares (`docs/design/inputs.md`)."""
-        return not self.inputs_unchecked and bool(self.contributing)
+        """Whether there is somebody whose counts are checked on shares (`docs/design/inputs.md`)."""
+        return not self.inputs_unchecked and bool(self.to_check)
+
+    @property
+    def to_check(self) -> tuple[Party, ...]:
+        """Whose counts need a check: contributors'; everybody's where a computing party may deviate."""
+        return self.parties if self.descriptor.malicious else self.contributing
 
     @property
     def inputs_unchecked(self) -> str | None:

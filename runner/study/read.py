@@ -28,7 +28,7 @@ from runner.study.model import Alignment, Privacy, Session, Study, Unit, Vertica
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
 from runner.study.vertical import fit_study, read_alignment
-from synth.algorithm import ALGORITHMS, Algorithm
+from synth.algorithm import ALGORITHMS, Algorithm, TrainedAlgorithm
 from synth.config import AlgorithmConfig
 from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
 from synth.domain.domain import DOMAIN_KEYS
@@ -95,9 +95,12 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
     security, research = _security(head, backend), head.flag("research", False)
+    malicious = backend is not None and security in backend.securities and backend.secured(security).malicious
     if algorithm is not None and backend is not None:
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
+        if malicious:
+            _against_deviation(head, root, algorithm, config, backend.secured(security), partition)
     if algorithm is not None and domain is not None and domain.constraints and not algorithm.constrained:
         others = listed(one.name for one in ALGORITHMS if one.constrained)
         root.problem(
@@ -123,6 +126,12 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         root.problem('[alignment] has no meaning with partition = "horizontal"; remove it')
     session_table = section("session", keys.SESSION)
     session = _session(session_table)
+    if "answer_s" in session_table and not malicious:
+        session_table.problem(
+            f'has no meaning with security = "{SECURITIES[0]}", where a party waits for another as long as that one lives; '
+            "remove it",
+            "answer_s",
+        )
     parties = (
         read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
         if "party" in root
@@ -240,6 +249,35 @@ def _security(head: Table, backend: Backend | None) -> str:
     return given
 
 
+def _against_deviation(
+    head: Table,
+    root: Table,
+    algorithm: Algorithm[Any, Any],
+    config: AlgorithmConfig,
+    backend: Backend,
+    partition: str,
+) -> None:
+    """What does not hold against a computing party that deviates, with this backend, which answers questions."""
+    if partition in PARTITIONS and partition not in backend.partitions:
+        head.problem(
+            f'= "malicious" holds with partition = {listed(backend.partitions)} only: parties do not prove what they do with '
+            "rows of split columns; remove it",
+            "security",
+        )
+    by_itself = algorithm.reporting(config) is not None or algorithm.cohorts(config) is not None
+    if by_itself or isinstance(algorithm, TrainedAlgorithm | Training):
+        head.problem(
+            f'= "malicious" holds for the answers of a backend, and algorithm = "{algorithm.name}" as configured does more than '
+            "ask for them; remove it, or use another algorithm",
+            "security",
+        )
+    if "contributors" in root:
+        root.problem(
+            '[contributors] has no meaning with security = "malicious": sealed bundles are not checked against a computing party '
+            "that deviates; remove it, or let contributors be there (compute = false)"
+        )
+
+
 def _sound(head: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig, research: bool) -> None:
     """The gate of systems without a sound claim or utility."""
     instead = algorithm.alternative(config)
@@ -327,6 +365,7 @@ def _session(table: Table) -> Session:
         float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
         cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")),
         cast(Any, table.choice("bad_input", ("end", "exclude"), "end")),
+        float(table.number("answer_s", Session.answer_s, below=1e6)),
     )
 
 

@@ -167,6 +167,10 @@ def _party() -> Schema:
     return {"type": "array", "minItems": 1, "items": _table(keys.PARTY, forms, ("name", "address"))}
 
 
+def _wave() -> Schema:
+    return _table(keys.WAVE, dict.fromkeys(keys.WAVE, TEXT), keys.WAVE)
+
+
 def schema() -> Schema:
     """The whole schema, JSON-able."""
     backends = [backend for backend in BACKENDS if backend.options.options()]
@@ -208,6 +212,7 @@ def schema() -> Schema:
                 "close": {**_table(keys.CLOSE, {"at": TEXT, "bundles": WHOLE}), "minProperties": 1},
                 "schedule": TEXT,
                 "registered": TEXT,
+                "after": {"oneOf": [_wave(), {"type": "array", "items": _wave(), "minItems": 1}]},
             },
             ("keys", "receivers", "expected_rows", "close"),
         ),
@@ -218,6 +223,7 @@ def schema() -> Schema:
                 "silence_s": {"type": "number", "minimum": 2},
                 "tls": _words(("mutual", "insecure-loopback")),
                 "bad_input": _words(("end", "exclude")),
+                "answer_s": {"type": "number", "exclusiveMinimum": 0},
             },
         ),
         "party": _party(),

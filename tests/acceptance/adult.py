@@ -3,6 +3,7 @@
     python -m tests.acceptance.adult error --runs 10 --rounds 10 --backend ideal shamir pair
     python -m tests.acceptance.adult error --runs 5 --backend paillier --input shares
     python -m tests.acceptance.adult wall --pairs 5
+    python -m tests.acceptance.adult malicious --pairs 5
     python -m tests.acceptance.adult bytes
     python -m tests.acceptance.adult cost --algorithm mosaic --rounds 40 --delay-ms 20 --rate-mbit 100
 
@@ -38,6 +39,7 @@ STUDY = """\
 name = "adult"
 algorithm = "{algorithm}"
 backend = "{backend}"
+security = "{security}"
 partition = "horizontal"
 [privacy]
 epsilon = 1.0
@@ -72,12 +74,14 @@ def study(
     custodians: int,
     algorithm: str = "aim",
     input_: str | None = None,
+    security: str = "semi-honest",
 ) -> Path:
     """The study file of one variant. prune: AIM's. input_: how custodians that do not compute contribute to `paillier`."""
-    path = directory / f"{backend}.toml"
+    path = directory / f"{backend}-{security}.toml"
     path.write_text(
         STUDY.format(
             backend=backend,
+            security=security,
             rounds=rounds if rounds.isdigit() else f'"{rounds}"',
             algorithm=algorithm,
             prune=f"prune = {str(prune).lower()}\n" if algorithm == "aim" else "",
@@ -156,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("error", "wall", "bytes", "cost"))
+    parser.add_argument("what", choices=("error", "wall", "malicious", "bytes", "cost"))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--rounds", default="10", help='a number or "adaptive"')
@@ -200,29 +204,53 @@ def main() -> None:
                 first = first or errors
                 print(f"{backend}, {arguments.rounds} rounds: {beside(errors, first)}", flush=True)
             return
+        compared = (
+            (("semi-honest", "replicated"), ("malicious", "replicated"))
+            if arguments.what == "malicious"
+            else (("ideal", "ideal"), ("replicated", "replicated"))
+        )
+        securities = {"malicious": "malicious"}
         paths = {
-            backend: study(directory, backend, arguments.rounds, True, 3)
-            for backend in ("ideal", "replicated")
+            name: study(
+                directory,
+                backend,
+                arguments.rounds,
+                True,
+                3,
+                security=securities.get(name, "semi-honest"),
+            )
+            for name, backend in compared
         }
-        walls: dict[str, list[float]] = {backend: [] for backend in paths}
-        inner: dict[str, list[float]] = {backend: [] for backend in paths}
-        for number in range(arguments.pairs):
-            for backend, path in paths.items():
-                wall, summary = run(path, directory / f"out-{backend}")
-                walls[backend].append(wall)
-                starting = {"connect", "agree"}
-                inner[backend].append(
-                    sum(phase["wall_s"] for phase in summary["phases"] if phase["name"] not in starting)
-                )
-            print(
-                f"pair {number + 1}: ideal {walls['ideal'][-1]:.2f} s, replicated {walls['replicated'][-1]:.2f} s",
-                flush=True,
+        pairs(directory, paths, arguments.pairs)
+
+
+def pairs(directory: Path, paths: dict[str, Path], count: int) -> None:
+    """Runs of two variants in turns: wall times with and without start-up, CPU of the busiest party, bytes of all."""
+    walls: dict[str, list[float]] = {name: [] for name in paths}
+    inner: dict[str, list[float]] = {name: [] for name in paths}
+    cpu: dict[str, list[float]] = {name: [] for name in paths}
+    sent: dict[str, list[float]] = {name: [] for name in paths}
+    for number in range(count):
+        for name, path in paths.items():
+            out = directory / f"out-{name}"
+            wall, summary = run(path, out)
+            walls[name].append(wall)
+            starting = {"connect", "agree"}
+            inner[name].append(
+                sum(phase["wall_s"] for phase in summary["phases"] if phase["name"] not in starting)
             )
-        for what, figures in (("with start-up", walls), ("without start-up", inner)):
-            ideal, replicated = (statistics.median(figures[backend]) for backend in ("ideal", "replicated"))
-            print(
-                f"{what}: ideal {ideal:.2f} s, replicated {replicated:.2f} s, ratio {replicated / ideal:.2f} (medians)"
-            )
+            used = [json.loads(file.read_text())["cpu_s"] for file in out.glob(f"{PARTY_FOLDERS}/*/{USAGE}")]
+            cpu[name].append(max(used, default=0.0))
+            sent[name].append(sum(party["bytes_sent"] for party in summary["parties"]) / 1e6)
+        print(
+            f"pair {number + 1}: " + ", ".join(f"{name} {of[-1]:.2f} s" for name, of in walls.items()),
+            flush=True,
+        )
+    units = {"with start-up": walls, "without start-up": inner, "CPU of the busiest party": cpu}
+    for what, figures in {**units, "MB sent in all": sent}.items():
+        (first, one), (second, other) = ((name, statistics.median(of)) for name, of in figures.items())
+        ratio = f", ratio {other / one:.2f}" if one else ""
+        print(f"{what}: {first} {one:.2f}, {second} {other:.2f}{ratio} (medians)")
 
 
 if __name__ == "__main__":

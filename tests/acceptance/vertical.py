@@ -12,6 +12,10 @@ and ends with 0. A person is a row of the file; each owner of Adult holds 90 % o
 20260101 (NLTCS: all of them), and a third party computes without data (`three`: the third owner does). The reference is the same
 study on `ideal`, and the error is taken against the joined intersection, which only this script knows: mean L1 distance of the
 workload's normalised marginals for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
+
+CPU seconds are of whole processes with one thread of BLAS. What starting costs (imports, session, files) is that of
+the same study on the first 1,200 people and two columns of each owner. Told are the busiest party and all together, beside
+the one process of `ideal`, with starting and without.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import json
 import math
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -82,19 +87,25 @@ TRIALS = {
 }
 
 
-def split(trial: Trial, directory: Path) -> pd.DataFrame:
-    """One CSV file per owner, its rows in an order of its own; returns the joined intersection."""
-    rows = pd.read_csv(DATA / f"{trial.table}.csv")
+STARTED = 1200
+"""People of the study that shows what starting costs."""
+
+
+def split(trial: Trial, directory: Path, small: bool = False) -> pd.DataFrame:
+    """Domain, and one CSV file per owner, its rows in an order of its own; returns the joined intersection."""
+    rows = pd.read_csv(DATA / f"{trial.table}.csv")[: STARTED if small else None]
+    sizes = json.loads((DATA / f"{trial.table}-domain.json").read_text())
     rng, common, start = np.random.default_rng(HELD_SEED), np.ones(len(rows), bool), 0
+    names: list[str] = []
     for number, count in enumerate(trial.counts):
         held = rng.random(len(rows)) < trial.share
         common &= held
-        order = rng.permutation(np.flatnonzero(held))
-        rows.iloc[order, start : start + count].assign(person=order).to_csv(
-            directory / f"c{number}.csv", index=False
-        )
-        start += count
-    return rows[common]
+        order, own = rng.permutation(np.flatnonzero(held)), list(sizes)[start : start + count]
+        own = own[: 2 if small else None]
+        rows.iloc[order][own].assign(person=order).to_csv(directory / f"c{number}.csv", index=False)
+        start, names = start + count, names + own
+    (directory / "domain.json").write_text(json.dumps({name: sizes[name] for name in names}))
+    return rows.loc[common, names]
 
 
 def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespace) -> Path:
@@ -111,7 +122,7 @@ def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespa
         workload=workload,
         algorithm=options.algorithm,
         table=f"[aim]\nrounds = {rounds}" if options.algorithm == "aim" else "",
-        domain=DATA / f"{trial.table}-domain.json",
+        domain=directory / "domain.json",
         via=options.via,
     )
     for number, port in enumerate(free_ports(3)):
@@ -123,26 +134,37 @@ def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespa
 
 
 def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One run: wall seconds with start-up, its run.json, what its parties' private logs say of the traffic."""
+    """One run: wall and CPU seconds with start-up, its run.json, what its parties' private logs say of the traffic."""
     program = [sys.executable, "-m", "runner"]
     if options.delay_ms and "ideal" not in path.name:
         network = {"network": {"delay_s": options.delay_ms / 1e3, "bytes_per_s": options.rate * 1e6 / 8}}
         program = [sys.executable, "-m", "runner.bench.within", json.dumps(network)]
-    began = time.monotonic()
+    began, before = time.monotonic(), _used()
     subprocess.run(
         [*program, "run", str(path), "--out", str(out), "--replace"],
         check=True,
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
-        env=os.environ | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")},
+        env=os.environ
+        | {"COSYNTH_LEDGER": str(path.parent / "ledger.db")}
+        | {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")},
     )
-    found = {"wall": time.monotonic() - began, "run": json.loads((out / "run.json").read_text()), "sent": []}
+    found: dict[str, Any] = {"wall": time.monotonic() - began, "cpu": [_used() - before], "sent": []}
+    found["run"] = json.loads((out / "run.json").read_text())
     for party in found["run"]["parties"] if "ideal" not in path.name else []:
         party |= json.loads((out / "parties" / party["name"] / "usage.json").read_text())
+    if "ideal" not in path.name:
+        found["cpu"] = [party["cpu_s"] for party in found["run"]["parties"]]
     for party in sorted((out / "parties").iterdir()) if "ideal" not in path.name else []:
         phases = ast.literal_eval(re.findall(r"by phase: (\[.*\])", (party / "private.log").read_text())[-1])
         found["sent"].append({phase["name"]: phase["bytes_sent"] for phase in phases})
     return found
+
+
+def _used() -> float:
+    """CPU seconds of all processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def distance(
@@ -171,10 +193,32 @@ def told(what: str, found: list[dict[str, Any]]) -> None:
         for number, sent in enumerate(found[0]["sent"]):
             party = found[0]["run"]["parties"][number]
             print(
-                f"  c{number}: {party['rounds']} rounds, {sum(sent.values()) / 1e6:.1f} MB sent ("
+                f"  c{number}: {party['rounds']} rounds, {sum(sent.values()) / 1e6:.1f} MB sent, "
+                f"{(sum(sent.values()) - sent.get('align', 0)) / 1e6:.1f} MB beside joining ("
                 + ", ".join(f"{name} {count / 1e6:.1f}" for name, count in sent.items() if count > 5e4)
                 + f"); CPU {party['cpu_s']:.1f} s, peak {party['peak_rss_mb']:.0f} MiB"
             )
+
+
+def compared(used: dict[str, list[list[float]]], starting: dict[str, list[float]]) -> str:
+    """CPU seconds against the ideal process's. used: of each run's processes, by backend; starting: of one small run."""
+    medians = {
+        backend: [statistics.median(one) for one in zip(*runs, strict=True)] for backend, runs in used.items()
+    }
+    words = []
+    for what, taken in (
+        ("with starting", {backend: [0.0] * len(gone) for backend, gone in starting.items()}),
+        ("without", starting),
+    ):
+        real, ideal = (
+            [max(0.0, one - gone) for one, gone in zip(medians[backend], taken[backend], strict=True)]
+            for backend in ("replicated", "ideal")
+        )
+        each = " + ".join(f"{one:.1f}" for one in real)
+        words.append(
+            f"{what} {each} s against {ideal[0]:.1f} s: busiest {max(real) / ideal[0]:.2f} x, all {sum(real) / ideal[0]:.2f} x"
+        )
+    return f"CPU, parties against ideal: {'; '.join(words)}"
 
 
 def main() -> None:
@@ -212,7 +256,11 @@ def main() -> None:
             sets = list(itertools.combinations(domain.names, 3))
             cliques = [sets[i] for i in np.random.default_rng(0).choice(len(sets), 300, replace=False)]
             scale = 0.5
+        (directory / "small").mkdir()
+        split(trial, directory / "small", small=True)
         errors: dict[str, list[float]] = {}
+        used: dict[str, list[list[float]]] = {}
+        starting: dict[str, list[float]] = {}
         for backend, count in (("replicated", options.runs), ("ideal", options.ideal_runs or options.runs)):
             found = []
             for number in range(count):
@@ -224,6 +272,10 @@ def main() -> None:
                     flush=True,
                 )
             told(backend, found)
+            used[backend] = [one["cpu"] for one in found]
+            small = study(trial, directory / "small", backend, options)
+            starting[backend] = run(small, directory / "small" / f"out-{backend}", options)["cpu"]
+        print(compared(used, starting))
         spread = [
             statistics.stdev(own) / math.sqrt(len(own)) if len(own) > 1 else math.nan
             for own in errors.values()

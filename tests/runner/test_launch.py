@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
+from runner.launch.first_failure import Report, read_report, write_report
 from runner.launch.launcher import launch
 from runner.launch.ports import free_ports, is_free
 from tests.patience import PATIENCE_S, eventually
@@ -278,6 +280,27 @@ def test_a_crash_is_an_internal_error_and_its_text_stays_in_the_log(
     assert error.exit_code == 1 and "ValueError" in error.sentence and str(log) in error.sentence
     assert "secret" not in error.sentence and "a secret value" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600  # and nobody else on this machine reads it
+
+
+def test_two_threads_of_a_party_leave_one_whole_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its watchdog writes in the middle of what its main thread writes: the one that is there first stands."""
+    path, first = tmp_path / "report", Report("west", 40, "The watchdog's sentence.", 1.0)
+    link, sources = os.link, list[Path]()
+
+    def meanwhile(source: Path, target: Path) -> None:
+        sources.append(source)
+        if len(sources) == 1:
+            watchdog = threading.Thread(target=write_report, args=(path, first))
+            watchdog.start()
+            watchdog.join()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", meanwhile)
+    write_report(path, Report("west", 40, "The main thread's sentence.", 2.0))
+    assert sources[0] != sources[1]  # or one would link what the other has only begun to write
+    assert read_report(path) == first and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_stopped_party_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,11 +162,8 @@ def test_security_and_research(tmp_path: Path) -> None:
     backend = 'backend = "replicated"'
     study = load(write_study(tmp_path, (backend, backend + '\nsecurity = "semi-honest"')))
     assert study.security == "semi-honest" and not study.research
-    path = write_study(tmp_path, (backend, backend + '\nsecurity = "malicious"'))
-    assert problems(path) == [
-        f'{path}: [study] security = "malicious" is not offered by backend = "replicated", which has semi-honest '
-        "security only; remove it."
-    ]
+    study = load(write_study(tmp_path, (backend, backend + '\nsecurity = "malicious"')))
+    assert study.descriptor.malicious and study.security == "malicious"
     path = write_study(tmp_path, (backend, backend + '\nsecurity = "none"'))
     assert problems(path) == [f'{path}: [study] security must be "semi-honest" or "malicious", got "none".']
     bold = (UNIFORM, (TABLE[0], '[uniform]\nmood = "bold"'))

@@ -29,6 +29,11 @@ def work(oracle: MarginalOracle) -> list[Any]:
         guesses = [g / max(g.sum(), 1e-9) * 900.0 for g in guesses]
         weights = [Fraction(int(w)) for w in rng.integers(1, 9, 5)]
         penalties = [Fraction(int(p)) for p in rng.integers(0, 40, 5)]
-        seen.extend(oracle.select(wide, guesses, weights, penalties, Fraction(20)))
+        if seed:
+            oracle.expect(SMALL)  # a third of it is left for the second measurement
+        [picked] = oracle.select(wide, guesses, weights, penalties, Fraction(20))
+        seen.append(picked)
+        if seed:
+            seen.append([list(x) for x in oracle.measure([wide[picked]], SMALL)])
     seen.append(oracle.total(SMALL))
     return seen

@@ -34,7 +34,7 @@ PAIRS = 1 << 20
 MAX_KEPT: Final = 1448
 """Candidates of which the positions of all pairs are kept for the next selection: 17 MB."""
 _LOSSES = 1 << 17  # losses tested at a time
-_NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
+NO_CANDIDATE = "A selection opened to no candidate: a peer did not follow the protocol; stop the run."
 
 
 def check_size(plan: SelectionPlan) -> None:
@@ -117,7 +117,7 @@ def _open_winners(
 
     winners = gates.zero_rows((rows, several), vectors())
     if not winners.any(axis=1).all():
-        raise ProtocolAborted(_NO_CANDIDATE)
+        raise ProtocolAborted(NO_CANDIDATE)
     index: NDArray[np.int64] = winners.argmax(axis=1)
     return index
 

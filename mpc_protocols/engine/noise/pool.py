@@ -3,12 +3,13 @@
 Noise does not depend on data, and drawing it for one release costs as many rounds as for twenty. So a run that keeps asking for
 noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a pool: what a
 release finds there costs it nothing, and when the pool runs out, the release that finds it empty makes more, GROWTH times as
-much as the run has used of that kind, up to `most` rows. The first release of a kind makes what it needs and no more.
+much as the run has used of that kind, up to `most` rows. The first release of a kind makes what it needs and no more. Where it
+is known what comes next, a release before it fills the pool with what that can take at most (`fill`).
 
 What the noise of a release is bound to. The rows of one making are streams bound to the release that makes them: session id,
 step number, mechanism, hash of all public inputs so far, id of the input sharing. Every row goes into ONE release, and which one
 is a function of public sizes, hence of the transcript whose hash stands in the record of that release; rows that are left when
-the pool is filled again, or when the kind changes, are dropped. Two releases of a session therefore never meet the same noise,
+a release makes its own, or when the kind changes, are dropped. Two releases of a session therefore never meet the same noise,
 nor do two attempts at a run: each has a session id, keys and empty pools of its own (`docs/design/resume.md`).
 
 Threat model: the backend's; the rows are shares nobody knows. Everything here but their content is a function of public sizes.
@@ -16,15 +17,15 @@ Threat model: the backend's; the rows are shares nobody knows. Everything here b
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 from mpc_protocols.engine.interface import N
 
 GROWTH = 4
-GUMBEL_ROWS = 1024
-"""Most rows of Gumbel noise made ahead: about 4 ms of computing."""
+GUMBEL_ROWS = 8192
+"""Most rows of Gumbel noise made ahead: about 25 ms of computing."""
 GAUSSIAN_ROWS = 4096
 
 
@@ -53,6 +54,19 @@ class PoolModel:
         self.rows_used += count
         return fresh
 
+    def lacking(self, kind: Hashable, count: int) -> int:
+        """Rows to add so that `count` can be taken, or `most` if that is less. Changes nothing."""
+        return max(0, min(count, self.most) - (self.rows_left if kind == self.kind else 0))
+
+    def fill(self, kind: Hashable, count: int) -> int:
+        """Add what is lacking. Returns the number of rows generated for it; those of another kind are discarded then."""
+        fresh = self.lacking(kind, count)
+        if fresh:
+            if kind != self.kind:
+                self.kind, self.rows_left, self.rows_used = kind, 0, 0
+            self.rows_left += fresh
+        return fresh
+
 
 class NoisePool(Generic[N]):
     """Rows of shared noise, each of which is given away once."""
@@ -60,6 +74,17 @@ class NoisePool(Generic[N]):
     def __init__(self, most: int) -> None:
         self._model = PoolModel(most)
         self._rows: N | None = None
+
+    def lacking(self, kind: Hashable, count: int) -> int:
+        """See `PoolModel`: how many fresh rows `fill` must be given."""
+        return self._model.lacking(kind, count)
+
+    def fill(self, kind: Hashable, count: int, fresh: N, concatenate: Callable[[Sequence[N]], N]) -> None:
+        """Add rows of a kind to those there are, so that `count` can be taken. fresh: what is lacking."""
+        left = self._model.rows_left if kind == self._model.kind else 0
+        if self._model.fill(kind, count) != len(fresh):
+            raise ValueError(f"{len(fresh)} rows of noise are not what is lacking.")
+        self._rows = fresh if not left or self._rows is None else concatenate([self._rows[:left], fresh])
 
     def shortfall(self, kind: Hashable, count: int) -> int:
         """See `PoolModel`: how many fresh rows `take` must be given."""

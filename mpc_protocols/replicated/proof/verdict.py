@@ -13,7 +13,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.sharing.trio import Trio
 
 _FINE, _PRODUCTS, _COPIES = 0, 1, 2
-_BYTES = 33
+VERDICT_BYTES = 33
 _NOT_HERE = "nothing was opened at this party, another one may have opened it, so the release counts as spent; stop the run"
 
 
@@ -35,7 +35,7 @@ def exchange(trio: Trio, finding: Finding, public: bytes) -> None:
     for peer in (trio.left, trio.right):
         trio.wire.send(peer, bytes([finding.code]) + name)
     trio.turn()
-    heard = {peer: bytes(trio.wire.receive(peer, _BYTES)) for peer in (trio.left, trio.right)}
+    heard = {peer: bytes(trio.wire.receive(peer, VERDICT_BYTES)) for peer in (trio.left, trio.right)}
     if finding.code != _FINE:
         raise ProtocolAborted(_sentence(trio.me, finding.code))
     for peer, said in heard.items():

@@ -12,7 +12,7 @@ Answers of the model are subtracted from b, so a's bits are good for the whole r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,6 +26,8 @@ from mpc_protocols.replicated.sharing.trio import Trio
 
 MAX_CACHED: Final = 1 << 21
 """Cells whose bits are kept; when more are dealt, the others are dropped and dealt anew when they are needed."""
+
+Deal = Callable[[Trio, Transcript, RingShare, int], Summand]
 
 
 def deal(trio: Trio, transcript: Transcript, x: RingShare, planes: int) -> Summand:
@@ -74,7 +76,9 @@ def _proved(
 class AddendCache:
     """Shares of the bits of P0's addends, by range of cells, kept over the run."""
 
-    def __init__(self) -> None:
+    def __init__(self, deal: Deal = deal) -> None:
+        """deal: how bits are dealt; a dry run counts it only."""
+        self._deal = deal
         self._kept: dict[CellRange, tuple[int, Summand]] = {}
 
     def bits(
@@ -89,7 +93,7 @@ class AddendCache:
             together = RingShare(
                 *(np.concatenate([getattr(x, side) for x in missing.values()]) for side in ("own", "next"))
             )
-            dealt = deal(trio, transcript, together, planes)
+            dealt = self._deal(trio, transcript, together, planes)
             start = 0
             for of in missing:
                 piece = slice(start, start + of.cells)

@@ -1,6 +1,6 @@
 """The replicated engine with proofs (`engine.interface.Engine`): the same oracle, against one party that deviates.
 
-    shares        everybody's counts, as without proofs; their bits are dealt and proved (`addends`)
+    shares        every custodian's counts for themselves (`inputs`); the bits of their sums are dealt and proved (`addends`)
     distances     in bits (`scores`)                 noise      the shared draws over `gates`, in bits
     openings      after all products so far are proved (`gates.verify`), with a hash from the second holder
 
@@ -13,7 +13,7 @@ tells, and what is not covered: `docs/design/malicious.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +25,17 @@ from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.answers import CellRange
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.marginals import SharedMarginals
 from mpc_protocols.replicated.proof.coins import toss
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.inputs import CustodiansMarginals
 from mpc_protocols.replicated.proved.numbers import SummedNumbers, concatenated
 from mpc_protocols.replicated.proved.scores import ProvedL1Sums
-from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.ring import RingShare, centred
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
@@ -56,7 +56,7 @@ class ProvedEngine(SourcedEngine[RingShare]):
         self._trio = Trio(wire)
         self.beside = ProvedGates(self._trio.fork("noise"))
         self.gates = ProvedGates(self._trio, self.beside)
-        self._marginals = SharedMarginals(self._trio, facts, counts)
+        self._marginals = CustodiansMarginals(self._trio, facts, counts)
         self._addends = AddendCache()
 
     def leave_out(self, contributor: int) -> None:
@@ -124,18 +124,12 @@ class ProvedEngine(SourcedEngine[RingShare]):
             return 0
         return int(argmax_rows(self.gates, add_up(self.gates, keys).reshape(1, -1))[0])
 
-    def picks(
-        self,
-        keys: SummedNumbers,
-        candidates: Callable[[Sequence[int]], Sequence[int]],
-        members: Sequence[int],
-    ) -> list[int]:
+    def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
         single = add_up(self.gates, keys.reshape(int(np.prod(keys.shape))))
-        return peel(self.gates, single.reshape(*keys.shape), candidates, members)
+        return peel(self.gates, single.reshape(*keys.shape), plan.candidates, plan.contenders)
 
     def reveal(self, numbers: SummedNumbers) -> NDArray[np.int64]:
         """Added up, proved, opened."""
         total = add_up(self.gates, numbers).single()
         self.gates.verify()
-        opened = total.own ^ total.next ^ receive_missing(self._trio, total.own, total.next)
-        return centred(opened)
+        return centred(self.gates.opened(total.own, total.next))

@@ -28,7 +28,8 @@ from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
 from mpc_protocols.replicated.proved.slices import planes_of
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
-from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
+from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
 MAX_UNPROVED: Final = 1 << 26
@@ -142,9 +143,12 @@ class ProvedGates(TrioBitGates):
         message ^= following
         received = trio.pass_left(message)
         self.transcript.product(x, y, own, following, received)
+        self._prove_if_many()
+        return BitShare(message, received)
+
+    def _prove_if_many(self) -> None:
         if self.transcript.gates >= MAX_UNPROVED:
             self._prove([self])
-        return BitShare(message, received)
 
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]) -> NDArray[np.bool_]:
         blocks = [bits for _, bits in rows]
@@ -160,8 +164,16 @@ class ProvedGates(TrioBitGates):
             both = self.and_bits(standing[:half], standing[half : 2 * half])
             standing = both if len(standing) % 2 == 0 else concatenate([both, standing[2 * half :]])
         self.verify()
-        opened = to_bits(open_bits(self.trio, standing[0]), cells, np.uint8)
+        opened = to_bits(self.opened(standing[0].own, standing[0].next), cells, np.uint8)
         return np.asarray(opened.reshape(shape), np.bool_)
+
+    def opened(self, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
+        """Reveal XOR-shared words or integers, given this party's components; what they depend on is proved. 1 round.
+
+        Raises `ProtocolAborted` if the two holders of a component disagree.
+        """
+        found: NDArray[Any] = own ^ following ^ receive_missing(self.trio, own, following)
+        return found
 
     # -- numbers -------------------------------------------------------------------------------------------------------------
 

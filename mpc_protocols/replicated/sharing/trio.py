@@ -121,6 +121,7 @@ class Trio:
         """Compare public bytes: the number of a party that holds others of this length, None if all three hold these. 1 round."""
         for peer in (self.left, self.right):
             self.wire.send(peer, value)
+        self.turn()
         for peer in (
             self.left,
             self.right,

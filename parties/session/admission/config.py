@@ -71,8 +71,9 @@ class SessionConfig:
     cert, key, ca: PEM files; `ca` may be missing if every party is pinned by its fingerprint. insecure_loopback: no TLS,
     loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
     announces to all (small, public, JSON). connect_s: how long to wait until
-    all have come and agreed; silence_s: how long a peer may be silent; closing_s: how long to wait at the end for parties
-    that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
+    all have come and agreed; silence_s: how long a peer may be silent; answer_s: how long this party waits for a message, or for
+    room for one, of a peer that is alive, once all have assembled (None: for ever); closing_s: how long to wait at the end for
+    parties that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
     """
 
     me: str
@@ -88,6 +89,7 @@ class SessionConfig:
     facts: Mapping[str, object] = field(default_factory=dict)
     connect_s: float = 120.0
     silence_s: float = 10.0
+    answer_s: float | None = None
     closing_s: float = 600.0
     way_in: WayIn | None = None
 
@@ -119,8 +121,9 @@ class SessionConfig:
             ("connect_s", self.connect_s),
             ("silence_s", self.silence_s),
             ("closing_s", self.closing_s),
+            ("answer_s", self.answer_s),
         ):
-            if not 0 < seconds <= 1e6:
+            if seconds is not None and not 0 < seconds <= 1e6:
                 raise StudyInvalid(f"{name} = {seconds}: a positive number of seconds is expected.")
         try:
             size = len(json.dumps(dict(self.facts)))

@@ -382,6 +382,14 @@ def silent(name: str, seconds: float) -> PeerLost:
     )
 
 
+def owing(name: str, seconds: float) -> ProtocolAborted:
+    """The peer is alive and does not send what is due, or does not take what is sent."""
+    return ProtocolAborted(
+        f"Party {name} is alive and has kept this party waiting for {seconds:.0f} s: it, or a party that it waits for itself, "
+        "holds up the run; stop the run, and set [session] answer_s higher if its computations take that long."
+    )
+
+
 def gone(name: str) -> PeerLost:
     """The peer's end of the connection closed before the run was over."""
     return PeerLost(

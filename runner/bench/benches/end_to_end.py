@@ -22,7 +22,7 @@ from mpc_protocols.backend import BACKENDS
 from runner.bench.benches.fit import COLUMNS, sizes_of
 from runner.bench.by_backend import backend_of, computing_of, misfit
 from runner.bench.parameters import BACKEND, PARTIES, ROWS, Parameter, Params
-from runner.bench.registry import Place, Program
+from runner.bench.registry import Place, Predicted, Program
 from runner.bench.running.processes import party_names
 from runner.bench.tables.mock_table import write_tables
 from runner.bench.within import command_of
@@ -98,6 +98,14 @@ class EndToEnd(Program):
 
     def run(self, params: Params, place: Place) -> dict[str, Any]:
         return _run(place, str(params["backend"]), self.computing(params))
+
+    def predicted(self, params: Params, place: Place) -> Predicted:
+        from runner.forecast.predict import forecast  # not at every party of every benchmark
+        from runner.study import load
+
+        study = load(place.directory / f"{params['backend']}.toml")
+        told = forecast(study, int(params["rows"]))
+        return Predicted(told.rounds, tuple(party.bytes_sent for party in told.parties))
 
     def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:
         found = _run(place, CLEAR, self.computing(params))

@@ -16,7 +16,6 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import ROWS, Parameter, Params
 from runner.bench.registry import Kernel, Task
-from runner.forecast.presumed_tables import PresumedTable
 from synth.mrf import Measurement, Model, fit, model_size_mb
 
 ADULT = (74, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 90, 96, 42)
@@ -63,6 +62,8 @@ def sizes_of(columns: int) -> dict[str, int]:
 def measured_by_round(sizes: dict[str, int], params: Params) -> list[list[Measurement]]:
     """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
     rng = np.random.default_rng(3)
+    from runner.forecast.presumed_tables import PresumedTable  # not at every party of every benchmark
+
     table = PresumedTable(sizes, int(params["rows"]))
     wanted = [
         clique

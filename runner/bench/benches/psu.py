@@ -22,7 +22,7 @@ from mpc_protocols.psu.identifiers.normalise import REAL, Identifiers
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import Parameter, Params
-from runner.bench.registry import Kernel, Task
+from runner.bench.registry import Kernel, Predicted, Task
 from runner.bench.running.repeat import JobWire
 from runner.bench.tables.inputs import expect
 
@@ -46,7 +46,7 @@ GROUP = Parameter(
 
 
 class PrivateSetUnion(Kernel):
-    """One whole alignment, keys and local sorting included."""
+    """One whole alignment, keys and local sorting included. An identifier is an entry of one owner's list."""
 
     name, purpose, counts = (
         "psu",
@@ -68,17 +68,30 @@ class PrivateSetUnion(Kernel):
     def processes(self, params: Params) -> int:
         return max(3, int(params["owners"]))
 
-    def prepare(self, wire: Wire, params: Params) -> Task:
+    def predicted(self, params: Params) -> Predicted | None:
+        if params["group"] != "ristretto255":
+            return None
+        from mpc_protocols.psu.forecast import forecast
+
+        spec, context = self._setting(params)
+        lists = [_people(params, owner) for owner in range(int(params["owners"]))]
+        union = len(np.unique(np.concatenate(lists)))
+        told = forecast(spec, context, [len(own) for own in lists], union)
+        return Predicted(told.rounds, tuple(told.sent.get(n, 0) for n in range(self.processes(params))))
+
+    def _setting(self, params: Params) -> tuple[AlignmentSpec, Context]:
         spec = AlignmentSpec(str(params["via"]), min_size=0)
         members = [
             Member(f"party {number}", bytes([number]) * 32, number)
             for number in range(self.processes(params))
         ]
         owners = tuple(members[: int(params["owners"])])
-        context = Context(
-            bytes(32), owners, members[2] if METHODS[spec.method].helper else None, tuple(members[:3])
-        )
-        side = context.side(wire.me)
+        helper = members[2] if METHODS[spec.method].helper else None
+        return spec, Context(bytes(32), owners, helper, tuple(members[:3]))
+
+    def prepare(self, wire: Wire, params: Params) -> Task:
+        spec, context = self._setting(params)
+        side, owners = context.side(wire.me), context.owners
         own = None
         if side is not None:
             entries = [REAL + b"person %d" % person for person in _people(params, side).tolist()]

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.public.begun import BegunSelect
 from mpc_protocols.public.steps import MAX_BYTES, parse
 from mpc_protocols.wire import Wire
-from runner.bench.by_backend import EngineKernel, facts_of, shared
+from runner.bench.by_backend import EngineKernel, backend_of, facts_of, shared
 from runner.bench.parameters import BACKEND, BITS, CANDIDATES, CELLS, PARTIES, PROOFS, Params
-from runner.bench.registry import Task
+from runner.bench.registry import Predicted, Task
 from runner.bench.tables import candidates
 from runner.bench.tables.inputs import vector
 
@@ -55,6 +56,35 @@ class Select(EngineKernel):
             return party.select(begun, None)
 
         return Task(follow, _in_range(count))
+
+    def predicted(self, params: Params) -> Predicted | None:
+        """Of a selection that is not a run's first."""
+        if params[PROOFS.name]:
+            return None
+        sizes, count, parties = candidates.sizes_of(params), int(params["candidates"]), int(params["parties"])
+        backend, computing = backend_of(params), self.computing(params)
+        by_name = dict(zip(sizes, candidates.tables(params), strict=True))
+        facts = StudyFacts(
+            sizes, "add-remove", 1, candidates.rows_of(params), bytes(32), backend.leader(computing)
+        )
+        oracle = backend.dry_run(
+            facts,
+            lambda cliques: [by_name[name] for (name,) in cliques],
+            computing,
+            parties - computing,
+            None,
+        )
+        handles = oracle.prepare([(name,) for name in sizes])
+        sent: list[tuple[int, ...]] = []
+        rounds: list[int] = []
+        # noise of another scale first: none of it is left for the next, and none is made ahead, as in `party_of`
+        for epsilon in (2 * _EPSILON, _EPSILON):
+            oracle.select(
+                handles, candidates.answers(params), [Fraction(1)] * count, [Fraction(0)] * count, epsilon
+            )
+            sent.append(tuple(oracle.sent))
+            rounds.append(oracle.rounds)
+        return Predicted(rounds[1] - rounds[0], tuple(after - own for own, after in zip(*sent, strict=True)))
 
     def floor(self, params: Params) -> Task:
         rng = np.random.default_rng(1)

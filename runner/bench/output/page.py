@@ -7,8 +7,7 @@ seconds and in bytes of the busiest party, one line per combination of what else
 # ruff: noqa: RUF001 - typographic signs are meant
 from __future__ import annotations
 
-import os
-import platform
+import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -18,13 +17,13 @@ import jinja2
 from markupsafe import Markup
 
 from mpc_protocols.backend import BACKENDS
+from runner.bench.net.network import KNOWN
 from runner.bench.output import table
 from runner.bench.output.curves import HUES, Dot, Series, chart
 from runner.bench.output.results import Line
 from runner.bench.parameters import Value, spelled
 from runner.bench.registry import Bench
 from runner.report import number_format
-from runner.version import VERSION
 
 _DELAY, _RATE, _NET, _BY = "delay", "rate", "network", "by"
 _LEVEL = 1.02
@@ -49,15 +48,15 @@ def page(lines: Sequence[Line], benches: Mapping[str, Bench]) -> str:
     names = list(dict.fromkeys(line["bench"] for line in lines))
     sections = [_section(benches[name], [line for line in lines if line["bench"] == name]) for name in names]
     networks = list(dict.fromkeys(_network(line) for line in lines))
+    machines = list({json.dumps(_machine(line)): _machine(line) for line in lines}.values())
+    loads = [line["machine"]["load"] for line in lines]
     return environment.get_template("bench.html.j2").render(
         style=Markup(_source("report.css")),
         sections=sections,
         networks=networks,
-        version=VERSION,
         count=len(lines),
-        processors=os.cpu_count(),
-        machine=platform.machine(),
-        python=platform.python_version(),
+        machines=machines,
+        loads=sorted({min(loads), max(loads)}),
         repeats=sorted({line["repeats"] for line in lines}),
     )
 
@@ -66,12 +65,26 @@ def _source(name: str) -> str:
     return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
+def _machine(line: Line) -> dict[str, str]:
+    """Where a line was measured, and by which software: the whole page's as a rule."""
+    told = {name: str(value) for name, value in line["machine"].items() if name != "load"}
+    named = ("processors", "architecture", "cosynth", "commit", "python")
+    return {name: told[name] for name in named} | {
+        "libraries": ", ".join(f"{name} {version}" for name, version in told.items() if name not in named)
+    }
+
+
 def _network(line: Line) -> str:
     network = line["network"]
     if network["by"] is None:
         return str(line["net"])
     rate = "" if network["rate_mbit"] is None else f", {network['rate_mbit']:g} Mbit/s"
     return f"{line['net']}: {network['delay_ms']:g} ms one way{rate}, emulated by {network['by']}"
+
+
+def _place(line: Line) -> str:
+    """A network by its name, which the page's head explains."""
+    return str(line["net"]) if line["net"] in KNOWN else _network(line)
 
 
 def _section(bench: Bench, lines: Sequence[Line]) -> dict[str, Any]:
@@ -84,14 +97,25 @@ def _section(bench: Bench, lines: Sequence[Line]) -> dict[str, Any]:
         )
         if numeric and not (name == _RATE and any(facet[_RATE] == 0 for facet in facets)):
             charts += _charts(name, varied, list(zip(lines, facets, strict=True)))
-    rows = [_row(line) for line in lines]
+    fixed = {
+        name: value
+        for name, value in lines[0]["params"].items()
+        if name not in varied and _worth(name, value)
+    }
+    shown = [name for name in lines[0]["params"] if name in varied]
     return {
         "name": bench.name,
         "purpose": bench.purpose,
         "counts": bench.counts,
+        "fixed": _listed(fixed),
+        "varied": shown,
+        "networks": len({_network(line) for line in lines}) > 1,
+        "predicted": any(line["predicted"] for line in lines),
         "charts": charts,
-        "rows": rows,
-        "baselines": [each for line in lines for each in _baselines(line)],
+        "rows": [_row(line, shown) for line in lines],
+        "baselines": list(
+            {tuple(each.items()): each for line in lines for each in _baselines(line)}.values()
+        ),
     }
 
 
@@ -167,13 +191,20 @@ def _tick(value: float) -> str:
     return table.amount(value).replace(" ", "\u00a0") if value >= 1 else f"{value:g}"
 
 
-def _row(line: Line) -> dict[str, Any]:
-    secure = line.get("secure_over_fit")
+def _worth(name: str, value: Value) -> bool:
+    """Whether a reader wants to be told: TLS off is the default on loopback."""
+    return name != "tls" or bool(value)
+
+
+def _listed(params: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name} {spelled(value)}" for name, value in params.items() if _worth(name, value))
+
+
+def _row(line: Line, varied: Sequence[str]) -> dict[str, Any]:
+    secure, predicted = line.get("secure_over_fit"), line["predicted"]
     return {
-        "params": ", ".join(
-            f"{name} {spelled(value)}" for name, value in line["params"].items() if name != "tls" or value
-        ),
-        "net": _network(line),
+        "params": [spelled(line["params"][name]) for name in varied],
+        "net": _place(line),
         "wall": clock(line["wall_s"]),
         "spread": " – ".join(map(clock, line["wall_spread_s"])),
         "throughput": table.amount(line["throughput"]),
@@ -181,9 +212,18 @@ def _row(line: Line) -> dict[str, Any]:
         "cpu": " / ".join(map(clock, line["cpu_s"])),
         "sent": " / ".join(map(number_format.size, line["bytes_sent"])),
         "rounds": line["rounds"],
+        "told_rounds": "" if predicted is None else predicted["rounds"],
+        "told_sent": ""
+        if predicted is None
+        else " / ".join(map(number_format.size, predicted["bytes_sent"])),
         "memory": " / ".join(f"{mb:.0f}" for mb in line.get("above_mb") or line["peak_mb"]),
         "note": "" if secure is None else f"select and measure take {secure:.2f} of the fit's time",
     }
+
+
+def _factor(ratio: float) -> str:
+    """Times as fast; as slow where that is more."""
+    return f"{table.plain(ratio)} ×" if ratio >= 1 else f"1/{table.plain(1 / ratio)}"
 
 
 def _baselines(line: Line) -> list[dict[str, Any]]:
@@ -196,13 +236,11 @@ def _baselines(line: Line) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": names.get(name, name),
-                "net": _network(line),
+                "net": _place(line),
                 "wall": clock(figures["wall_s"]),
-                "params": ", ".join(
-                    f"{key} {spelled(value)}" for key, value in params.items() if key != "tls"
-                ),
-                "throughput": table.amount(figures["throughput"]),
-                "ratio": f"{table.plain(line['throughput'] / figures['throughput'])} ×",
+                "params": _listed({key: value for key, value in params.items() if key != "tls"}),
+                "ours": clock(figures.get("ours", line)["wall_s"]),
+                "ratio": _factor(table.ratio(line, figures)),
             }
         )
-    return list({tuple(each.items()): each for each in found}.values())
+    return found

@@ -7,18 +7,26 @@ wall_s_per_party, cpu_s         medians per party; CPU of the whole process, all
 bytes_sent, bytes_received      payload per party and repetition; rounds: the longest chain of messages
 peak_mb, above_mb               most resident memory per party, and how much of that came after the input was there
 throughput, unit                amount / wall_s, in unit; amount: what one repetition does
-repeats, warmup, baseline       baseline: {"numpy": {...}, "mpyc": {"params": {...}, ...}} where there are such, with wall_s
+predicted                       {"rounds", "bytes_sent"} by the cost model behind `plan`, null where it does not tell
+repeats, warmup, baseline       baseline: {"numpy": {...}, "mpyc": {"params": {...}, "ours": {...}, ...}} where there are such,
+                                with wall_s; ours: the point's own protocol at the parameters of MPyC's
+machine                         processors, architecture, load (of the last minute, at the end of the measurement), commit,
+                                Python and libraries
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from runner.bench.net.network import Net
 from runner.bench.parameters import Params
-from runner.bench.registry import Bench
+from runner.bench.registry import Bench, Predicted
+from runner.party.record.software import software
+from runner.version import VERSION
 
 Line = dict[str, Any]
 
@@ -84,6 +92,7 @@ def line_of(
     repeats: int,
     warmup: int,
     baseline: Line,
+    predicted: Predicted | None,
 ) -> Line:
     """The whole line, times to the microsecond. by: what slowed the network down, None if nothing did."""
     network = {"delay_ms": net.delay_ms, "rate_mbit": net.rate_mbit, "by": by}
@@ -97,9 +106,17 @@ def line_of(
         "amount": amount,
         "throughput": _digits(amount / figures["wall_s"]),
         "unit": f"{bench.counts}/s",
+        "predicted": predicted and {"rounds": predicted.rounds, "bytes_sent": list(predicted.bytes_sent)},
         "repeats": repeats,
         "warmup": warmup,
         "baseline": baseline,
+        "machine": {
+            "processors": os.cpu_count(),
+            "architecture": platform.machine(),
+            "load": round(os.getloadavg()[0], 1),
+            "cosynth": VERSION,
+            **software(),
+        },
     }
 
 

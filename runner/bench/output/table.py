@@ -59,14 +59,16 @@ def row(line: Line) -> str:
 
 
 def _against(line: Line, name: str) -> str:
-    """How many times the throughput of a baseline, each at its own size."""
+    """How many times as fast as a baseline: MPyC at the size that it manages, plain NumPy at this one."""
     clear = (of.name for of in BACKENDS if of.ideal) if name == "numpy" else ()
     found = next((line["baseline"][each] for each in (name, *clear) if each in line["baseline"]), None)
-    return (
-        "-"
-        if found is None or "throughput" not in found
-        else f"x{plain(line['throughput'] / found['throughput'])}"
-    )
+    return "-" if found is None else f"x{plain(ratio(line, found))}"
+
+
+def ratio(line: Line, baseline: Line) -> float:
+    """How many times as fast as a baseline this is, both at the baseline's own size."""
+    ours = baseline.get("ours", line)
+    return float(baseline["wall_s"] / ours["wall_s"])
 
 
 def plain(ratio: float) -> str:

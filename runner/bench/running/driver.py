@@ -19,7 +19,7 @@ from runner.bench.net.netns import Namespaces
 from runner.bench.net.network import Net
 from runner.bench.output.results import Line, baseline_runs, line_of, rounded, runs, summary
 from runner.bench.parameters import TLS, Params, Value, spelled
-from runner.bench.registry import Bench, Kernel, Place, Program
+from runner.bench.registry import Bench, Kernel, Place, Predicted, Program
 from runner.bench.running.processes import Parties
 
 MAX_POINTS = 1000
@@ -104,13 +104,15 @@ def _line(order: Order, point: Point, sessions: _Sessions, known: dict[str, Line
     bench = point.bench
     if isinstance(bench, Kernel):
         figures, baseline = _kernel(order, bench, point, sessions.parties(point), known)
-        by = sessions.by
+        predicted, by = bench.predicted(point.params), sessions.by
     elif isinstance(bench, Program):
         sessions.end()
-        figures, baseline, by = _program(order, bench, point)
+        figures, baseline, predicted, by = _program(order, bench, point)
     else:
         raise UsageError(f"The benchmark {bench.name} is neither a kernel nor a program.")
-    return line_of(bench, point.params, point.net, by, figures, order.repeats, order.warmup, baseline)
+    return line_of(
+        bench, point.params, point.net, by, figures, order.repeats, order.warmup, baseline, predicted
+    )
 
 
 def _kernel(
@@ -153,11 +155,15 @@ def _kernel(
                     "throughput": bench.amount(smaller) / found["wall_s"],
                     **{name: found[name] for name in ("wall_s", "cpu_s", "bytes_sent", "rounds")},
                 },
-            )
+            ) | {
+                "ours": once(
+                    "protocol", {**point.params, **smaller}, lambda found: {"wall_s": found["wall_s"]}
+                )
+            }
     return figures, baseline
 
 
-def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line, str | None]:
+def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line, Predicted | None, str | None]:
     with Scratch() as directory, _namespaces(point) as namespaces:
         place = Place(directory, point.net, namespaces)
         bench.prepare(point.params, place)
@@ -172,6 +178,7 @@ def _program(order: Order, bench: Program, point: Point) -> tuple[Line, Line, st
         return (
             runs(found[order.warmup :]),
             rounded(baseline_runs(others[order.warmup :])),
+            bench.predicted(point.params, place),
             _by(point.net, namespaces),
         )
 

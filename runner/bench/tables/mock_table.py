@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 
 BLOCK = 1 << 18
 _CLASSES = 6
@@ -32,6 +30,9 @@ def write_tables(directory: Path, sizes: Mapping[str, int], rows: int, names: li
         usual = rng.permutation(size)
         orders = [usual if rng.random() < _USUAL else rng.permutation(size) for _ in range(_CLASSES)]
         cumulative[name] = np.stack([np.cumsum(weights[order] / weights.sum()) for order in orders])
+    import pyarrow  # not at every party of every benchmark
+    import pyarrow.parquet
+
     schema = pyarrow.schema([(name, pyarrow.int16()) for name in sizes])
     for number, custodian in enumerate(names):
         left = (number + 1) * rows // len(names) - number * rows // len(names)

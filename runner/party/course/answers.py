@@ -44,7 +44,8 @@ class Answers(Course):
 
 def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
-    from runner.party.synthesis import exchange_of, sample, synthesize
+    from runner.party.course import agreed_table
+    from runner.party.synthesis import draft, exchange_of, sample, synthesize
     from synth.budget.accounting import Accountant
 
     # a study with [contributors] has a backend that takes these
@@ -65,8 +66,13 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
             else exchange.lead(run.wire, run.facts, data, accountant) as answers,
         ):
             synthesis = synthesize(run.study, run.plan, answers, run.observe)
-        release = sample(synthesis, run.plan, run.observe, run.limit, accountant.events)
-        release = replace(release, left_out=tuple(inputs.left_out))
+        left_out = tuple(inputs.left_out)
+        if run.backend.malicious:
+            fixed = replace(draft(synthesis, run.plan, accountant.events), left_out=left_out)
+            release = agreed_table.agree(run, fixed, min(synthesis.rows, run.limit), lambda _: None)
+        else:
+            release = sample(synthesis, run.plan, run.observe, run.limit, accountant.events)
+            release = replace(release, left_out=left_out)
         run.attempt.keep_release(release)
     else:
         cap = float(run.plan.budget.rho_cap)
@@ -81,8 +87,17 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
                 if exchange is None
                 else exchange.follow(run.wire, run.facts, data, accountant)
             )
-        release = run.receive_told(opened, accountant, "authorised and opened")
-        inputs.check(release)
+
+        def check(told: Release) -> None:
+            run.check_told(told, opened, accountant, "authorised and opened")
+            inputs.check(told)
+
+        if run.backend.malicious:
+            agreed = agreed_table.agree(run, None, 0, check)
+            release = agreed_table.compare(run, agreed, run.receive_payload())
+        else:
+            release = run.receive()
+            check(release)
     recorder.opened()
     journal.end(0)
     return release
@@ -131,13 +146,18 @@ def _only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
 
 def _contribute(run: Run, data: OracleData | None) -> Release:
     """A contributor's part: its data goes out masked, the release comes in."""
+    from runner.party.course.agreed_table import confirmed
     from runner.party.synthesis import exchange_of
+    from runner.results.release import parse
 
     if data is None or isinstance(data, CollectedCounts):
         raise StudyInvalid(f"{run.study.path}: party {run.name} neither computes nor has data.")
     (exchange_of(run.study, run.plan) or run.backend).contribute(run.wire, run.facts, data)
     run.meter.mark("input")
-    release = run.receive()
+    payload = run.receive_payload()
+    release = parse(payload, run.study.domain, run.limit, run.study.leader.name)
+    if run.backend.malicious:
+        confirmed(run, payload)
     for number, event in enumerate(release.events, start=1):
         run.custodian.begin(event, number)
     return release

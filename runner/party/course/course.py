@@ -134,24 +134,33 @@ class Run:
 
     def receive(self) -> Release:
         """What the leader hands out, checked for its form."""
+        from runner.results.release import parse
+
+        return parse(self.receive_payload(), self.study.domain, self.limit, self.study.leader.name)
+
+    def receive_payload(self) -> memoryview:
+        """The same as it comes."""
         from runner.report import prepare
-        from runner.results.release import parse, size_limit
+        from runner.results.release import size_limit
 
         prepare()  # here there is time: the leader samples its model
-        payload = self.collective.receive_release(size_limit(self.study.domain, self.limit))
-        return parse(payload, self.study.domain, self.limit, self.study.leader.name)
+        return self.collective.receive_release(size_limit(self.study.domain, self.limit))
 
     def receive_told(self, opened: Sequence[NDArray[np.int64]], accountant: Accountant, here: str) -> Release:
-        """The same at a party that keeps an account of its own. here: what it has done with each release, for the sentence.
-
-        Raises `ProtocolAborted` if the leader tells of others.
-        """
+        """The same at a party that keeps an account of its own: see `check_told`."""
         release = self.receive()
+        self.check_told(release, opened, accountant, here)
+        return release
+
+    def check_told(
+        self, release: Release, opened: Sequence[NDArray[np.int64]], accountant: Accountant, here: str
+    ) -> None:
+        """Raise `ProtocolAborted` if the leader tells of other releases than this party has on its own account. here: what it has
+        done with each, for the sentence."""
         if not release.tells(opened, accountant.events):
             raise ProtocolAborted(
                 f"Party {self.study.leader.name} reports other releases than this party has {here}; do not use its result."
             )
-        return release
 
     def counters(self) -> Mapping[str, Any]:
         """Everybody's counters, exchanged by way of the leader; this party's own go to its private log."""

@@ -42,7 +42,7 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
         run.collective.hand_out(payload)
     result = None
     if closing is not None:
-        told = Result.of(closing, run.id, release)
+        told = Result.of(closing, run.id, release, study)
         agreed = exchange(run.wire.fork("result"), closing, told, run.options.out / RESULT)
         result = told.to_bytes(agreed)
     run.meter.mark("sample")

@@ -191,7 +191,8 @@ def _selected(event: Mapping[str, Any]) -> str:
 def _measured(event: Mapping[str, Any]) -> str:
     if "cliques" in event:
         total = f", about {event['noisy_total']:,.0f} rows" if "noisy_total" in event else ""
-        return f"round {event['round']}: {len(event['cliques'])} single columns, noise sd {event['sigma']:.3g}{total}"
+        what = "single columns" if max(map(len, event["cliques"])) == 1 else "marginals"
+        return f"round {event['round']}: {len(event['cliques'])} {what}, noise sd {event['sigma']:.3g}{total}"
     clique = clique_words(event["clique"], event.get("bins"))
     text = f"round {event['round']}: {clique}, {event['cells']:,} cells, noise sd {event['sigma']:.3g}"
     if "noisy_l1_to_model" in event:

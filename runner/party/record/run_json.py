@@ -25,6 +25,7 @@ from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.algorithm import ALGORITHMS
+from synth.arrivals.later_wave import WavePlan
 from synth.fallback import sentence
 from synth.run import without_levels
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from runner.contributors.closing import Closing
     from runner.results.release import Release
     from runner.study.registered import Registered
+    from runner.study.waves import EarlierWave
     from synth.plan import Plan
 
 
@@ -62,6 +64,7 @@ def describe(
             "algorithm": study.algorithm,
             **({} if ALGORITHMS[study.algorithm].sound(study.config) else {"table": RESEARCH_TABLE}),
             "backend": study.backend,
+            **({"security": study.security} if study.descriptor.malicious else {}),
             "partition": study.partition,
             "deployment": deployment,
             "rows": int(release.codes.shape[0]),
@@ -139,6 +142,7 @@ def describe(
                     "contributors": {
                         **facts_for_report(closing, study.contributors.expected_rows),
                         **_registered(study.contributors.registered, plan),
+                        **_after(study.contributors.after, plan),
                     }
                 }
                 if closing is not None and study.contributors is not None
@@ -158,8 +162,8 @@ def describe(
 
 def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
     """Whose counts were checked on shares, and whose were left out."""
-    checked = [party.name for party in study.contributing]
-    if not set(release.left_out) <= set(checked):
+    checked = [party.name for party in study.to_check]
+    if not set(release.left_out) <= {party.name for party in study.contributing}:
         raise ValueError("A party was left out whose counts are not checked.")
     return {"checked": checked, "left_out": list(release.left_out)}
 
@@ -169,6 +173,25 @@ def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
     if of is None:
         return {}
     return {"registered": {"rows": of.rows, "rho": float(of.rho(plan.charges)), "digest": of.digest.hex()}}
+
+
+def _after(waves: Sequence[EarlierWave], plan: Plan) -> dict[str, Any]:
+    """The earlier waves whose measurements are added to this run's; noise: of theirs, in units of this run's variance."""
+    if not isinstance(plan, WavePlan):
+        return {}
+    clique, sigma2 = next(iter(plan.noises.items()))
+    return {
+        "after": [
+            {
+                "study": wave.study,
+                "took_part": list(wave.names),
+                "rows": round(wave.wave.total),
+                "noise": float(wave.wave.known[clique].sigma2 / sigma2),
+                "digest": wave.digest.hex(),
+            }
+            for wave in waves
+        ]
+    }
 
 
 def _side_by_side(study: Study, release: Release) -> dict[str, Any]:

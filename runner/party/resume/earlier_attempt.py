@@ -37,6 +37,11 @@ def cannot_resume(study: Study) -> str:
             f'A run of algorithm = "{study.algorithm}" as configured cannot go on where it was interrupted: custodians would '
             f"report once more, with fresh noise; {_START}."
         )
+    if study.descriptor.malicious:
+        return (
+            f'A run with security = "{study.security}" cannot go on where it was interrupted: what had not been proved must not '
+            f"be opened by another run; {_START}."
+        )
     return f"The {study.backend} backend cannot go on with an interrupted run; {_START}."
 
 

@@ -193,6 +193,11 @@ class MosaicRun(Run):
             offered = self._offered(priced, self.left, picks * (each + select_rho), last)
             if not offered:
                 break
+            first = offered[0]
+            if last:  # as `_payable` scales what all of them cost
+                rest = (self.left - picks * select_rho) / (picks * first.rho)
+                [first] = self._priced({first.candidate: first.rho}, rest, Fraction(1))
+            self.oracle.expect(first.sigma2)
             chosen, before = self._select(offered, picks, epsilon)
             batch = self._payable(chosen, self.left if last else Fraction(0))  # the last takes all
             if batch:

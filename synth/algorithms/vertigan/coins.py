@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -38,14 +40,27 @@ class Coins:
         limit = rate * (1 << RATE_BITS)
         if limit.denominator != 1:
             raise ValueError(f"A rate must be a fraction of 2^{RATE_BITS}, got {rate}.")
-        return np.flatnonzero(self._words(rows) < np.uint64(int(limit)))
+        first, rest = divmod(int(limit), 1 << RATE_BITS - 8)
+        bytes_ = np.frombuffer(
+            self._source(rows), np.uint8
+        )  # the first 8 of 32 bits; the others where those tie
+        tied = np.flatnonzero(bytes_ == first)
+        taken = bytes_ < first
+        taken[tied] = self._words(len(tied)) >> 8 < rest
+        return np.flatnonzero(taken)
 
     def fakes(
         self, rows: NDArray[np.int64], latent: int, width: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """For each of these rows: the generator's input (n, latent) and Gumbel noise (n, width), and the interpolation (n, 1)."""
+        """For each of these rows: the generator's input (n, latent) and Gumbel noise (n, width), and the interpolation (n, 1).
+
+        The first two are looked up in tables of 2^16 equal slices: a number is the same wherever it is looked up.
+        """
         n = len(rows)
-        return self.normal((n, latent)), gumbel(self.uniform((n, width))), self.uniform((n, 1))
+        z, noise = (
+            values[self._shorts((n, size))] for values, size in zip(_slices(), (latent, width), strict=True)
+        )
+        return z, noise, self.uniform((n, 1))
 
     def lanes(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each of these rows its place in a block: uniform below `LANES`."""
@@ -56,25 +71,20 @@ class Coins:
         words = self._words(shape[0] * shape[1]).astype(np.float64)
         return np.asarray(((words + 0.5) / (1 << RATE_BITS)).reshape(shape).clip(1e-9, 1 - 1e-7), np.float32)
 
-    def normal(self, shape: tuple[int, int]) -> NDArray[np.float32]:
-        """Standard normal numbers: fakes only, never the noise of a release."""
-        count = shape[0] * shape[1]
-        half = self.uniform((2, (count + 1) // 2)).astype(np.float64)
-        radius, angle = np.sqrt(-2 * np.log(half[0])), 2 * np.pi * half[1]
-        found = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-        return np.asarray(found.reshape(shape), np.float32)
-
     def noise(self, sigma2: Fraction, count: int) -> NDArray[np.int64]:
         """Discrete Gaussian integers of this parameter."""
         drawn = np.zeros(count, np.int64)
         for multiplier, table in local_sampler(sigma2).parts:
-            magnitude = _inverted(table, self._long(count), self._long(count))
+            magnitude = _inverted(table, self._long(count), self._long)
             signs = np.unpackbits(np.frombuffer(self._source(-(-count // 8)), np.uint8), count=count)
             drawn += multiplier * (1 - 2 * signs.astype(np.int64)) * magnitude
         return drawn
 
     def _words(self, count: int) -> NDArray[np.uint32]:
         return np.frombuffer(self._source(4 * count), np.uint32)
+
+    def _shorts(self, shape: tuple[int, int]) -> NDArray[np.uint16]:
+        return np.frombuffer(self._source(2 * shape[0] * shape[1]), np.uint16).reshape(shape)
 
     def _long(self, count: int) -> NDArray[np.uint64]:
         return np.frombuffer(self._source(8 * count), np.uint64)
@@ -95,12 +105,21 @@ def gumbel(uniform: NDArray[Any]) -> NDArray[np.float32]:
     return np.asarray(-np.log(-np.log(uniform.astype(np.float64))), np.float32)
 
 
-def _inverted(table: HalfTable, high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many thresholds are at most 2^64 high + low: by the high words, and by the low ones where those tie."""
+@cache
+def _slices() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The normal and the Gumbel quantiles of the middles of 2^16 equal slices: of fakes only, never the noise of a release."""
+    middles = (np.arange(1 << 16) + 0.5) / (1 << 16)
+    upper = [NormalDist().inv_cdf(middle) for middle in middles[1 << 15 :]]
+    return np.array([-value for value in reversed(upper)] + upper, np.float32), gumbel(middles)
+
+
+def _inverted(
+    table: HalfTable, high: NDArray[np.uint64], low: Callable[[int], NDArray[np.uint64]]
+) -> NDArray[np.int64]:
+    """How many thresholds are at most 2^64 high + low: by the high words, and by low ones, drawn where those tie."""
     tops = np.array([threshold >> 64 for threshold in table.thresholds], np.uint64)
     found = np.searchsorted(tops, high, side="left").astype(np.int64)
-    until = np.searchsorted(tops, high, side="right")
-    for place in np.flatnonzero(found < until):
-        value = int(high[place]) << 64 | int(low[place])
-        found[place] = table.invert(value)
+    tied = np.flatnonzero(tops[np.minimum(found, len(tops) - 1)] == high) if len(tops) else found[:0]
+    for place, word in zip(tied, low(len(tied)), strict=True):
+        found[place] = table.invert(int(high[place]) << 64 | int(word))
     return found

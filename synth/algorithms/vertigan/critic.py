@@ -10,7 +10,8 @@ of rank 3: its norm is a sum of 3 x 3 products, and the sum of clipped gradients
 What the charge rests on: each row moves the sum by at most `clip` in L2. Everything is float64; a norm is taken from above (the
 products cancel: 2^-36 of the pieces' norms is more than their rounding) and clipped to clip (1 - 2^-9), which leaves room for
 the rounding of sums (`docs/design/vertigan.md` 2). What is computed of a row is computed in blocks of one shape (`seats`). A row
-whose gradient is not finite counts nothing. Source of the clipping: Abadi et al. 2016. NumPy only.
+whose gradient is not finite counts nothing. Rows are (.., width), whatever dimensions stand before. Source of the clipping:
+Abadi et al. 2016. NumPy only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from synth.algorithms.vertigan.seats import LANES, placed
+from synth.algorithms.vertigan.seats import LANES, groups, placed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,35 +79,43 @@ class Critic:
 
         real, fake: (n, width) float64. mix: (n, 1). Rows sit in blocks in their order.
         """
-        total = self.empty_sum()
-        for at in range(0, len(real), LANES):
-            taken = np.arange(at, at + LANES)
-            seats = np.where(taken < len(real), taken, -1)
-            rows = placed(real, seats), placed(fake, seats), placed(mix, seats)
-            total.add(self.block_sum(*rows, seats >= 0, clip))
+        total, seats = self.empty_sum(), np.arange(-(-len(real) // LANES) * LANES)
+        for some in groups(np.where(seats < len(real), seats, -1).reshape(-1, LANES)):
+            rows = placed(real, some), placed(fake, some), placed(mix, some)
+            total.add(self.group_sum(*rows, some >= 0, clip))
         return total.value
 
     def empty_sum(self) -> Compensated:
-        """For the sums of blocks."""
+        """For the sums of groups of blocks."""
         return Compensated(self.weight.size + self.output.size)
 
-    def block_sum(self, real: Array, fake: Array, mix: Array, taken: NDArray[np.bool_], clip: float) -> Array:
-        """As `clipped_sum`, of one block. real, fake: (LANES, width); mix: (LANES, 1); taken: (LANES,) seats with a row."""
+    def group_sum(self, real: Array, fake: Array, mix: Array, taken: NDArray[np.bool_], clip: float) -> Array:
+        """As `clipped_sum`, of one group of blocks. real, fake: (blocks, LANES, width); mix: (blocks, LANES, 1); taken: seats."""
         sides, inputs, last = self._pieces(real, fake, mix)
         norms, pieces = self._norms(sides, inputs, last)
         with np.errstate(all="ignore"):
             factor = np.minimum(clip * MARGIN / norms, CANCELLING * clip / pieces)
-        kept = np.flatnonzero(taken & np.isfinite(factor) & np.isfinite(pieces))
-        factor = np.minimum(factor[kept], 1.0)[:, None]
-        weight = sum((factor * side[kept]).T @ given[kept] for side, given in zip(sides, inputs, strict=True))
-        return np.concatenate([np.reshape(weight, -1), (factor * last[kept]).sum(axis=0)])
+        counted = np.isfinite(factor) & np.isfinite(pieces)
+        if not counted.all():
+            seats = counted[..., None]
+            sides, inputs = [[np.where(seats, piece, 0) for piece in part] for part in (sides, inputs)]
+            last = np.where(seats, last, 0)
+        factor = np.where(taken & counted, np.minimum(factor, 1.0), 0.0).reshape(-1)
+        flat = [side.reshape(len(factor), -1) for side in sides]
+        total = np.empty(self.weight.shape)
+        total[:, :-1] = sum(
+            (factor[:, None] * side).T @ given.reshape(len(factor), -1)
+            for side, given in zip(flat, inputs, strict=True)
+        )
+        total[:, -1] = factor @ (flat[0] + flat[1])
+        return np.concatenate([total.reshape(-1), factor @ last.reshape(len(factor), -1)])
 
     def norms(self, real: Array, fake: Array, mix: Array) -> Array:
-        """Of each row's gradient, from above: (n,)."""
+        """Of each row's gradient, from above: (..)."""
         return self._norms(*self._pieces(real, fake, mix))[0]
 
     def input_gradient(self, x: Array) -> Array:
-        """The gradient of D in its input, (n, width)."""
+        """The gradient of D in its input, (.., width)."""
         return (self.output * self._slopes(self._before(x))) @ self.weight[:, :-1]
 
     def descend(self, gradient: Array) -> None:
@@ -123,30 +132,29 @@ class Critic:
         return np.where(before > 0, 1.0, SLOPE)
 
     def _pieces(self, real: Array, fake: Array, mix: Array) -> tuple[list[Array], list[Array], Array]:
-        """The three sides (n, units), their inputs (n, width + 1), and the gradient of `output`, (n, units)."""
+        """The three sides (.., units), their inputs but for the bias's (.., width), and the gradient of `output`, (.., units)."""
         with np.errstate(all="ignore"):
             at_real, at_fake = self._before(real), self._before(fake)
-            at_mix = self._slopes(self._before(mix * real + (1 - mix) * fake))
             slope_real, slope_fake = self._slopes(at_real), self._slopes(at_fake)
-            pull = (self.output * at_mix) @ self.weight[:, :-1]
-            length = np.sqrt((pull**2).sum(axis=1, keepdims=True) + _TINY)
+            slope_mix = self._slopes(mix * at_real + (1 - mix) * at_fake)
+            pull = (self.output * slope_mix) @ self.weight[:, :-1]
+            length = np.sqrt(np.vecdot(pull, pull)[..., None] + _TINY)
             strength = 2 * PENALTY * (length - 1) / length
-            sides = [-self.output * slope_real, self.output * slope_fake, strength * self.output * at_mix]
+            sides = [-self.output * slope_real, self.output * slope_fake, strength * self.output * slope_mix]
             last = slope_fake * at_fake - slope_real * at_real
-            last = last + strength * at_mix * (pull @ self.weight[:, :-1].T)
-        one = np.ones((len(real), 1))
-        return sides, [np.hstack([real, one]), np.hstack([fake, one]), np.hstack([pull, 0 * one])], last
+            last += strength * slope_mix * (pull @ self.weight[:, :-1].T)
+        return sides, [real, fake, pull], last
 
     @staticmethod
     def _norms(sides: list[Array], inputs: list[Array], last: Array) -> tuple[Array, Array]:
-        """Of each gradient, from above; and the sum of its pieces' norms."""
+        """Of each gradient, from above; and the sum of its pieces' norms. To the inputs of two belongs a 1 for the bias."""
         with np.errstate(all="ignore"):
-            square = (last**2).sum(axis=1)
+            square = np.vecdot(last, last)
             size = np.sqrt(square)
             for j in range(3):
-                for k in range(3):
-                    product = (sides[j] * sides[k]).sum(axis=1) * (inputs[j] * inputs[k]).sum(axis=1)
-                    square = square + product
+                for k in range(j, 3):
+                    product = np.vecdot(sides[j], sides[k]) * (np.vecdot(inputs[j], inputs[k]) + (k < 2))
+                    square = square + product * (1 if j == k else 2)
                     if j == k:
                         size = size + np.sqrt(product)
             return np.sqrt(np.maximum(square, 0) + _ROUNDING * size**2), size

@@ -1,10 +1,12 @@
-"""The generator: a trunk for all owners and a branch for each, on flat vectors of float32, with PyTorch's autograd.
+"""The generator: a trunk for all owners and a branch for each, on flat vectors of float32.
 
     trunk    z of LATENT normal numbers -> WIDTH -> WIDTH units
     branch   -> WIDTH -> the one-hot cells of an owner's columns, made soft by Gumbel noise (Jang, Gu, Poole 2017)
 
 Two layers each, as in VertiGAN (Jiang et al. 2023); a party sees the trunk and one branch. Everything here is post-processing of
-noisy critics and public seeds. The one file that imports torch, when it is first used: an optional part of the installation.
+noisy critics and public seeds, but for the fakes that an owner compares with its rows: those are made by NumPy, in blocks of one
+shape (`seats`); all else by PyTorch and its autograd. The one file that imports torch, when it is first used: an optional part of
+the installation.
 """
 
 from __future__ import annotations
@@ -59,13 +61,24 @@ class Branch:
         self.widths = tuple(widths)
         self.cells = sum(widths)
         self.trunk, self.size = size(TRUNK), size(TRUNK) + size(branch(self.cells))
+        self._starts = np.cumsum([0, *self.widths[:-1]])
+        self._spread = np.repeat(np.eye(len(self.widths), dtype=np.float32), self.widths, axis=1)
 
     def fakes(self, parameters: Vector, z: Vector, gumbel: Vector) -> NDArray[np.float64]:
-        """Soft rows, (n, cells)."""
-        library = torch()
-        with library.no_grad():
-            made = self._soft(library, self._tensor(library, parameters), z, gumbel)
-        return np.asarray(made.numpy(), np.float64)
+        """Soft rows, (blocks, LANES, cells). z: (blocks, LANES, LATENT); gumbel: (blocks, LANES, cells)."""
+        at, values, layers = 0, z, (*TRUNK, *branch(self.cells))
+        with np.errstate(all="ignore"):
+            for inputs, outputs in layers:
+                weight = parameters[at : at + inputs * outputs].reshape(outputs, inputs)
+                bias = parameters[at + weight.size : at + weight.size + outputs]
+                values = (values if at == 0 else np.maximum(values, 0)) @ weight.T + bias
+                at += weight.size + outputs
+            noisy = (values + gumbel) / np.float32(TEMPERATURE)
+            noisy -= np.maximum.reduceat(noisy, self._starts, axis=-1) @ self._spread
+            for block in noisy:
+                np.exp(block, out=block)
+            noisy /= (noisy @ self._spread.T) @ self._spread
+        return np.asarray(noisy, np.float64)
 
     def gradient(
         self,

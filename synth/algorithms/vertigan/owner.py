@@ -19,7 +19,7 @@ from synth.algorithms.vertigan.coins import Coins, gumbel
 from synth.algorithms.vertigan.critic import Critic, hidden
 from synth.algorithms.vertigan.net import LATENT, Branch
 from synth.algorithms.vertigan.plan import SCALE_BITS
-from synth.algorithms.vertigan.seats import LANES, placed, seated
+from synth.algorithms.vertigan.seats import groups, placed, seated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,13 +96,13 @@ class Owner:
         batch, cells = self._batch(), self._branch.cells
         z, noise, mix = self._coins.fakes(batch, LATENT, cells)
         summed = self._critic.empty_sum()
-        for seats in seated(self._coins.lanes(batch)):
+        for seats in groups(seated(self._coins.lanes(batch))):
             taken = seats >= 0
             fake = self._branch.fakes(parameters, placed(z, seats), placed(noise, seats))
-            real = np.zeros((LANES, cells))
-            real[np.flatnonzero(taken)[:, None], self._cells[batch[seats[taken]]]] = 1.0
+            real = np.zeros((*seats.shape, cells))
+            real.reshape(-1, cells)[np.flatnonzero(taken)[:, None], self._cells[batch[seats[taken]]]] = 1.0
             mixed = placed(mix, seats).astype(np.float64)
-            summed.add(self._critic.block_sum(real, fake, mixed, taken, self._plan.config.clip))
+            summed.add(self._critic.group_sum(real, fake, mixed, taken, self._plan.config.clip))
         return summed.value
 
     def _batch(self) -> NDArray[np.int64]:

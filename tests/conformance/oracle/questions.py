@@ -73,6 +73,7 @@ class Questions:
             (free, 3, ((0, 1), (1, 3))),
             (free, 5, tuple((p, q) for q in range(5) for p in range(q))),  # the first pick leaves none
         ):
+            self.oracle.expect(SMALL)
             picked = self.oracle.select(handles, answers, weights, penalties, Fraction(100), picks, conflicts)
             expect(
                 len(set(picked)) == len(picked)
@@ -81,6 +82,7 @@ class Questions:
                 f"picks must be different positions, of which {conflicts} exclude each other, and were {picked}.",
             )
             self.seen.append(["select", *picked] if bound > 100 else ["select", len(picked)])
+        self._measure(handles[:2], SMALL)
 
 
 def everything(oracle: MarginalOracle) -> tuple[list[Any], list[list[int]]]:

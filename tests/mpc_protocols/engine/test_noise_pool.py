@@ -23,12 +23,22 @@ from tests.worlds.tables import PARTS, counter
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 300)), max_size=40),
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 300), st.booleans()), max_size=40),
     st.sampled_from([0, 50, 1000]),
 )
-def test_what_is_made_covers_what_is_taken_and_not_much_more(asked: list[tuple[str, int]], most: int) -> None:
+def test_what_is_made_covers_what_is_taken_and_not_much_more(
+    asked: list[tuple[str, int, bool]], most: int
+) -> None:
     model, left, used, before = PoolModel(most), 0, 0, ""
-    for kind, count in asked:
+    for kind, count, expected in asked:
+        if expected:
+            lacks = model.lacking(kind, count)
+            assert model.fill(kind, count) == lacks
+            if lacks:
+                left, used = (left, used) if kind == before else (0, 0)
+                left, before = left + lacks, kind
+                assert left == min(count, most)
+            assert model.lacking(kind, count) == 0
         if kind != before:
             left = used = 0
         lacks = model.shortfall(kind, count)
@@ -68,6 +78,9 @@ def test_a_stock_is_filled_with_just_what_it_lacks() -> None:
     ]
     with pytest.raises(ValueError, match="100 fresh rows"):
         pool.take(1, 5, rows(7))
+
+
+F = Fraction
 
 
 def made_by(
@@ -114,6 +127,49 @@ def test_every_row_goes_into_one_release(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (
         len(np.unique(flat)) > len(flat) / 2
     )  # at sigma 100 and 141 equal values are rare; repeated noise would halve them
+
+
+def test_expected_noise_goes_into_one_release_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made beside a selection, for the most that it may pick; what is left serves later ones, what was expected in vain is
+    dropped, and what another variance takes is made for it."""
+    cliques, cells = [("a", "b"), ("c", "d"), ("b", "c")], [12, 10, 20]
+    asked = [(F(10_000), F(10_000), 2), (F(10_000), F(10_000), 1), (F(20_000), F(20_000), 2)]
+    asked += [(F(20_000), F(10_000), 2), (None, F(10_000), 1), (F(10_000), F(10_000), 2)]
+
+    def body(oracle: MarginalOracle) -> list[tuple[list[int], list[NDArray[np.int64]]]]:
+        handles = oracle.prepare(cliques)
+        oracle.total(F(1, 64))
+        opened = []
+        for expected, sigma2, picks in asked:
+            if expected:
+                oracle.expect(expected)
+            guesses = [np.full(n, 90.0) for n in cells]
+            picked = oracle.select(handles, guesses, [F(1)] * 3, [F(0)] * 3, F(1, 100), picks)
+            opened.append((picked, oracle.measure([handles[q] for q in picked], sigma2)))
+        return opened
+
+    opened, makings = made_by(monkeypatch, body, "gaussian_noise")
+    exact = counter(np.concatenate(PARTS))(cliques)
+    model, rows = PoolModel(GAUSSIAN_ROWS), iter(makings[1:])
+    model.take(F(1, 64), 1)
+    stock: NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def made(count: int) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = next(rows).view(np.int32).astype(np.int64)
+        assert len(found) == count
+        return found
+
+    for (expected, sigma2, picks), (picked, noisy) in zip(asked, opened, strict=True):
+        if expected:
+            most, kept = (20, 32)[picks - 1], expected == model.kind
+            if added := model.fill(expected, most):
+                stock = np.concatenate((stock if kept else stock[:0], made(added)))
+        counts = np.concatenate([exact[q] for q in picked])
+        if fresh := model.take(sigma2, len(counts)):
+            stock = made(fresh)
+        np.testing.assert_array_equal(np.concatenate(noisy) - counts, stock[: len(counts)])
+        stock = stock[len(counts) :]
+    assert next(rows, None) is None
 
 
 def test_selections_draw_from_the_stock_and_change_it_with_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +20,10 @@ from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
+from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.gates import TrioGates, one_by_one, pick_several
+from mpc_protocols.replicated.gates import PickSizes, TrioGates, pick_by_runs, pick_several, picks_form
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import centred
@@ -302,22 +304,96 @@ def test_many_candidates_are_picked_one_after_the_other(picks: int, count: int) 
     rng = np.random.default_rng(count)
     keys = rng.integers(0, 50, (picks, count)).astype(np.uint32)  # many ties
     shares = deal_ring(keys, np.random.default_rng(2))
-    conflicts = [(p, p + 1) for p in range(0, count - 1, 3)]
-    candidates = leaving(conflicts, range(count))
-    expected: list[int] = []
-    lists = []
-    while len(expected) < picks and (left := candidates(expected)):
-        lists.append(len(left))
-        expected.append(left[int(keys[len(expected), list(left)].argmax())])
-    assert one_by_one(picks, count, 4, LATENCY_BYTES)
-    assert not one_by_one(picks, 64, 4, LATENCY_BYTES)
-    results, _ = run_trio(
-        lambda trio: pick_several(TrioGates(trio), shares[trio.me], candidates, range(count))
-    )
+    plan = even_plan(count, picks, [[p + 2] if p % 3 == 0 and p + 2 < count else [] for p in range(count)])
+    expected, sizes = chosen(plan, keys)
+    assert picks_form(picks, count, [1] * count, 4, LATENCY_BYTES) == "one by one"
+    assert picks_form(picks, 64, [1] * 64, 4, LATENCY_BYTES) == "at once"
+    results, _ = run_trio(lambda trio: pick_several(TrioGates(trio), shares[trio.me], plan))
     assert results == [expected] * 3
     tally = check(
-        lambda trio: pick_several(TrioGates(trio), shares[trio.me], candidates, range(count)),
-        lambda t: costs.pick_several(t, picks, count, lists),
+        lambda trio: pick_several(TrioGates(trio), shares[trio.me], plan),
+        lambda t: costs.pick_several(t, count, sizes),
     )
     assert tally.rounds == 23 * picks
     assert tally.sent[1] <= 500 * picks * count
+
+
+def even_plan(count: int, picks: int, conflicts: Sequence[Sequence[int]]) -> SelectionPlan:
+    """Of candidates that are alike but for what leaves with them."""
+    return plan_selection([F(1)] * count, [F(0)] * count, F(1, 20), [900] * count, 1000, 1, picks, conflicts)
+
+
+def chosen(plan: SelectionPlan, keys: NDArray[Any]) -> tuple[list[int], PickSizes]:
+    """The picks that these keys of the contenders make, and their public sizes."""
+    column = {member: place for place, member in enumerate(plan.contenders)}
+    picked: list[int] = []
+    lists: list[tuple[int, ...]] = []
+    while len(picked) < plan.picks and (left := plan.candidates(picked)):
+        lists.append(left)
+        picked.append(left[int(keys[len(picked), [column[q] for q in left]].argmax())])
+    return picked, PickSizes.of(plan, [*lists, *[()] * (plan.picks - len(lists))])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_picks_by_runs_are_the_same_picks(seed: int) -> None:
+    """Runs of every length up to the limit, conflicts between runs, ties, candidates that cannot win on some list, lists that
+    run out; what travels is what the costs say."""
+    rng = np.random.default_rng(seed)
+    runs = np.repeat(np.arange(9), rng.integers(1, 7, 9))
+    count, picks = len(runs), int(rng.integers(2, 7))
+    together = rng.random((9, 9)) < (0.2, 0.6)[seed % 2]
+    conflicts = [
+        [p for p in range(q + 1, count) if runs[p] == runs[q] or together[runs[q], runs[p]]]
+        for q in range(count)
+    ]
+    penalties = [F(int(p)) for p in rng.choice([0, 100, 4000, 9000] if seed % 3 else [0], count)]
+    plan = plan_selection([F(1)] * count, penalties, F(2), [900] * count, 1000, 1, picks, conflicts)
+    assert max(map(len, plan.runs)) == selection.MAX_RUN
+    low, high = (np.array([of[q] for q in plan.contenders]) for of in (plan.lowest, plan.highest))
+    keys = rng.integers(low, high + 1, (picks, len(low)))
+    if seed % 4 == 0:  # ties wherever the ranges allow
+        keys = np.clip(np.full_like(keys, int(low.max())), low, high)
+    shares = deal_ring(keys.astype(np.uint32), rng)
+    expected, sizes = chosen(plan, keys)
+    results, traffic = run_trio(lambda trio: pick_by_runs(TrioGates(trio), shares[trio.me], plan))
+    assert results == [expected] * 3
+    tally = Tally.of()
+    costs.pick_by_runs(tally, sizes)
+    compare(tally, traffic)
+
+
+def test_runs_open_random_words_but_for_the_winners() -> None:
+    """Words of the runs on each list, and of the places in the runs picked; none twice, half of the bits set (5 sigma)."""
+    count, picks, width = 300, 4, 3
+    apart = [[p for p in range(q + 1, count) if p // width == q // width] for q in range(count)]
+    plan = even_plan(count, picks, apart)
+    assert picks_form(picks, count, [width] * 100, 4, LATENCY_BYTES) == "runs"
+    keys = np.tile(np.arange(count, dtype=np.uint32), (picks, 1))
+    shares = deal_ring(keys, np.random.default_rng(4))
+    frames: list[Frame] = []
+    results, traffic = run_trio(
+        lambda trio: pick_several(TrioGates(trio), shares[trio.me], plan), tap=frames.append
+    )
+    assert results == [[299, 296, 293, 290]] * 3
+    assert max(of.rounds for of in traffic) == 17 + picks + 1
+    for several, zeros in [*((100 - number, 1) for number in range(picks)), (picks * width, picks)]:
+        sent = [np.frombuffer(f.payload, np.uint64) for f in frames if len(f.payload) == 16 * several][-6:]
+        parts = {part.tobytes(): part for part in sent}
+        assert len(sent) == 6 and len(parts) == 3
+        opened = np.bitwise_xor.reduce(list(parts.values())).reshape(several, 2)
+        losers = opened[(opened != 0).any(axis=1)]
+        assert len(losers) == several - zeros and len(np.unique(losers)) == losers.size
+        ones = int(np.unpackbits(losers.view(np.uint8)).sum())
+        assert abs(ones - 64 * len(losers)) < 5 * (32 * len(losers)) ** 0.5
+
+
+def test_runs_are_contenders_that_leave_together() -> None:
+    """Neighbours in conflict with one another and with the same others, at most MAX_RUN of them; none where keys of different
+    lists might not be told apart in the ring."""
+    conflicts: list[list[int]] = [[1, 2, 7], [2, 7], [7], [], [5, 6], [6], [], [], [9, 10, 11, 12, 13]]
+    conflicts += [list(range(q + 1, 14)) for q in range(9, 14)]
+    plan = even_plan(14, 3, conflicts)
+    assert plan.runs == ((0, 1, 2), (3,), (4, 5, 6), (7,), (8, 9, 10, 11), (12, 13))
+    assert plan.runs_of([1, 2, 7, 12]) == (0, 3, 5)
+    far = replace(plan, lowest=(-(1 << 31), *plan.lowest[1:]))
+    assert far.runs == tuple((q,) for q in range(14))

@@ -258,7 +258,9 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
     def body(oracle: ReplicatedOracle) -> None:
         handles = oracle.prepare(cliques)
         worth.append(oracle.latency_bytes)
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
+            if number % 2:
+                oracle.expect(sigma2)
             oracle.select(handles, answers, weights, penalties, epsilon)
             oracle.measure(handles[:2], sigma2)
         oracle.total(sigma2)
@@ -281,7 +283,7 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
         plan = begun.plan
         assert plan.contenders == (0, 1, 2, 3)
         assert plan.ring_bits == (64 if row_cap == 40_000_000 and number == 0 else plan.ring_bits)
-        made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.take("all", 22)]
+        made = [gumbel.take((plan.a, plan.ring_bits), 4), gaussians.fill("all", 20) if number % 2 else 0]
         groups = [
             step_costs.Group([next(payloads), next(payloads)], *ledger.compare(of, plan.sign_bits))
             for of in rounded
@@ -297,9 +299,15 @@ def whole_run(monkeypatch: pytest.MonkeyPatch, contributors: int, row_cap: int) 
             plan.ring_bits,
             worth[0],
             made[0],
+            expected=(sampler, made[1]),
         )
         step_costs.measure(
-            tally, len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()), sampler, 22, worth[0], made[1]
+            tally,
+            len(MeasureStep(2 * number + 1, (0, 1), sigma2).to_bytes()),
+            sampler,
+            22,
+            worth[0],
+            gaussians.take("all", 22),
         )
     total = TotalStep(2 * ROUNDS, sigma2)
     step_costs.measure(tally, len(total.to_bytes()), sampler, 1, worth[0], gaussians.take("all", 1))

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
-from parties.data import local_marginals
+from parties.data import counters
 from parties.data.local_marginals import count, validate
 from parties.data.scan import inspect
 from parties.data.source import Location, Source, open_source
@@ -68,8 +68,8 @@ def brute_force(table: Table, clique: tuple[str, ...]) -> list[int]:
 def test_all_formats_give_the_counts_of_brute_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, block_rows: int, union_cells: int, few: int
 ) -> None:
-    monkeypatch.setattr(local_marginals, "_UNION_CELLS", union_cells)
-    monkeypatch.setattr(local_marginals, "_MAX_KEPT_ROWS", few)
+    monkeypatch.setattr(counters, "_UNION_CELLS", union_cells)
+    monkeypatch.setattr(counters, "_MAX_KEPT_ROWS", few)
     table = random_table(rows, seed=rows)
     expected = [brute_force(table, clique) for clique in CLIQUES]
     ages = [age for age in table["age"] if isinstance(age, int)]
@@ -109,7 +109,7 @@ def test_any_cliques_in_any_order_of_columns(
         pytest.MonkeyPatch.context() as patch,
         open_source(write_parquet(tmp_path / "t.parquet", table)) as source,
     ):
-        patch.setattr(local_marginals, "_MAX_KEPT_ROWS", 40 * few)
+        patch.setattr(counters, "_MAX_KEPT_ROWS", 40 * few)
         local = count(source, DOMAIN, cliques, max_rows=40)
     inside = [part for clique in cliques for part in itertools.permutations(clique, max(1, len(clique) - 1))]
     for clique, counts in zip(cliques + inside, local.counts(cliques + inside), strict=True):
@@ -128,15 +128,15 @@ def test_a_marginal_that_was_not_counted_is_not_invented(tmp_path: Path) -> None
 def test_thousands_of_cliques_are_put_together_by_comparing_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wide study has 20,000: multiplying sizes for each of them and each table took most of a minute."""
     domain = Domain(tuple(f"c{i}" for i in range(40)), (Codes(2),) * 40)
-    asked, cells = [0], local_marginals._Tables._cells
+    asked, cells = [0], counters.Counters._cells
 
-    def counted(self: local_marginals._Tables, names: tuple[str, ...]) -> int:
+    def counted(self: counters.Counters, names: tuple[str, ...]) -> int:
         asked[0] += 1
         return cells(self, names)
 
-    monkeypatch.setattr(local_marginals._Tables, "_cells", counted)
+    monkeypatch.setattr(counters.Counters, "_cells", counted)
     cliques = list(itertools.combinations(domain.names, 3))
-    tables = local_marginals._Tables(domain, cliques)
+    tables = counters.Counters(domain, cliques)
     assert len(tables._tables) < 150 and asked[0] < 10 * len(cliques)
     assert all(any(set(clique) <= set(union) for union in tables._tables) for clique in cliques)
 
@@ -147,7 +147,7 @@ def test_tables_are_few_and_hold_every_clique() -> None:
         tuple(map(Codes, (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2))),
     )
     cliques = list(itertools.combinations(domain.names, 3))
-    tables = local_marginals._Tables(domain, cliques)._tables
+    tables = counters.Counters(domain, cliques)._tables
     assert len(tables) < len(cliques) / 2
     assert all(any(set(clique) <= set(table) for table in tables) for clique in cliques)
     assert all(domain.cells(table) <= 1 << 17 or len(table) == 3 for table in tables)

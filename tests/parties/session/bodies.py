@@ -31,6 +31,12 @@ def wait_for(wire: SessionWire, culprit: int) -> None:
     wire.receive(culprit if wire.me != culprit else (culprit + 1) % wire.computing, 1)
 
 
+def owe(wire: SessionWire) -> None:
+    """All have assembled, and everybody waits for a message of the next: none is sent."""
+    wire.all_assembled()
+    wire.receive((wire.me + 1) % wire.computing, 1)
+
+
 def stream_for_ever(wire: SessionWire, size: int) -> None:
     """Everybody sends large messages to the previous without end."""
     payload = bytes(size)

@@ -75,6 +75,14 @@ def test_a_stopped_party_is_noticed_by_its_silence(started: Start, credentials: 
 
 
 @pytest.mark.slow
+def test_who_is_alive_and_sends_nothing_is_waited_for_so_long(started: Start, credentials: Path) -> None:
+    """Heartbeats alone hold nobody. Which of the two tells the other is a matter of chance."""
+    children = started(configs(credentials, computing=2, answer_s=1.0), bodies.owe)
+    assert [child.wait() for child in children] == [40, 40]
+    assert any("is alive and has kept this party waiting for 1 s" in said(child) for child in children)
+
+
+@pytest.mark.slow
 def test_a_short_pause_is_forgiven(started: Start, credentials: Path) -> None:
     children = started(configs(credentials, computing=2, silence_s=60.0), bodies.compute, 1, 3.0, True)
     children[1].until("ready")

@@ -13,7 +13,7 @@ import pytest
 from mpc_protocols.backend import BACKENDS, EngineBackend
 from mpc_protocols.psu.helper import protocol
 from mpc_protocols.wire import Wire
-from parties.data.local_marginals import _Tables
+from parties.data.counters import Counters
 from parties.session.transport import codec
 from runner.audit import driver
 from runner.audit.broken_builds import mutations
@@ -119,14 +119,14 @@ def test_a_run_that_spends_too_much_breaks_its_promise(audited: Subject) -> None
 
 
 def test_a_file_whose_rows_count_twice_is_found(audited: Subject) -> None:
-    add = _Tables.add
+    add = Counters.add
 
-    def twice(self: _Tables, codes: object) -> None:
+    def twice(self: Counters, codes: object) -> None:
         for _ in range(2):
             add(self, codes)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Tables, "add", twice)
+        patch.setattr(Counters, "add", twice)
         finding = found(audited, "S.files")
     assert finding.verdict is Verdict.FAIL and "add up to" in finding.evidence
 

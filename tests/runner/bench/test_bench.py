@@ -160,6 +160,11 @@ def test_every_kernel_at_a_tiny_size(run: Run, tmp_path: Path) -> None:
     assert found["multiply"]["bytes_sent"] == [640 * 4] * 3 and found["multiply"]["rounds"] == 1
     assert found["rounds"]["rounds"] == 4 and found["rounds"]["bytes_sent"] == [4 * 16 * 4] * 3
     assert found["fit"]["bytes_sent"] == [0, 0, 0] and found["select"]["rounds"] > 10
+    assert all(
+        line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")}
+        for line in lines
+        if line["bench"] == "select"
+    )
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (
         "Bytes sent by the busiest party against bits" in page
@@ -227,6 +232,8 @@ def test_baselines_state_their_own_size(run: Run, tmp_path: Path) -> None:
         and mpyc["bytes_sent"][0] >= 50 * 1000 * 8
     )
     assert floor["throughput"] == pytest.approx(60 / floor["wall_s"], rel=0.05)
+    assert mpyc["ours"]["wall_s"] > 0 and line["predicted"] is None
+    assert line["machine"]["numpy"] and line["machine"]["load"] >= 0
 
 
 @pytest.mark.parametrize("tls", ["off", "on"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,31 +13,19 @@ from runner.__main__ import main
 
 def test_all_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "lines.jsonl"
-    arguments = [
-        "bench",
-        "psu",
-        "--identifiers",
-        "50",
-        "--common",
-        "0,1",
-        "--repeats",
-        "1",
-        "--json",
-        str(path),
-    ]
-    assert main([*arguments, "--owners", "2", "--via", "merge3,helper,dh2,florist"]) == 0, (
-        capsys.readouterr().err
-    )
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert len(lines) == 8 and {line["params"]["via"] for line in lines} == {
-        "merge3",
-        "helper",
-        "dh2",
-        "florist",
-    }
+    once = ["--identifiers", "50", "--repeats", "1", "--warmup", "0", "--json", str(path)]
+
+    def measured(*options: str) -> list[dict[str, Any]]:
+        assert main(["bench", "psu", *once, *options]) == 0, capsys.readouterr().err
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    lines = measured("--owners", "2", "--via", "merge3,helper", "--common", "0,1")
+    lines += measured("--owners", "2", "--via", "dh2,florist", "--common", "0.5")
+    assert len(lines) == 6
+    assert {line["params"]["via"] for line in lines} == {"merge3", "helper", "dh2", "florist"}
+    assert all(line["predicted"] == {name: line[name] for name in ("rounds", "bytes_sent")} for line in lines)
     assert all(line["amount"] == 100 and line["baseline"]["numpy"]["wall_s"] > 0 for line in lines)
-    assert main([*arguments, "--owners", "3,5", "--no-baseline"]) == 0, capsys.readouterr().err
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = measured("--owners", "3,5", "--common", "0,1", "--no-baseline")
     assert [len(line["bytes_sent"]) for line in lines] == [3, 3, 5, 5]
 
 

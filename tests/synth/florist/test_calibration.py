@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from runner.audit.subjects.trainings import coins_of
 from synth.algorithms.florist.calibrate import BINS, Sizes, corrected, correction, flip_numerator
 from synth.algorithms.florist.evaluate import binned, quality
-from synth.algorithms.florist.labels import respond
+from synth.algorithms.florist.labels import Labels, respond
 from synth.algorithms.florist.owners import noisy_rate
 
 PEOPLE = 100_000
@@ -70,6 +72,46 @@ def test_a_flip_is_never_rarer_than_the_claim_needs(epsilon: str) -> None:
         bound = mp.e ** mpf(epsilon)
         assert mpf(top - n) / n <= bound
         assert n == 1 << 63 or mpf(top - n + 2) / (n - 2) > bound
+
+
+def law(
+    status: int | None, strategy: str, pi: float, flips: int, other: int | None
+) -> dict[tuple[int, ...], Fraction]:
+    """Of the responses of two rows, exactly. status, other: their labels, None where the active owner holds no such record."""
+    held = [place for place, label in enumerate((status, other)) if label is not None]
+    labels = np.array([label for label in (status, other) if label is not None], np.uint8)
+    invents = int(pi * 2.0**64)
+    draws = [invents] * 2 * (strategy == "random-pos") + [flips] * 2
+    found: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+    for below in itertools.product((True, False), repeat=len(draws)):
+        left = [0 if each else (1 << 64) - 1 for each in below]  # a coin below its threshold, or not
+
+        def source(count: int, left: list[int] = left) -> bytes:
+            taken, left[:] = left[: count // 8], left[count // 8 :]
+            return b"".join(word.to_bytes(8, "little") for word in taken)
+
+        made = Labels(2, np.array(held, np.int64), labels, strategy, pi, flips, source)
+        assert not left
+        chances = (
+            Fraction(limit if each else (1 << 64) - limit, 1 << 64)
+            for limit, each in zip(draws, below, strict=True)
+        )
+        found[tuple(made.values.tolist())] += math.prod(chances, start=Fraction(1))
+    assert sum(found.values()) == 1
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["majority", "minority", "random-pos"])
+@pytest.mark.parametrize("x", [Fraction(1, 10), Fraction(2), Fraction(31)])
+def test_no_response_tells_more_of_a_record_than_it_may(strategy: str, x: Fraction) -> None:
+    """Label 0, label 1, not held: all pairs, all outcomes, whatever stands beside, in exact arithmetic; some pair uses it up."""
+    flips, most = flip_numerator(x), Fraction(0)
+    for pi, other in itertools.product((1e-6, 0.25, 0.999), (0, 1, None)):
+        laws = [law(status, strategy, pi, flips, other) for status in (0, 1, None)]
+        for one, another in itertools.permutations(laws, 2):
+            most = max(most, *(one[view] / another[view] for view in one))
+    kept = Fraction((1 << 64) - flips, flips)
+    assert most == kept <= Fraction(math.exp(x)) * (1 + Fraction(1, 10**9))
 
 
 def test_responses_flip_as_often_as_they_should() -> None:

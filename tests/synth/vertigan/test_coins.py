@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,15 @@ def test_tables_are_inverted_with_all_their_bits() -> None:
     words = [value for t in table.thresholds for value in (t - 1, t, t + 1)] + [0, (1 << 128) - 1]
     high = np.array([value >> 64 for value in words], np.uint64)
     low = np.array([value & ((1 << 64) - 1) for value in words], np.uint64)
-    assert _inverted(table, high, low).tolist() == [table.invert(value) for value in words]
+    ties = np.isin(high, np.array([t >> 64 for t in table.thresholds], np.uint64))
+    asked: list[int] = []
+
+    def drawn(count: int) -> Any:
+        asked.append(count)
+        return low[ties]
+
+    assert _inverted(table, high, drawn).tolist() == [table.invert(value) for value in words]
+    assert asked == [ties.sum()] and 3 * len(table.thresholds) - 4 <= ties.sum() < len(words)
 
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(3, 2), Fraction(63)])
@@ -51,6 +60,25 @@ def test_rows_are_in_a_batch_at_the_rate() -> None:
     assert found.max() < expected + 8 * math.sqrt(expected) + 20
     with pytest.raises(ValueError, match="fraction of 2\\^32"):
         coins.included(10, Fraction(1, 3))
+
+
+def test_a_row_is_in_a_batch_if_its_32_bits_are_below_the_rate() -> None:
+    """8 bits of each row decide, 24 more where those tie: the law of one number of 32 bits, at every rate."""
+
+    def source(words: list[int], left: list[int]) -> Callable[[int], bytes]:
+        drawn = iter(
+            [
+                bytes(word >> 24 for word in words),
+                b"".join((word << 8 & 0xFFFFFFFF).to_bytes(4, "little") for word in left),
+            ]
+        )
+        return lambda count: next(drawn)[:count]
+
+    words = [0, 1, (5 << 24) - 1, 5 << 24, (5 << 24) + 6, (5 << 24) + 7, 6 << 24, (1 << 32) - 1]
+    for limit in (0, 1, 5 << 24, (5 << 24) + 7, (1 << 32) - 1, 1 << 32):
+        tied = [word for word in words if word >> 24 == limit >> 24]
+        found = Coins(source(words, tied)).included(len(words), Fraction(limit, 1 << 32))
+        assert found.tolist() == [place for place, word in enumerate(words) if word < limit]
 
 
 def test_fakes_are_uniform_and_normal() -> None:

@@ -13,7 +13,7 @@ from synth.algorithms.vertigan.coins import Coins
 from synth.algorithms.vertigan.critic import Critic
 from synth.algorithms.vertigan.net import Branch
 from synth.algorithms.vertigan.owner import MAX_NORM, Owner
-from synth.algorithms.vertigan.seats import LANES, seated
+from synth.algorithms.vertigan.seats import BLOCKS, LANES, seated
 from tests.synth.vertigan import worlds
 
 KNOWN = worlds.plan().knowing(worlds.OWNERS)
@@ -78,7 +78,7 @@ def test_a_row_less_changes_no_bit_of_what_is_computed_of_others(monkeypatch: py
     fakes, before = Branch.fakes, Critic._before
 
     def of_places(rows: Any) -> Any:
-        return 1 + 1e-3 * np.arange(len(rows))[:, None] + 1e-2 * len(rows)
+        return 1 + 1e-3 * np.arange(rows.shape[-2])[:, None] + 1e-2 * rows.shape[-2]
 
     monkeypatch.setattr(Branch, "fakes", lambda self, *given: (made := fakes(self, *given)) * of_places(made))
     monkeypatch.setattr(Critic, "_before", lambda self, x: (made := before(self, x)) * of_places(made))
@@ -87,9 +87,9 @@ def test_a_row_less_changes_no_bit_of_what_is_computed_of_others(monkeypatch: py
     def noted(self: Critic, real: Any, fake: Any, mix: Any) -> Any:
         found = pieces(self, real, fake, mix)
         sides, inputs, last = found
-        for place in np.flatnonzero(mix[:, 0]):  # an interpolation belongs to one row, and tells which
-            numbers = [each[place].tobytes() for each in (*sides, *inputs, last)]
-            of_rows[float(mix[place, 0])] = b"".join([place.tobytes(), *numbers])
+        for block, lane in np.argwhere(mix[..., 0]):  # an interpolation belongs to one row, and tells which
+            numbers = [each[block, lane].tobytes() for each in (*sides, *inputs, last)]
+            of_rows[float(mix[block, lane, 0])] = b"".join([lane.tobytes(), *numbers])
         return found
 
     monkeypatch.setattr(Critic, "_pieces", noted)
@@ -105,6 +105,58 @@ def test_a_row_less_changes_no_bit_of_what_is_computed_of_others(monkeypatch: py
     for gone in range(0, 200, 20):
         found = computed(people[people != gone])
         assert found.items() <= whole.items() and len(whole) - len(found) <= 1
+
+
+def test_blocks_that_are_computed_together_are_computed_one_by_one() -> None:
+    """The kernels of this machine: fakes and gradients of a block are the same bits whatever other blocks hold, and how many."""
+    of, rng = owner(worlds.table(1)), np.random.default_rng(1)
+    z = rng.standard_normal((BLOCKS, LANES, net.LATENT), np.float32)
+    noise = rng.standard_normal((BLOCKS, LANES, of._branch.cells), np.float32)
+    mix = rng.random((BLOCKS, LANES, 1))
+    parts = [np.eye(width)[rng.integers(0, width, (BLOCKS, LANES))] for width in of._branch.widths]
+    real = np.concatenate(parts, axis=-1)
+
+    def computed(some: slice) -> list[Any]:
+        fake = of._branch.fakes(parameters(), z[some], noise[some])
+        sides, inputs, last = of._critic._pieces(real[some], fake, mix[some])
+        return [*sides, *inputs, last, *of._critic._norms(sides, inputs, last)]
+
+    together = computed(slice(None))
+    for some in (slice(3, 4), slice(9, BLOCKS)):
+        alone = computed(some)
+        assert all(np.array_equal(one[some], other) for one, other in zip(together, alone, strict=True))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_products_do_not_go_by_where_an_array_lies(kind: Any) -> None:
+    """The kernels of this machine, at eight addresses: a last bit would do."""
+    rng = np.random.default_rng(1)
+    rows, weight = rng.standard_normal((LANES, 98)).astype(kind), rng.standard_normal((49, 98)).astype(kind)
+    expected = rows @ weight.T, np.vecdot(rows, rows)
+    for shift in range(1, 8):
+        moved = np.empty(rows.size + shift, kind)[shift:].reshape(rows.shape)
+        moved[:] = rows
+        assert np.array_equal(moved @ weight.T, expected[0]) and np.array_equal(
+            np.vecdot(moved, moved), expected[1]
+        )
+
+
+def test_fakes_are_the_generators() -> None:
+    """NumPy's, in blocks, and PyTorch's, of which gradients are taken."""
+    import torch
+
+    of, rng = owner(worlds.table(1))._branch, np.random.default_rng(1)
+    z = rng.standard_normal((3, LANES, net.LATENT), np.float32)
+    noise = 3 * rng.standard_normal((3, LANES, of.cells), np.float32)
+    with torch.no_grad():
+        rows = z.reshape(-1, net.LATENT)
+        expected = of._soft(torch, torch.from_numpy(parameters()), rows, noise.reshape(-1, of.cells))
+    found = of.fakes(parameters(), z, noise)
+    assert np.allclose(found.reshape(expected.shape), expected.numpy(), atol=2e-6)
+    wide = of.fakes(
+        parameters() * np.float32(30), z, noise
+    )  # logits beyond what a float32 has exponentials for
+    assert np.isfinite(wide).all() and np.allclose(wide.sum(axis=-1), len(of.widths), atol=1e-5)
 
 
 def test_rows_sit_at_the_places_that_they_drew() -> None:

@@ -67,7 +67,7 @@ class InputCheck(Generic[B, N]):
     @property
     def rows(self) -> bytes:
         """This party's shares of each contributor's number of rows, to be kept after the first sharing of a new run."""
-        of = [self._marginals.rows_of(contributor) for contributor in self._engine.wire.contributors]
+        of = [self._marginals.rows_of(custodian) for custodian in self._marginals.apart]
         return self._marginals.pack(self._marginals.linear(_concatenated, *of))
 
     def _unpacked(self, rows: bytes) -> dict[int, Any]:

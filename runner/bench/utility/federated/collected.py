@@ -22,11 +22,12 @@ from synth.algorithm import ALGORITHMS, Algorithm
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.raking import rake
+from synth.arrivals.later_wave import LaterWave, Wave
 from synth.budget.accounting import Accountant, epsilon_of, rho_of
 from synth.budget.charges import Charges
 from synth.config import AlgorithmConfig
 from synth.mrf import Measurement, fit
-from synth.run import FINAL_ITERATIONS
+from synth.run import FINAL_ITERATIONS, Synthesis
 
 REGISTRATION: Final = Fraction(3, 20)
 _ROWS = 1 << 22
@@ -49,6 +50,20 @@ def aim(
     return Outcome(model, round(model.total), found.rho_share * left + REGISTRATION)
 
 
+def waves(world: World, rounds: int | str, first: int = 10) -> Outcome:
+    """AIM on who came in the first so many rounds, then a second wave of those who came later (`synth.arrivals.later_wave`)."""
+    early = {k for there in world.arrivals[:first] for k in there}
+    late = [k for k in world.arrived if k not in early]
+    algorithm, config = ALGORITHMS["aim"], AimConfig(rounds=rounds)
+    found, spent = _on_union(world, algorithm, config, sorted(early))
+    if late:
+        measured = [(m.clique, m.values.tolist(), m.sigma2) for m in found.measurements]
+        later = LaterWave(algorithm, Wave.of(measured, found.noisy_total))
+        found, again = _on_union(world, later, config, late)
+        spent = max(spent, again)
+    return Outcome(found.model, found.rows, spent)
+
+
 def on_union(
     world: World,
     algorithm: Algorithm[Any, Any],
@@ -56,6 +71,17 @@ def on_union(
     clients: Sequence[int] | None = None,
 ) -> Outcome:
     """An algorithm on the rows of all clients that arrived, or of these, together."""
+    found, spent = _on_union(world, algorithm, config, clients)
+    return Outcome(found.model, found.rows, spent)
+
+
+def _on_union(
+    world: World,
+    algorithm: Algorithm[Any, Any],
+    config: AlgorithmConfig,
+    clients: Sequence[int] | None = None,
+) -> tuple[Synthesis, Fraction]:
+    """What it makes, and the share of rho that it charged."""
     table = world.table
     plan = algorithm.plan(
         table.domain,
@@ -70,7 +96,7 @@ def on_union(
     facts = StudyFacts(table.domain.sizes, "add-remove", 1, _ROWS, world.rng.bytes(32))
     oracle = IdealOracle(facts, world.counter(union), guard, world.rng.bytes)
     found = algorithm.run(oracle, plan, unobserved)
-    return Outcome(found.model, found.rows, guard.rho / rho_of(world.epsilon, world.delta))
+    return found, guard.rho / rho_of(world.epsilon, world.delta)
 
 
 def registration(world: World, rho: Fraction) -> list[Measurement]:

@@ -41,6 +41,7 @@ class Method:
 METHODS: Final[Mapping[str, Method]] = {
     "central": Method("AIM on everybody", _everybody, {"rounds": 10}),
     "collect": Method("collect, then AIM", collected.aim, {"rounds": 10}),
+    "waves": Method("collect, then a wave of latecomers", collected.waves, {"rounds": 10, "first": 10}),
     "one-shot": Method("collect, one shot", collected.one_shot, {}),
     "arriving": Method("DistAIM, mended", arriving.run, {}),
     **{

@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle as oracles
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import UsageError
-from mpc_protocols.functionality import InputRule, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.oracle import contribute
 from mpc_protocols.replicated.proved import addends
 from mpc_protocols.replicated.proved.engine import ProvedEngine
+from mpc_protocols.replicated.proved.oracle import contribute
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
-from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts, table
 
 
-def party(wire: Any, body: Callable[[Any], Any], of: StudyFacts, ahead: bool = True) -> Any:
-    """One computing party with its part of the rows; P1 leads."""
-    own = ComputingParty(ProvedEngine(wire, of, counter(PARTS[wire.me])), of, Recorder(), None, ahead)
+def party(
+    wire: Any,
+    body: Callable[[Any], Any],
+    of: StudyFacts,
+    ahead: bool = True,
+    counts: LocalCounts | None = None,
+) -> Any:
+    """One computing party with its part of the rows, or with these counts; P1 leads."""
+    own = ComputingParty(
+        ProvedEngine(wire, of, counts or counter(PARTS[wire.me])), of, Recorder(), None, ahead
+    )
     if wire.me == of.leader:
         with oracles.LeadingOracle(own) as oracle:
             return body(oracle)
     return [values.tolist() for values in oracles.follow(own)]
 
 
-def serve(body: Callable[[Any], Any], of: StudyFacts | None = None, contributors: int = 0) -> Any:
-    """Answers at the leader."""
+def serve(
+    body: Callable[[Any], Any],
+    of: StudyFacts | None = None,
+    contributors: int = 0,
+    tables: Sequence[NDArray[np.int64]] = CONTRIBUTORS,
+) -> Any:
+    """Answers at the leader. tables: of contributors."""
     of = of or facts()
-    own = [counter(part) for part in CONTRIBUTORS[:contributors]]
+    own = [counter(part) for part in tables[:contributors]]
     network = MemoryNetwork(3 + contributors, 3, session_id=of.session, patience_s=20)
 
     def each(wire: Any) -> Any:
         return party(wire, body, of) if wire.me < 3 else contribute(wire, of, own[wire.me - 3])
 
-    return network.run([each] * (3 + contributors))[1]
+    return network.run([each] * (3 + len(own)))[1]
 
 
 def ideal(body: Callable[[MarginalOracle], Any], of: StudyFacts | None = None, contributors: int = 0) -> Any:
@@ -62,10 +76,12 @@ def test_contributors_counts_are_checked_with_proofs_too() -> None:
     def body(oracle: MarginalOracle) -> list[int]:
         return oracle.measure(oracle.prepare([("a",)]), SMALL)[0].tolist()
 
-    for rows, left in ((len(CONTRIBUTORS[0]), 2), (len(CONTRIBUTORS[0]) - 1, 1)):
+    tables = [CONTRIBUTORS[0], table(500, 8)]  # more rows than any party that computes
+    for rows, left in ((500, 2), (499, 1)):
         of = replace(facts(), inputs=InputRule(rows, exclude=True))
-        others = [*PARTS, *CONTRIBUTORS[2 - left : 2]]
-        assert serve(body, of, 2) == body(IdealOracle(facts(), counter(np.concatenate(others)), Recorder()))
+        others = [*PARTS, *tables[:left]]
+        expected = body(IdealOracle(facts(), counter(np.concatenate(others)), Recorder()))
+        assert serve(body, of, 2, tables) == expected
 
 
 def test_candidates_in_several_groups(monkeypatch: pytest.MonkeyPatch) -> None:

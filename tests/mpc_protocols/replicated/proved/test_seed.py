@@ -10,16 +10,18 @@ import pytest
 from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.functionality import InputRule, MarginalOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.oracle import contribute
+from mpc_protocols.replicated.proved.oracle import contribute
 from tests.mpc_protocols.replicated.proof.cheating import flipped, outcomes
 from tests.mpc_protocols.replicated.proved.test_engine import party
 from tests.worlds.tables import CONTRIBUTORS, SMALL, counter, facts
 
 CHEAT, HONEST = 1, (0, 2)
-COUNTS = 2 * 4 * 3
-"""Bytes of the counts that a party shares: its own of a column of 3 values, and its part of a contributor's."""
+COUNTS = 4 * 3
+"""Bytes of the counts that a party shares, of a column of 3 values."""
+COPIES = [32] * 2
+"""What it sends then: hashes of both components of the contributor's."""
 SEED_BYTES = [32] * 4
-"""What a party sends for the seed, right after its counts: "ready" to both others, a component, a hash."""
+"""What a party sends for the seed, right after that: "ready" to both others, a component, a hash."""
 
 
 def measured(oracle: MarginalOracle) -> list[int]:
@@ -34,7 +36,7 @@ def run(
 
     changed: the message of the cheat of which a bit is flipped.
     """
-    of = replace(facts(), inputs=InputRule(200), leader=2)
+    of = replace(facts(), inputs=InputRule(1000), leader=2)
     network = MemoryNetwork(4, 3, session_id=of.session, patience_s=20)
     used: list[tuple[int, bytes]] = []
     sizes: list[int] = []
@@ -65,7 +67,7 @@ def test_no_honest_party_goes_on_with_a_seed_that_the_other_has_not(monkeypatch:
     found, used, sizes = run(None, monkeypatch)
     assert found[2] == [336, 355, 369]
     assert sorted(me for me, _ in used) == [0, 1, 2] and len({seed for _, seed in used}) == 1
-    first = sizes.index(COUNTS) + 1
+    first = sizes.index(COUNTS) + 1 + len(COPIES)
     assert sizes[first : first + len(SEED_BYTES)] == SEED_BYTES
     for message in range(len(SEED_BYTES)):
         found, used, _ = run(first + 1 + message, monkeypatch)

@@ -1,0 +1,239 @@
+"""The engine with proofs as it counts: the same code on zeros, which sends nothing and notes what each party would send.
+
+What the three parties send is alike but for who deals and who leads, and follows from public sizes alone. So one party's code,
+run once on arrays of zeros, gives the messages of all three, in their order: costs need no formulas that could differ from the
+code. What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
+from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
+from mpc_protocols.engine.interface import BitSource
+from mpc_protocols.engine.interleave import alone
+from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.tally import Tally
+from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
+from mpc_protocols.public.state import PublicState
+from mpc_protocols.replicated.proof.costs import proof_steps
+from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proved.addends import AddendCache
+from mpc_protocols.replicated.proved.engine import ProvedEngine
+from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.inputs import explicit_component, held
+from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
+from mpc_protocols.replicated.sharing.boolean import BitShare
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
+from mpc_protocols.replicated.sharing.ring import RingShare
+
+LEADER = 1
+"""Whose part is played."""
+Row = Sequence[tuple[int, int]]
+"""What every party i sends in a step: (to i + offset, bytes)."""
+
+
+class CountedTrio:
+    """Three parties' messages on one tally. `turn` as of any trio, between the sends and the receives."""
+
+    me, left, right = LEADER, 0, 2
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.latency_bytes = LATENCY_BYTES
+        self.turn: Callable[[], None] = alone
+
+    def all_send(self, messages: Row) -> None:
+        """Every party sends these."""
+        self.send([(i, (i + offset) % 3, size) for i in range(3) for offset, size in messages])
+
+    def send(self, transfers: Sequence[tuple[int, int, int]]) -> None:
+        """Some send: as `Tally.step`."""
+        travelling = self.tally.leave(transfers)
+        self.turn()
+        self.tally.arrive(travelling)
+
+
+class CountedGates(ProvedGates):
+    """Gates on zeros."""
+
+    def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
+        super().__init__(cast(Any, trio), beside)
+        self._counted = trio
+        self.statements: Counter[int] = Counter()
+        """Words of statements to be proved, by their number of entries."""
+        self.products = 0
+        """Of the whole run."""
+        self.most_unproved = 0
+        """Products that were proved together."""
+        self.winner = 0
+        """Where the next test of rows is to find its zero."""
+
+    def note(self, entries: int, words: int) -> None:
+        """Statements of so many words."""
+        self.statements[entries] += words
+        self.transcript.gates += 64 * entries * words
+        self.products += 64 * entries * words
+
+    def release_bits(self, release: bytes) -> BitSource:
+        return zero_bits
+
+    def opened(self, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:
+        self._counted.all_send([(1, own.nbytes), (2, DIGEST_BYTES)])
+        return np.zeros_like(own)
+
+    def zero_rows(self, shape: tuple[int, int], rows: Any) -> NDArray[np.bool_]:
+        super().zero_rows(shape, rows)
+        found = np.zeros(shape, np.bool_)
+        found[:, self.winner] = True
+        return found
+
+    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
+        entries, words = x.shape
+        self._counted.all_send([(2, 8 * words)])
+        self.note(entries, words)
+        self._prove_if_many()
+        return zero_bits((words,))
+
+    def _prove(self, parts: Sequence[ProvedGates]) -> None:
+        together, due = Counter[int](), 0
+        for part in cast("Sequence[CountedGates]", parts):
+            due += part.transcript.gates
+            together += part.statements
+            part.transcript, part.statements = Transcript(), Counter()
+        self.most_unproved = max(self.most_unproved, due)
+        if due:
+            for row in proof_steps(together):
+                self._counted.all_send(row)
+
+
+class CountedEngine(ProvedEngine):
+    """The leading party over `CountedGates`; marginals are zeros of the right size."""
+
+    def __init__(self, tally: Tally, facts: StudyFacts, contributors: int) -> None:
+        """tally: of three parties and the contributors, which are all checked where any are."""
+        trio = CountedTrio(tally)
+        self._facts, self._tally, self._counting = facts, tally, trio
+        self.wire = cast(Any, _Wire(trio, contributors))
+        self.counted_beside = CountedGates(CountedTrio(tally))
+        self.counted_gates = CountedGates(trio, self.counted_beside)
+        self.gates, self.beside = self.counted_gates, self.counted_beside
+        self._trio = cast(Any, trio)
+        self._zeros = _Zeros()
+        self._marginals = cast(Any, self._zeros)
+        self._addends = AddendCache(self._deal)
+        self._checks = CheckModel(facts, 3 + contributors)
+        self.picked: Sequence[int] = ()
+        """Of a selection of several: the candidates that are picked."""
+        self.check_cost = 0, 0
+        """Rounds and bytes of all checks of inputs."""
+
+    def set_latency(self, latency_bytes: int) -> None:
+        for gates in (self.counted_gates, self.counted_beside):
+            gates.trio.latency_bytes = latency_bytes
+
+    def differing(self, value: bytes) -> int | None:
+        self._counting.all_send([(1, len(value)), (2, len(value))])
+        return None
+
+    def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
+        """What `CustodiansMarginals` sends, and the check of all custodians."""
+        cells = block_cells(self._facts.with_levels(levels), cliques)
+        contributors = self.wire.contributors
+        for q in contributors:
+            explicit = explicit_component(self.wire, q)
+            for party in range(3):
+                seeds = sum(j != explicit for j in held(party))
+                self._tally.step([(q, party, DIGEST_BYTES + SEED_BYTES * seeds)])
+                if explicit in held(party):
+                    for block in cells:
+                        self._tally.step([(q, party, 4 * block)])
+        for block in cells:
+            self._counting.all_send([(1, 4 * block)])
+        if contributors:
+            self._counting.all_send([(offset, DIGEST_BYTES) for _ in contributors for offset in (1, 2)])
+        if (check := self._checks.next(cliques, levels)) is not None:
+            rounds, sent = (
+                self.check_cost[0] - self._tally.rounds,
+                self.check_cost[1] - sum(self._tally.sent),
+            )
+            self._check(check)
+            self.check_cost = rounds + self._tally.rounds, sent + sum(self._tally.sent)
+        self._zeros.filled = True
+        return sum(cells)
+
+    def _check(self, check: CheckSizes) -> None:
+        """`InputCheck.inconsistent`."""
+        for _ in range(2):
+            self._counting.all_send([(1, DIGEST_BYTES), (2, DIGEST_BYTES)])
+        for numbers, _ in check.batches:
+            self.gates.negative(SummedNumbers.of(_zeros(numbers)))
+        bits = BitShare(*(np.zeros((check.contributors, 1, 64), np.uint8) for _ in range(2)))
+        self.gates.zero_rows((check.contributors, 1), [(slice(0, 1), bits)])
+
+    def picks(
+        self,
+        keys: SummedNumbers,
+        candidates: Callable[[Sequence[int]], Sequence[int]],
+        members: Sequence[int],
+    ) -> list[int]:
+        def told(before: Sequence[int]) -> Sequence[int]:
+            left = candidates(before) if len(before) < len(self.picked) else ()
+            if left:
+                self.counted_gates.winner = list(left).index(self.picked[len(before)])
+            return left
+
+        found = super().picks(keys, told, members)
+        self.counted_gates.winner = 0
+        return found
+
+    def _deal(self, trio: Any, transcript: Transcript, x: RingShare, planes: int) -> Summand:
+        words = planes * words_for(len(x))
+        self._counting.send([(0, 1, 8 * words)])
+        self.counted_gates.note(1, words)
+        return Summand(np.zeros(len(x), np.uint32), np.zeros(len(x), np.uint32))
+
+
+class _Wire:
+    """The leader's messages to single parties."""
+
+    computing, me, session_id = 3, LEADER, bytes(32)
+
+    def __init__(self, trio: CountedTrio, contributors: int) -> None:
+        self._trio, self.contributors = trio, range(3, 3 + contributors)
+
+    def send(self, peer: int, payload: bytes) -> None:
+        self._trio.tally.step([(LEADER, peer, len(payload))])
+
+
+class _Zeros:
+    """Shares of marginals."""
+
+    public = sharing = b""
+    apart: tuple[()] = ()
+    """Their check is counted where they are shared."""
+
+    def __init__(self) -> None:
+        self.filled = False
+
+    def marginal(self, state: PublicState, handle: Handle) -> RingShare:
+        return _zeros(state.cells(handle))
+
+    def rows(self) -> RingShare | None:
+        return _zeros(1) if self.filled else None
+
+
+def zero_bits(shape: tuple[int, ...]) -> BitShare:
+    """Words of no bits."""
+    return BitShare(np.zeros(shape, np.uint64), np.zeros(shape, np.uint64))
+
+
+def _zeros(cells: int) -> RingShare:
+    return RingShare(np.zeros(cells, np.uint32), np.zeros(cells, np.uint32))

@@ -1,0 +1,31 @@
+"""The marginal oracle with proofs: `engine.oracle` over `proved.engine`. Who learns what and threat model: there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import OracleParts
+from mpc_protocols.engine import oracle
+from mpc_protocols.errors import DataRefused
+from mpc_protocols.functionality import LocalCounts, StudyFacts
+from mpc_protocols.replicated.proved.engine import ProvedEngine
+from mpc_protocols.replicated.proved.inputs import send_copies
+from mpc_protocols.wire import Wire
+
+if TYPE_CHECKING:
+    from mpc_protocols.partition import VerticalData
+
+
+def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
+    """A custodian that does not compute: send its counts in copies when asked. Blocks. Raises `DataRefused` for split columns."""
+    if not callable(counts):
+        raise DataRefused(
+            "Columns that are split between owners are not shared in a run that proves its products."
+        )
+    oracle.contribute(wire, facts, partial(send_copies, wire, facts, counts))
+
+
+def parts() -> OracleParts:
+    """Leader, followers and contributors."""
+    return OracleParts.of(oracle.Roles(ProvedEngine), contribute)

@@ -1,0 +1,249 @@
+"""A later wave: contributors who came too late for an earlier one, whose marginals are measured again and added."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import BudgetRefused
+from runner.__main__ import main
+from runner.check.run import findings
+from runner.party.synthesis import plan_of
+from runner.study.read import problems
+from synth.budget.accounting import rho_of
+from synth.mrf import Model
+from tests.runner import in_memory, small
+from tests.worlds import collecting
+
+IDEAL = ('backend = "replicated"', 'backend = "ideal"')
+LOUD = ("epsilon = 4.0", "epsilon = 30.0")
+FIRST, NAMES = "first", tuple(f"c{at:02}" for at in range(6))
+AFTER = 'after = { run = "first/out", receivers = "first/receivers.json" }\n'
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study over six contributors, of whom the first four have come."""
+    folder = tmp_path_factory.mktemp("waves") / FIRST
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COSYNTH_LEDGER", str(folder / "ledger.db"))
+        world = collecting.write(folder, 6, changes=[IDEAL, LOUD], table=collecting.TABLE)
+        late = world.contribute("c05")
+        world.deliver(*[world.contribute(name) for name in NAMES[:4]])
+        assert main(["run", str(world.trial.path), "--out", str(folder / "out")]) == 0
+        assert late.exists()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+
+
+def later(
+    tmp_path: Path,
+    earlier: Path,
+    changes: Sequence[tuple[str, str]] = (IDEAL, LOUD),
+    table: str = collecting.TABLE + AFTER,
+) -> collecting.World:
+    """A study over the same contributors, with their keys and ledgers, after the earlier one."""
+    shutil.copytree(earlier, tmp_path / FIRST)
+    plain = table.replace(AFTER, "")
+    world = collecting.write(tmp_path, 6, changes=changes, table=plain)
+    for each in (*NAMES, "contributors"):
+        for file in earlier.glob(f"{each}.*"):
+            if file.suffix in (".key", ".txt"):
+                shutil.copy(file, tmp_path)
+    shutil.copytree(earlier / "ledgers", tmp_path / "ledgers")
+    world.trial.path.write_text(world.trial.path.read_text().replace(plain, table))
+    return world
+
+
+def measured(folder: Path) -> dict[tuple[str, ...], Any]:
+    told = json.loads((folder / "measurements.json").read_text())
+    return {tuple(entry["clique"]): entry for entry in told["measurements"]}
+
+
+def test_what_the_first_wave_has_measured_is_measured_of_the_others_and_added(
+    tmp_path: Path, earlier: Path
+) -> None:
+    """Noise is below a row: the sums are the counts of all six, within a hundredth of the rows."""
+    world = later(tmp_path, earlier)
+    world.everybody(["c04", "c05"])
+    assert main(["run", str(world.trial.path), "--out", str(tmp_path / "out")]) == 0
+    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    first, second = measured(earlier / "out"), measured(tmp_path / "out")
+    assert second.keys() == first.keys()
+    ratios = [Fraction(second[q]["sigma2"]) / Fraction(first[q]["sigma2"]) for q in first]
+    assert max(ratios) / min(ratios) < 1 + Fraction(1, 1 << 30)
+    spent, rho = facts["privacy"]["rho_spent"], facts["privacy"]["rho"]
+    assert 0.999999 * rho < spent <= rho <= float(rho_of(30, Fraction(1, 10**6)))
+    assert [event["what"] for event in facts["privacy"]["events"]] == ["measure"]
+    assert facts["contributors"]["took_part"] == ["c04", "c05"] and facts["contributors"]["enrolled"] == 2
+    [before] = facts["contributors"]["after"]
+    assert before["took_part"] == list(NAMES[:4]) and abs(before["rows"] - 240) < 20
+    assert abs(facts["rows"] - 360) < 20 and abs(facts["privacy"]["noisy_total"] - 120) < 20
+    model = Model.load(tmp_path / "out" / "model.npz")
+    for name in small.COLUMNS:
+        real = world.marginal([name], world.names)
+        assert abs(model.marginal((name,)) - real).max() < 0.03 * sum(real)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "of an earlier wave" in page and "Everybody is in one wave only" in page
+
+
+def test_the_second_wave_runs_over_shares(
+    tmp_path: Path, earlier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = later(tmp_path, earlier, [LOUD])
+    world.everybody(["c04", "c05"])
+    described = in_memory.run(world.trial.path, tmp_path / "out", monkeypatch)
+    assert len(described) == 3
+    for facts in described.values():
+        assert abs(facts["rows"] - 360) < 20 and abs(facts["privacy"]["noisy_total"] - 120) < 20
+        assert facts["contributors"]["absent"] == [] and facts["selected"] == []
+
+
+def test_who_was_in_an_earlier_wave_is_refused_everywhere(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    with pytest.raises(BudgetRefused, match="c01 was in an earlier wave"):
+        world.contribute("c01")
+    bundle = world.seal("c01")
+    for party in collecting.PARTIES:
+        with pytest.raises(BudgetRefused, match="it is by c01, who was in an earlier wave"):
+            world.inbox(party).add(bundle, datetime.now(UTC))
+    words = [str(each) for each in findings(world.trial.path, "c01", tmp_path / "c01.toml", False)]
+    assert any("c01 was in an earlier wave" in each for each in words)
+
+
+def test_a_new_name_for_an_earlier_key_brings_nobody_in_twice(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    keys = tmp_path / "contributors.txt"
+    keys.write_text(keys.read_text().replace("c02 ", "zzz "))
+    assert world.study.contributors is not None
+    assert world.study.contributors.earlier == {"c00", "c01", "zzz", "c03"}
+
+
+def test_a_bundle_that_was_too_late_is_settled_before_the_next_wave(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    with pytest.raises(BudgetRefused, match="has not settled yet"):
+        world.contribute("c05")
+    settle = [
+        "contribute",
+        str(earlier / "study.toml"),
+        "--party",
+        "c05",
+        "--private",
+        str(tmp_path / "c05.toml"),
+    ]
+    assert main([*settle, "--settle", str(earlier / "out" / "result.json")]) == 0
+    assert world.contribute("c05").exists()
+
+
+def test_the_ledger_refuses_by_itself_who_is_called_otherwise(tmp_path: Path, earlier: Path) -> None:
+    """The rows of c00 under another name and another key: its ledger knows them by their data set's name."""
+    world = later(tmp_path, earlier)
+    (tmp_path / "c04.toml").write_text(
+        'data = "c00.csv"\nkey = "c04.key"\n[ledger]\nfile = "ledgers/c00.db"\ndataset = "c00"\n'
+    )
+    with pytest.raises(BudgetRefused, match="has not settled yet"):
+        world.contribute("c04")
+
+
+def bent(content: str, what: str) -> str:
+    form = json.loads(content)
+    if what == "value":
+        form["measurements"][0]["values"][0] += 1
+    return json.dumps(form) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("gone", "cannot be read"),
+        ("value", "not the one that its parties have signed"),
+        ("signature", "does not bear the signature"),
+        ("receivers", "does not bear the signature"),
+        ("epsilon", "promised another epsilon"),
+        ("registered", "other registered columns"),
+        ("twice", "named already"),
+        ("table", "must be { run ="),
+        ("few", "fewer than the 3 bundles"),
+    ],
+)
+def test_an_earlier_wave_that_cannot_be_added_is_one_sentence(
+    tmp_path: Path, earlier: Path, what: str, sentence: str
+) -> None:
+    changes, table = [IDEAL, LOUD], collecting.TABLE + AFTER
+    if what == "epsilon":
+        changes = [IDEAL]
+    world = later(tmp_path, earlier, changes, table)
+    study, first = world.trial.path, tmp_path / FIRST
+    text = study.read_text()
+    if what == "gone":
+        (first / "out" / "measurements.json").unlink()
+    elif what == "value":
+        file = first / "out" / "measurements.json"
+        file.write_text(bent(file.read_text(), what))
+    elif what == "signature":
+        file = first / "out" / "result.json"
+        file.write_text(file.read_text().replace('"c03"', '"c09"', 1))
+    elif what == "receivers":
+        shutil.copy(tmp_path / "receivers.json", first)
+    elif what == "registered":
+        columns = [
+            {"clique": [name], "sigma2": "3/2", "round": 0, "values": [5] * size}
+            for name, size in small.SIZES.items()
+        ]
+        (tmp_path / "enrolled.json").write_text(
+            json.dumps({"columns": small.SIZES, "noisy_total": 30.0, "measurements": columns})
+        )
+        study.write_text(text.replace(AFTER, AFTER + 'registered = "enrolled.json"\n'))
+    elif what == "twice":
+        each = AFTER.removeprefix("after = ").strip()
+        study.write_text(text.replace(AFTER, f"after = [{each}, {each}]\n"))
+    elif what == "table":
+        study.write_text(text.replace(AFTER, 'after = "first"\n'))
+    elif what == "few":
+        study.write_text(text.replace("min = 2\nclose = { bundles = 2 }", "min = 3\nclose = { bundles = 3 }"))
+    (found,) = problems(study)
+    assert sentence in found and found.endswith(".")
+
+
+def test_computing_parties_bring_no_tables_to_a_later_wave(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    small.write_csv(tmp_path / "north.csv", small.rows(1, 50))
+    study = world.trial.path
+    study.write_text(study.read_text().replace('name = "north"\n', 'name = "north"\ndata = "north.csv"\n'))
+    world.everybody(["c04", "c05"])
+    assert main(["run", str(study), "--out", str(tmp_path / "out")]) == 10
+
+
+def test_a_third_wave_names_both_before_it(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path / "second", earlier)
+    world.everybody(["c04", "c05"])
+    assert main(["run", str(world.trial.path), "--out", str(tmp_path / "second" / "out")]) == 0
+    after = '{ run = "second/out", receivers = "second/receivers.json" }'
+    third = collecting.write(tmp_path, 8, changes=[IDEAL, LOUD], table=collecting.TABLE)
+    lines = (tmp_path / "contributors.txt").read_text().splitlines()
+    first = (earlier / "contributors.txt").read_text().splitlines()
+    (tmp_path / "contributors.txt").write_text("\n".join([*first, *lines[-2:]]) + "\n")
+    path = third.trial.path
+    text = path.read_text()
+    path.write_text(text.replace(collecting.TABLE, collecting.TABLE + f"after = {after}\n"))
+    (found,) = problems(path)
+    assert "must name all waves before" in found
+    shutil.copytree(earlier, tmp_path / FIRST)
+    both = f"after = [{AFTER.removeprefix('after = ').strip()}, {after}]\n"
+    path.write_text(text.replace(collecting.TABLE, collecting.TABLE + both))
+    assert problems(path) == []
+    assert third.study.contributors is not None
+    assert third.study.contributors.earlier == set(NAMES)
+    plan: Any = plan_of(third.study)
+    assert abs(plan.earlier.total - 360) < 20

@@ -1,0 +1,249 @@
+"""Studies with `security = "malicious"`: what may be asked for, runs of them, and a leader that hands out something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc_protocols.backend import BACKENDS
+from mpc_protocols.errors import PeerLost, ProtocolAborted
+from mpc_protocols.functionality import unobserved
+from mpc_protocols.memory_wire import MemoryNetwork
+from parties.budget.ledger import Ledger
+from runner.check.run import findings
+from runner.forecast import forecast
+from runner.forecast.plan_text import words
+from runner.launch.launcher import launch
+from runner.party.course import agreed_table
+from runner.party.resume.earlier_attempt import cannot_resume
+from runner.party.synthesis import facts_of
+from runner.results.release import Release, parse
+from runner.study import load, problems
+from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
+from tests.runner import in_memory, small, split
+from tests.runner.test_release import DOMAIN, RELEASE
+
+ASKED = ('backend = "replicated"', 'backend = "replicated"\nsecurity = "malicious"')
+PLAIN = ("[session]", '[session]\ntls = "insecure-loopback"')
+LEADER, FOLLOWER, CONTRIBUTOR = "south", "west", "east"
+
+
+@pytest.fixture(autouse=True)
+def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+
+
+def wanted(tmp_path: Path, parties: int = 4, **how: Any) -> small.Trial:
+    """A study of three that compute and one that does not."""
+    return small.write(tmp_path / "study", parties=parties, **{"changes": [ASKED], **how})
+
+
+def told(tmp_path: Path, *changes: tuple[str, str]) -> list[str]:
+    """The problems of such a study with these changes, without the file's name."""
+    path = wanted(tmp_path, changes=[ASKED, *changes]).path
+    return [sentence.removeprefix(f"{path}: ") for sentence in problems(path)]
+
+
+# -- what may be asked for -----------------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_hold_is_refused_with_one_sentence(tmp_path: Path) -> None:
+    path = split.write(tmp_path / "vertical", changes=[ASKED]).path
+    assert [sentence.removeprefix(f"{path}: ") for sentence in problems(path)] == [
+        '[study] security = "malicious" holds with partition = "horizontal" only: parties do not prove what they do with rows of '
+        "split columns; remove it."
+    ]
+    for backend in BACKENDS:
+        if backend.name != "replicated":
+            [sentence] = told(tmp_path, ('backend = "replicated"', f'backend = "{backend.name}"'))
+            assert sentence.startswith(
+                f'[study] security = "malicious" is not offered by backend = "{backend.name}", which has semi-honest'
+            )
+    in_rounds = ('algorithm = "aim"', 'algorithm = "flaim"'), ("[aim]\nrounds = 3", "[flaim]\nrounds = 3")
+    [sentence] = told(tmp_path, *in_rounds)
+    assert "does more than ask for them" in sentence
+
+
+def test_how_long_a_party_waits_is_asked_of_such_a_study_only(tmp_path: Path) -> None:
+    later = ("[session]", "[session]\nanswer_s = 30")
+    assert load(wanted(tmp_path, changes=[ASKED, later]).path).session.answer_s == 30
+    path = small.write(tmp_path / "study", changes=[later]).path
+    [sentence] = problems(path)
+    assert '[session] answer_s has no meaning with security = "semi-honest"' in sentence
+
+
+def test_who_has_no_data_counts_as_if_it_had(tmp_path: Path) -> None:
+    """It could share some all the same."""
+    study = load(wanted(tmp_path, data={"north": None}).path)
+    assert facts_of(study, 3, bytes(32)).row_cap == 4 * study.privacy.max_rows
+    assert {party.name for party in study.to_check} == {party.name for party in study.parties}
+
+
+def test_check_and_plan_say_what_holds(tmp_path: Path) -> None:
+    study = load(wanted(tmp_path).path)
+    said = [finding.text for finding in findings(study.path, None, None, False)]
+    assert any("everybody's counts are checked on shares" in text for text in said)
+    assert any("one computing party that does whatever it likes" in text for text in said)
+    assert "a run of this study that is interrupted cannot be resumed" in said
+    assert not study.resumes and 'security = "malicious" cannot go on' in cannot_resume(study)
+    expected = forecast(study)
+    text = words(study, expected)
+    assert "aim on replicated (malicious)" in text and "whatever one of them does" in text
+    plain = forecast(load(small.write(tmp_path / "plain", parties=4).path), expected.rows)
+    assert expected.bytes_sent > 2 * plain.bytes_sent and expected.rounds > plain.rounds
+
+
+# -- runs ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_in_memory_says_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = wanted(tmp_path, changes=[ASKED, PLAIN])
+    drawn: list[Any] = []
+    original = agreed_table.drawn
+
+    def noted(fixed: Release, rows: int, coin: bytes, run: Any) -> Release:
+        release = original(fixed, rows, coin, run)
+        drawn.append((run.name, coin, release.codes.tobytes(), release.decode_seed))
+        return release
+
+    monkeypatch.setattr(agreed_table, "drawn", noted)
+    found = in_memory.run(trial.path, tmp_path / "out", monkeypatch)
+    assert {facts["security"] for facts in found.values()} == {"malicious"}
+    assert all(facts["inputs"] == {"checked": list(trial.names), "left_out": []} for facts in found.values())
+    assert {name for name, *_ in drawn} == {"north", LEADER, FOLLOWER}
+    assert len({of[1:] for of in drawn}) == 1
+    assert not list((tmp_path / "out").rglob("state-*"))
+    for entry in Ledger(tmp_path / "ledger.db").entries():
+        assert entry.state == "settled" and entry.spent.rho > 0
+
+
+# -- the agreement on the table ------------------------------------------------------------------------------------------------
+
+FIXED = replace(RELEASE, codes=RELEASE.codes[:0], decode_seed=0)
+ROWS = 50
+
+
+def agreed(
+    handed_out: Callable[[Release, int], Release] = lambda release, _: release,
+    draft: Callable[[int], Release] = lambda _: FIXED,
+    rows: int = ROWS,
+    check: Callable[[Release], None] = lambda _: None,
+) -> list[Any]:
+    """What three that compute, of whom P1 leads, and a contributor come to: a release, or the sentence with which they stop.
+
+    handed_out: what the leader gives a party in place of the release that was agreed on. draft: what it sends each at first.
+    """
+    parties = [SimpleNamespace(name=name) for name in ("north", LEADER, FOLLOWER, CONTRIBUTOR)]
+    study = SimpleNamespace(domain=DOMAIN, leader=parties[1], leader_number=1, numbered=parties)
+    workload = SimpleNamespace(cliques=(("a", "b"),))
+
+    def of(wire: Any, sends: Any = None) -> Any:
+        return SimpleNamespace(
+            wire=sends or wire,
+            study=study,
+            limit=100,
+            backend=BACKENDS["replicated"].secured("malicious"),
+            plan=SimpleNamespace(workload=workload),
+            observe=unobserved,
+            name=parties[wire.me].name,
+        )
+
+    class Drafts(CheatingWire):
+        """Sends each party a draft of its own."""
+
+        def fork(self, name: str) -> Any:
+            own = self._wire.fork(name)
+            if name != "draft":
+                return own
+            return CheatingWire(own, lambda _, to, sent: sent[:8] + draft(to).to_bytes(DOMAIN))
+
+    def party(wire: Any) -> Any:
+        stream = wire.fork("release")
+        try:
+            if wire.me == 1:
+                release = agreed_table.agree(of(wire, Drafts(wire, lambda *_: None)), FIXED, rows, check)
+                for to in (0, 2, 3):
+                    stream.send(to, handed_out(release, to).to_bytes(DOMAIN))
+                return release
+            if wire.me == 3:
+                payload = stream.receive_up_to(1, 1 << 20)
+                agreed_table.confirmed(of(wire), payload)
+                return parse(payload, DOMAIN, 100, LEADER)
+            release = agreed_table.agree(of(wire), None, 0, check)
+            return agreed_table.compare(of(wire), release, stream.receive_up_to(1, 1 << 20))
+        except (ProtocolAborted, PeerLost) as error:
+            return error.sentence
+
+    return MemoryNetwork(4, 3, patience_s=20).run([party] * 4)
+
+
+def other_rows(release: Release, _: int = 0) -> Release:
+    return replace(release, codes=2 - release.codes % 3)
+
+
+def test_all_that_compute_draw_the_same_table() -> None:
+    found = agreed()
+    first = found[0]
+    assert first.codes.shape == (ROWS, 2) and all(
+        of.to_bytes(DOMAIN) == first.to_bytes(DOMAIN) for of in found
+    )
+    again = agreed()[0]  # another session, another coin
+    assert again.decode_seed != first.decode_seed and not np.array_equal(again.codes, first.codes)
+
+
+def test_a_leader_that_hands_out_something_else_is_named() -> None:
+    """Other rows; the same rows with another seed for their decoding, or with other events. The contributor has no word of it."""
+    said = agreed(other_rows)[0]
+    assert said.startswith(f"Party {LEADER} handed out another table than party north draws"), said
+    for lie in (
+        lambda release, _: replace(release, decode_seed=release.decode_seed ^ 1),
+        lambda release, _: replace(release, selections=(*release.selections[:-1], ("a",))),
+    ):
+        found = agreed(lie)
+        for follower in (0, 2):
+            assert found[follower].startswith(f"Party {LEADER} handed out another result than"), found
+        assert isinstance(found[3], str)
+
+
+def test_a_leader_that_tells_a_contributor_of_another_release_is_found() -> None:
+    """Its account would be settled by fewer releases than there were: it stops, and its reservation stands."""
+    found = agreed(lambda release, to: other_rows(release) if to == 3 else release)
+    assert found[3].startswith(
+        f"Party {LEADER} handed out different results to this party and to party north"
+    )
+
+
+def test_there_is_no_coin_for_two_different_models() -> None:
+    """What all must have fixed before is part of it; else the leader could choose a model that fits the random numbers."""
+    found = agreed(draft=lambda to: replace(FIXED, noisy_total=6.5 + to))
+    assert all("do not agree on what precedes a common coin" in said for said in found[:3]), found
+
+
+def test_what_a_follower_does_not_know_of_or_is_too_large_has_none_either() -> None:
+    def refuse(_: Release) -> None:
+        raise ProtocolAborted("Other releases.")
+
+    assert agreed(check=refuse)[0] == "Other releases."
+    assert agreed(rows=101)[0].startswith(f"Party {LEADER} wants a table of 101 rows")
+
+
+@pytest.mark.slow
+def test_a_run_of_processes(tmp_path: Path) -> None:
+    """Over TLS, with a contributor: everybody has the same table, and the plan has counted the oracle's part of the rounds."""
+    trial = wanted(tmp_path, count=60)
+    out = tmp_path / "out"
+    launch(trial.path, out)
+    folders = [out / "parties" / name for name in trial.names]
+    assert len({(folder / "synthetic.csv").read_bytes() for folder in folders}) == 1
+    facts = json.loads((out / "run.json").read_text())
+    assert facts["security"] == "malicious" and facts["inputs"]["checked"] == list(trial.names)
+    report = (out / "report.html").read_text()
+    assert "may depart from the protocol as it likes" in report and "Semi-honest parties" not in report
+    assert np.isfinite(facts["privacy"]["rho"])
