@@ -178,6 +178,23 @@ def test_of_many_rows_a_sweep_looks_at_others_each_time(monkeypatch: pytest.Monk
     assert [np.bincount(np.concatenate(seen), minlength=100).tolist()] == [[3] * 100]
 
 
+def test_rows_that_are_looked_at_in_parts_are_rearranged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"a": 12, "b": 15, "c": 9, "d": 20}
+    model, targets = _random_model(sizes, [("a", "b"), ("b", "c"), ("c", "d")], 5), _workload(sizes)
+    goals = [model.marginal(clique) * 3000 / model.total for clique in targets]
+
+    def distance(sweeps: int) -> float:
+        table = model.sample(3000, np.random.default_rng(2), targets=targets, sweeps=sweeps)
+        return sum(
+            float(np.abs(counted(sizes, table, q) - g).sum()) for q, g in zip(targets, goals, strict=True)
+        )
+
+    together, plain = distance(2), distance(0)
+    monkeypatch.setattr(balance, "CODES", 1)
+    assert distance(2) == pytest.approx(together, rel=0.05)
+    assert together < 0.8 * plain
+
+
 def test_a_negative_number_of_rows_is_refused() -> None:
     with pytest.raises(ValueError, match="must not be negative, got -1"):
         fit({"a": 2}, []).sample(-1, np.random.default_rng(0))
