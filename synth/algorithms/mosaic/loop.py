@@ -290,8 +290,8 @@ class MosaicRun(Run):
         most = 2 * Fraction(self.noisy_total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
-        most = self.plan.config.max_model_mb
-        self._limit_mb = max(self._limit_mb, most * (1.0 if last else float(used)))
+        share = self.plan.config.max_model_mb * (1.0 if last else float(used))
+        self._limit_mb = max(self._limit_mb, share)
         fits = self._fitting([p.candidate for p in payable], self._limit_mb)
         return [p for p in payable if p.candidate in fits]
 

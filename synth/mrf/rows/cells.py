@@ -82,7 +82,7 @@ class AcrossCells:
             )
         self._ends = np.searchsorted(self._pair, np.arange(pairs + 1))
 
-    def costs(self, start: int, stop: int) -> NDArray[np.float64]:
+    def costs(self, start: int, stop: int) -> Array:
         """What exchanging would add to the distance, for the pairs from `start` to `stop`."""
         self._part = part = slice(self._ends[start], self._ends[stop])
         self._start = start
@@ -90,7 +90,8 @@ class AcrossCells:
         price *= _TWICE
         price += 1
         np.clip(price, -1, 1, out=price)
-        return np.bincount(self._pair[part] - start, price.sum(axis=0), stop - start)
+        by_pair = np.bincount(self._pair[part] - start, price.sum(axis=0), stop - start)
+        return by_pair.astype(np.float64, copy=False)
 
     def exchanged(self, good: Index) -> None:
         """These of the pairs last judged have exchanged their columns."""
@@ -118,7 +119,5 @@ def _coded(codes: Codes, strides: Strides) -> Codes:
 
 def _any(differ: NDArray[np.bool_], strides: Strides) -> NDArray[np.bool_]:
     """Whether some of these columns differ."""
-    found = differ[strides[0][0]]
-    for column, _ in strides[1:]:
-        found = found | differ[column]
+    found: NDArray[np.bool_] = np.logical_or.reduce(differ[[column for column, _ in strides]])
     return found
