@@ -63,6 +63,7 @@ COMMANDS = (
     "watch",
     "certs",
     "ids",
+    "tally",
     "contribute",
     "inbox",
     "sample",

@@ -15,7 +15,7 @@ owner is noisy by its own hand.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -141,7 +141,8 @@ class Algorithm(ABC, Generic[C, P]):
     that no model of max_model_mb holds, for `check` and `plan`. partitions: of the data, that it runs on. extra, requires: an
     optional part of the installation and its modules. workload: whether a study has a table of marginals for it. constrained:
     whether its table keeps the domain's constraints (`synth/domain/constraints.py`). chooses_bins: whether it counts large
-    marginals over fewer bins than their columns have, by what the budget can pay for.
+    marginals over fewer bins than their columns have, by what the budget can pay for. arrives: whether it can select while
+    contributors arrive (`while_arriving`).
     """
 
     name: ClassVar[str]
@@ -157,6 +158,7 @@ class Algorithm(ABC, Generic[C, P]):
     workload: ClassVar[bool] = True
     chooses_bins: ClassVar[bool] = False
     constrained: ClassVar[bool] = False
+    arrives: ClassVar[bool] = False
 
     @abstractmethod
     def claim(self, config: C) -> str:
@@ -196,6 +198,14 @@ class Algorithm(ABC, Generic[C, P]):
         called."""
         return None
 
+    def while_arriving(self, config: C, rounds: int, again: bool) -> WhileArriving[Any, Any]:
+        """How it runs in so many rounds of arrivals, if it does (`arrives`), each on the rows that are there by then.
+
+        again: whether single columns are measured once more at the end. Raises `StudyInvalid` for a configuration that does not
+        go with it.
+        """
+        raise TypeError(f"The algorithm {self.name} does not run while contributors arrive.")
+
     def adaptive(self, config: C) -> bool:
         """Whether the released values decide how many rounds there are and how much noise each has."""
         return False
@@ -217,6 +227,21 @@ class Algorithm(ABC, Generic[C, P]):
 
         Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
         """
+
+
+class WhileArriving(Algorithm[C, P]):
+    """An algorithm that asks an oracle in each round of arrivals, about the rows that are there by then."""
+
+    @abstractmethod
+    def run_on(self, oracles: Iterable[MarginalOracle], plan: P, observe: Observe) -> Synthesis:
+        """Run the plan. oracles: one for each round; it is closed when the next one is asked for, which waits for the arrivals.
+
+        Raises as `run`.
+        """
+
+    def run(self, oracle: MarginalOracle, plan: P, observe: Observe) -> Synthesis:
+        """Raises TypeError."""
+        raise TypeError(f"The algorithm {self.name} asks an oracle for each round of arrivals.")
 
 
 class OwnTraining(Protocol):

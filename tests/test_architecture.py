@@ -94,6 +94,7 @@ REASONS = {
     "mpc_protocols/public/steps.py",
     "parties/budget/open_run.py",
     "parties/data/table_names.py",
+    "parties/data/tallies/partition.py",
     "parties/session/transport/codec.py",
     "parties/session/transport/frames.py",
     "runner/report/files.py",

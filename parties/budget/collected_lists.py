@@ -23,11 +23,16 @@ VOID = "void"
 class CollectedList:
     """The record of one study at one computing party. study: its digest. Every change is durable on return.
 
+    A study that selects while contributors arrive has a list for each round; which run it is, and whether the study is void,
+    stands in the first one's record only.
+
     Methods raise `BudgetRefused` also when the ledger cannot be used.
     """
 
-    def __init__(self, ledger: Ledger, study: bytes, party: str) -> None:
-        self._ledger, self.party, self._key = ledger, party, (study.hex(), party)
+    def __init__(self, ledger: Ledger, study: bytes, party: str, round: int = 1) -> None:
+        """round: whose list it is."""
+        name = study.hex() if round == 1 else f"{study.hex()}/{round}"
+        self._ledger, self.party, self._key = ledger, party, (name, party)
 
     @property
     def fixed(self) -> bytes | None:

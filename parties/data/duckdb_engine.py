@@ -31,6 +31,8 @@ _SETTINGS = (
     "SET enable_progress_bar = false",  # stdout belongs to the runner
     "SET TimeZone = 'UTC'",
 )  # a moment in time is the same text at every custodian
+ROW_NUMBER = "file_row_number"
+"""DuckDB's name for a row's place in a Parquet file, unless the file has a column that is called so."""
 
 
 class Engine(Protocol):
@@ -55,11 +57,18 @@ class DuckDB:
 
     ordered = True  # DuckDB keeps a table's order of insertion
 
-    def __init__(self, database: Path | None, table: str, spill: str, shared: Shared | None = None) -> None:
-        """shared: what reads files for many sources; None: a DuckDB of its own."""
+    def __init__(
+        self,
+        database: Path | None,
+        table: str,
+        spill: str,
+        shared: Shared | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        """shared: what reads files for many sources; None: a DuckDB of its own. more: settings."""
         self._connection = _connect(database, spill) if shared is None else shared.cursor()
         try:
-            for statement in _SETTINGS:
+            for statement in (*_SETTINGS, *more):
                 self._connection.execute(statement)
             self._connection.begin()
             self._table = table
@@ -86,9 +95,15 @@ class DuckDB:
         )
 
     @classmethod
-    def parquet(cls, path: Path, spill: str, shared: Shared | None = None) -> DuckDB:
-        """A Parquet file, in the types it states."""
-        return cls(None, f"read_parquet({_this_file(path)}, hive_partitioning = false)", spill, shared)
+    def parquet(
+        cls, path: Path, spill: str, shared: Shared | None = None, rows: tuple[int, int] | None = None
+    ) -> DuckDB:
+        """A Parquet file, in the types it states. rows: only these, by one thread; other row groups are not read."""
+        table = f"read_parquet({_this_file(path)}, hive_partitioning = false)"
+        if rows is not None:
+            first, end = rows
+            table = f"(FROM {table} WHERE {ROW_NUMBER} >= {first:d} AND {ROW_NUMBER} < {end:d})"
+        return cls(None, table, spill, shared, () if rows is None else ("SET threads = 1",))
 
     @classmethod
     def database(cls, path: Path, table: str, spill: str) -> DuckDB:

@@ -149,7 +149,7 @@ class Scan:
             if self._keys is not None:
                 unnamed, kept = self._keys.add([columns[name] for name in keys]), self._keys.kept
             elif unit:
-                kept = _named(columns[unit[0]])
+                kept = named(columns[unit[0]])
             if kept is not None:
                 columns = {name: column.filter(bits(kept)) for name, column in columns.items()}
             codes = {}
@@ -238,7 +238,7 @@ class Scan:
         return self._general + where
 
 
-def _named(units: pa.Array) -> NDArray[np.bool_]:
+def named(units: pa.Array) -> NDArray[np.bool_]:
     """Which rows have a value of the unit's id."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -75,6 +75,7 @@ class Location:
     who sets a cap should also set `[ledger] dataset` to the name of the population.
 
     dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
+    rows: of a Parquet file, only those from the first number to before the second; None: all.
     """
 
     kind: Literal["csv", "parquet", "duckdb", "postgres"]
@@ -85,6 +86,7 @@ class Location:
     table: str = ""
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
+    rows: tuple[int, int] | None = None
 
 
 def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
@@ -240,7 +242,7 @@ class Source:
                 path = _transcoded(location, self._scratch.path / "table.csv")
             return DuckDB.csv(path, columns, self._spill, _shared.get(), location.dialect.delimiter)
         if location.kind == "parquet":
-            return DuckDB.parquet(location.path, self._spill, _shared.get())
+            return DuckDB.parquet(location.path, self._spill, _shared.get(), location.rows)
         return DuckDB.database(location.path, location.table, self._spill)
 
     def _open(self) -> Engine:
@@ -279,6 +281,10 @@ class Source:
                 [(name, kind) for name, kind in zip(names, batch.schema.types, strict=True)]
             )
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        self.check_unchanged()
+
+    def check_unchanged(self) -> None:
+        """Raise `DataRefused` if the file is not what it was when it was opened."""
         if self._stat() != self._stamp:
             raise DataRefused(self._changed)
 
@@ -302,7 +308,8 @@ class Source:
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Where a person finds these rows (numbered from 0): "line 17" of a CSV, "row 16" of anything else."""
         if self.location.kind != "csv" or self.location.path is None or not rows:
-            return {row: f"row {row + 1}" for row in rows}
+            first = 1 if self.location.rows is None else 1 + self.location.rows[0]
+            return {row: f"row {first + row}" for row in rows}
         with _text(self.location) as file:
             reader = csv.reader(file, delimiter=self.location.dialect.delimiter)
             places = _lines(reader, set(rows), len(self._header) == 1)

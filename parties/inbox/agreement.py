@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HASH = 32
 
 
-_NONE = bytes(HASH)
+_NONE, _YES = bytes(HASH), bytes([1]) * HASH
 
 
 def standing(wire: Wire, fixed: bytes | None, names: Collection[str]) -> bytes | None:
@@ -50,6 +50,11 @@ def confirm(wire: Wire, agreed: AgreedList, names: Collection[str]) -> None:
             raise ProtocolAborted(
                 f"Party {list(names)[number]} is about to fix another list of bundles than this party; nothing is fixed."
             )
+
+
+def all_say(wire: Wire, yes: bool) -> bool:
+    """Whether all three parties do. 1 round. Blocks."""
+    return all(value == _YES for value in _exchange(wire, _YES if yes else _NONE).values())
 
 
 def _exchange(wire: Wire, value: bytes) -> dict[int, bytes]:

@@ -14,6 +14,7 @@ from mpc_protocols.bundles.bundle import Bundle, Header, letters_of, part_bytes
 from mpc_protocols.bundles.layout import Layout
 from mpc_protocols.bundles.sealing import ReceiverKey, verifies
 from mpc_protocols.errors import BudgetRefused, PeerIdentity, ProtocolAborted, StudiesDiffer
+from parties.inbox.close import Close
 
 MAX_AHEAD_S = 86_400
 """How far in the future a bundle may have been made, as the receiver's clock tells."""
@@ -25,16 +26,16 @@ of its bundle what an interrupted closing finds when it is gone on with."""
 @dataclass(frozen=True)
 class Collection:
     """study: its digest. contributors: pinned Ed25519 keys by name, in the study's order. receivers: the three computing
-    parties, P0 first. minimum: bundles below which nothing is opened. close_at, close_bundles: when the collection is over,
-    whichever comes first. earlier: those of the contributors who were in an earlier wave, and cannot be in this one."""
+    parties, P0 first. minimum: bundles below which nothing is opened. closes: of a study that selects while contributors
+    arrive one for each round, else one; the collection is over with the last. earlier: those of the contributors who were in an
+    earlier wave, and cannot be in this one."""
 
     study: bytes
     layout: Layout
     contributors: Mapping[str, bytes]
     receivers: Mapping[str, ReceiverKey]
     minimum: int
-    close_at: datetime | None
-    close_bundles: int | None
+    closes: tuple[Close, ...]
     earlier: frozenset[str] = frozenset()
 
     def receivers_of(self, contributor: str) -> tuple[str, str]:
@@ -42,19 +43,19 @@ class Collection:
         names, index = list(self.receivers), list(self.contributors).index(contributor)
         return names[index % len(names)], names[(index + 1) % len(names)]
 
+    @property
+    def close_at(self) -> datetime | None:
+        """The date with which the collection is over at the latest."""
+        return self.closes[-1].at
+
+    @property
+    def rounds(self) -> int:
+        """How many lists are fixed, one after the other."""
+        return len(self.closes)
+
     def lasts(self, now: datetime) -> datetime:
         """Until when a bundle that is taken in now must be usable at least."""
         return max(now, self.close_at or now) + MARGIN
-
-    def still_open(self, bundles: int, now: datetime) -> str | None:
-        """Why the collection is not over yet, a sentence; None if it is."""
-        if self.close_bundles is not None and bundles >= self.close_bundles:
-            return None
-        if self.close_at is not None and now >= self.close_at:
-            return None
-        ends = [] if self.close_at is None else [f"at {self.close_at:%Y-%m-%d %H:%M:%S} UTC"]
-        ends += [] if self.close_bundles is None else [f"with {self.close_bundles} bundles"]
-        return f"The collection is open until it closes {' or '.join(ends)}, and there are {bundles} so far; run the study then."
 
     def check(self, bundle: Bundle, now: datetime) -> Header:
         """The header of a bundle that may be taken, as far as anybody can tell without opening a part.

@@ -5,6 +5,7 @@
     proposed.json         the list that the parties were about to fix when they last met: hash and contributor of each bundle
     agreed.json           the list that is fixed, in the same form (public)
     sum.bin               the sum of this party's parts over that list; gone when the run has its results
+    ...-2, -3, ...        of a study that selects while contributors arrive: the same of the second round's list, the third's, ...
     begun                 the id of the run that releases something of them, in hex, before the first release (public)
     void-PARTY.json       this party's signed word that no run of the study will open anything (`runner.contributors.void`)
     finished              there while bundles, sum and keys are being deleted: what is left of them goes at the next start
@@ -122,7 +123,7 @@ class Inbox:
 
     def ready(self) -> None:
         """Raise `PeerIdentity` if bundles could be taken in, were it not for this party's own key."""
-        if self.agreed() is None and not self.void_file.exists():
+        if not self.closed and not self.void_file.exists():
             self.secret()
 
     def signer(self) -> ReceiverSecret:
@@ -159,7 +160,7 @@ class Inbox:
             raise BudgetRefused(
                 "The study is void, and no run will use a bundle of it; its contributor can settle that."
             )
-        if self.agreed() is not None:
+        if self.closed:
             raise BudgetRefused("The collection is closed; contributors who come later go to another study.")
         if self.collection.close_at is not None and now >= self.collection.close_at:
             raise BudgetRefused("The collection has closed; contributors who come later go to another study.")
@@ -183,8 +184,8 @@ class Inbox:
         kept = self._parsed(place)
         if kept.name == bundle.name:
             return "known"
-        proposed = self.proposed()
-        if now < kept.header.expires or (proposed is not None and kept.name in proposed.entries):
+        lists = self._lists()
+        if now < kept.header.expires or any(kept.name in each.entries for each in lists):
             raise BudgetRefused(
                 f"Another bundle of {bundle.header.contributor} is in the inbox, and the first one counts; a contributor leaves "
                 "one."
@@ -220,47 +221,62 @@ class Inbox:
 
     # -- closing ----------------------------------------------------------------------------------------------------------
 
-    def agreed(self) -> AgreedList | None:
-        """The agreed list, once there is one. Raises `DataRefused` for a file that cannot be read."""
-        return self._list(AGREED)
+    @property
+    def closed(self) -> bool:
+        """Whether the last list is fixed: no bundle is taken in any more. Raises `DataRefused`."""
+        return self.agreed(self.collection.rounds) is not None
 
-    def proposed(self) -> AgreedList | None:
+    def waiting(self) -> int:
+        """How many bundles are here, whatever they are worth."""
+        return sum(1 for _ in (self.folder / BUNDLES).glob(f"*{SUFFIX}"))
+
+    def agreed(self, round: int = 1) -> AgreedList | None:
+        """The agreed list, once there is one; of a round. Raises `DataRefused` for a file that cannot be read."""
+        return self._list(_of_round(AGREED, round))
+
+    def proposed(self, round: int = 1) -> AgreedList | None:
         """The list that was to be fixed. Raises `DataRefused` for a file that cannot be read."""
-        return self._list(PROPOSED)
+        return self._list(_of_round(PROPOSED, round))
 
-    def propose(self, agreed: AgreedList) -> None:
+    def _lists(self) -> list[AgreedList]:
+        """All that are proposed or fixed."""
+        rounds = range(1, self.collection.rounds + 1)
+        lists = [of(round) for round in rounds for of in (self.agreed, self.proposed)]
+        return [each for each in lists if each is not None]
+
+    def propose(self, agreed: AgreedList, round: int = 1) -> None:
         """Put a list on disk that the parties will fix if all of them have it.
 
         Raises `DataRefused` for a bundle of it that is not here, `BudgetRefused` if the list cannot be written.
         """
         for name, contributor in agreed.entries.items():
             self._listed(name, contributor)
-        self._write(PROPOSED, agreed.to_bytes())
+        self._write(_of_round(PROPOSED, round), agreed.to_bytes())
 
-    def keep(self, agreed: AgreedList) -> None:
+    def keep(self, agreed: AgreedList, round: int = 1) -> None:
         """Put the agreed list on disk. Raises `BudgetRefused` if it cannot be."""
-        self._write(AGREED, agreed.to_bytes())
-        delete([self.folder / PROPOSED])
+        self._write(_of_round(AGREED, round), agreed.to_bytes())
+        delete([self.folder / _of_round(PROPOSED, round)])
 
-    def sum(self, agreed: AgreedList) -> NDArray[np.uint32]:
+    def sum(self, agreed: AgreedList, round: int = 1) -> NDArray[np.uint32]:
         """The sum of this party's parts over the agreed list, uint32 of (cells,): made once, then kept until `finish`.
 
-        When it is on disk, the key that opened the bundles is deleted. Raises `DataRefused` (a bundle that is gone),
-        `PeerIdentity` (the key), `BudgetRefused` (it cannot be kept).
+        When the last round's is on disk, the key that opened the bundles is deleted. Raises `DataRefused` (a bundle that is
+        gone), `PeerIdentity` (the key), `BudgetRefused` (it cannot be kept).
         """
         mark = _SUM_MAGIC + self.collection.study + agreed.hash
-        cells = self.collection.layout.cells
-        with suppress(FileNotFoundError):
-            kept = (self.folder / SUM).read_bytes()
+        cells, place = self.collection.layout.cells, self.folder / _of_round(SUM, round)
+        try:
+            kept = place.read_bytes()
+        except FileNotFoundError:
+            total = self._added(agreed)
+            self._write(place.name, mark + total.astype("<u4").tobytes())
+        else:
             if kept[: len(mark)] != mark or len(kept) != len(mark) + 4 * cells:
-                raise DataRefused(
-                    f"{self.folder / SUM} is of another list of bundles; restore it from a copy."
-                )
+                raise DataRefused(f"{place} is of another list of bundles; restore it from a copy.")
+            total = np.frombuffer(kept[len(mark) :], "<u4").astype(np.uint32)
+        if round == self.collection.rounds:
             self._forget_key()
-            return np.frombuffer(kept[len(mark) :], "<u4").astype(np.uint32)
-        total = self._added(agreed)
-        self._write(SUM, mark + total.astype("<u4").tobytes())
-        self._forget_key()
         return total
 
     @property
@@ -314,8 +330,9 @@ class Inbox:
         return self.collection.study.hex().encode() in (self._content(self.void_file.name) or b"")
 
     def _clear(self) -> list[Path]:
-        names = [self.folder / name for name in (SUM, KEY, PROPOSED)]
-        return delete([*names, *(self.folder / BUNDLES).glob(f"*{SUFFIX}")]) or delete(
+        rounds = range(1, self.collection.rounds + 1)
+        names = [self.folder / _of_round(name, round) for name in (SUM, PROPOSED) for round in rounds]
+        return delete([*names, self.folder / KEY, *(self.folder / BUNDLES).glob(f"*{SUFFIX}")]) or delete(
             [self.folder / FINISHED]
         )
 
@@ -423,6 +440,12 @@ class Inbox:
 
     def _unwritable(self, error: OSError) -> InboxUnusable:
         return InboxUnusable(f"The inbox {self.folder} cannot be written ({error.strerror}).")
+
+
+def _of_round(name: str, round: int) -> str:
+    """A file's name for the list of a round."""
+    stem, dot, suffix = name.partition(".")
+    return name if round == 1 else f"{stem}-{round}{dot}{suffix}"
 
 
 def shown(file: Path) -> str:

@@ -75,7 +75,7 @@ def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Findin
         return
     yield fine(f"{party}: {closing.inbox.folder} has the key that the study lists")
     count, least = len(held), closing.collection.minimum
-    if sentence := closing.collection.still_open(count, datetime.now(UTC)):
+    if sentence := closing.close.still_open(count, datetime.now(UTC)):
         yield note(f"{party} holds {count} bundles: {sentence[0].lower()}{sentence[1:].rstrip('.')}")
     elif count < least:
         yield note(f"{party} holds {count} bundles, and a run needs {least} that all three hold")

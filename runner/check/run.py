@@ -22,7 +22,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner.check import contributors, vertical
+from runner.check import contributors, parts, vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
@@ -173,6 +173,7 @@ def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
     if data is None:
         yield fine(f"{party} has no data of its own: it computes")
     else:
+        yield from parts.processes(party, own.workers)
         yield from _table(study, party, data, own.allow_empty, owner=True)
 
 
@@ -182,6 +183,9 @@ def _table(
     """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner asks."""
     if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty, owner=owner))
+    if data.tallies is not None:
+        yield from parts.added(study, party, data, allow_empty)
+        return None
     from parties.data.local_marginals import validate
     from parties.data.scan import inspect
     from parties.data.source import open_source

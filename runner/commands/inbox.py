@@ -227,7 +227,7 @@ def _listen(inbox: Inbox, address: str, party: str, own: private_file.Private) -
 
 
 def _list(inbox: Inbox, enrolled: Sequence[str]) -> None:
-    agreed = inbox.agreed()
+    agreed = inbox.agreed(inbox.collection.rounds)
     here = set((agreed.entries if agreed else inbox.accepted(datetime.now(UTC))).values())
     for name in enrolled:
         if name in here:

@@ -6,14 +6,18 @@
     begin       before the first release: this run is the study's only one (another run later: exit 50), in ledger and inbox
     finish      the results are in place: bundles, sum and keys are deleted
 
+A study that selects while contributors arrive has a list for each round, which holds the one before: `next_round`, then `agree`
+and `collected` again, when the round is over; parties look into their inboxes until then.
+
 Before `begin` nothing is opened: a run that ends earlier may be started anew, on the same list. A study that will not be run is
 declared void (`runner.contributors.void`): only then do contributors, who have reserved its budget, get that back.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import LocalCounts
     from mpc_protocols.wire import Wire
     from parties.budget.collected_lists import CollectedList
+    from parties.inbox.close import Close
     from parties.inbox.collection import Collection
     from parties.inbox.store import AgreedList, Inbox
     from runner.study import Study
@@ -35,16 +40,22 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 
+POLL_S = 1.0
+"""Between two looks into the inboxes while the next round's contributors arrive."""
+
+
 @dataclass
 class Closing:
     """One computing party's side of it. agreed: the list, once `agree` has returned. custodians: computing parties with tables of
-    their own, once they are known."""
+    their own, once they are known. round: of arrivals, from 1. lists: those of the rounds before."""
 
     inbox: Inbox
     record: CollectedList
     party: str
     agreed: AgreedList
     custodians: tuple[str, ...] = ()
+    round: int = 1
+    lists: tuple[AgreedList, ...] = ()
 
     @classmethod
     def of(cls, study: Study, party: str, private: Private, plan: Plan) -> Closing:
@@ -62,17 +73,44 @@ class Closing:
         """What is public about it."""
         return self.inbox.collection
 
+    @property
+    def close(self) -> Close:
+        """When the list may be fixed."""
+        return self.collection.closes[self.round - 1]
+
+    @property
+    def fixed(self) -> bytes | None:
+        """Hash of the round's list at this party; None as long as there is none."""
+        return self._list.fixed
+
+    @property
+    def _list(self) -> CollectedList:
+        from parties.budget.collected_lists import CollectedList
+        from parties.budget.ledger import Ledger
+
+        if self.round == 1:
+            return self.record
+        return CollectedList(Ledger(self.record.file), self.collection.study, self.party, self.round)
+
+    def next_round(self) -> Closing:
+        """The closing of the next round of arrivals, whose list holds this one's."""
+        return replace(
+            self, agreed=type(self.agreed)({}), round=self.round + 1, lists=(*self.lists, self.agreed)
+        )
+
     def held(self) -> Mapping[bytes, str]:
         """The bundles that this party offers: those of the list that it has fixed, else those it has accepted.
 
         Raises `DataRefused` if the list is gone that its ledger knows to be fixed.
         """
-        fixed = self.record.fixed
-        return self.inbox.accepted(_now()) if fixed is None else self.list_of(fixed).entries
+        if (fixed := self.fixed) is not None:
+            return self.list_of(fixed).entries
+        before = self.lists[-1].entries if self.lists else {}
+        return {**self.inbox.accepted(_now()), **before}
 
     def list_of(self, fixed: bytes) -> AgreedList:
         """The list that is fixed, here or at another party. Raises `DataRefused` if the inbox does not hold it."""
-        for kept in (self.inbox.agreed(), self.inbox.proposed()):
+        for kept in (self.inbox.agreed(self.round), self.inbox.proposed(self.round)):
             if kept is not None and kept.hash == fixed:
                 return kept
         raise DataRefused(
@@ -81,19 +119,40 @@ class Closing:
         )
 
     def agree(self, wire: Wire, run: bytes) -> None:
-        """Agree with the other two on the list. 2 or 4 rounds. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
+        """Agree with the other two on the list; after the first round of arrivals wait until it is over. 2 or 4 rounds, and two
+        for each look. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
         from parties.inbox.agreement import agree, confirm, standing
 
         self.check(run)
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
-        fixed = standing(wire, self.record.fixed, names)
+        fixed = standing(wire, self.fixed, names)
         if fixed is None:
-            agreed = agree(wire, self.held(), enrolled, names)
+            agreed = agree(wire, self.held(), enrolled, names) if self.round == 1 else self._arrived(wire)
             self.propose(agreed)
         else:
             agreed = self.list_of(fixed)
         confirm(wire, agreed, names)
         self.fix(agreed)
+
+    def _arrived(self, wire: Wire) -> AgreedList:
+        """The list of a later round, once it is over at all three parties. Blocks until then. Raises `ProtocolAborted`."""
+        from parties.inbox.agreement import agree, all_say
+
+        enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
+        while True:
+            if all_say(wire, self.is_over(self.inbox.waiting())):
+                agreed = agree(wire, self.held(), enrolled, names)
+                if not self.lists[-1].entries.keys() <= agreed.entries.keys():
+                    raise ProtocolAborted(
+                        "A computing party does not hold a bundle any more that was in an earlier round; restore its inbox."
+                    )
+                if all_say(wire, self.is_over(len(agreed.entries))):
+                    return agreed
+            time.sleep(POLL_S)
+
+    def is_over(self, bundles: int) -> bool:
+        """Whether the round may be closed with so many bundles."""
+        return self.close.still_open(bundles, _now()) is None
 
     def check(self, run: bytes) -> None:
         """Raise `BudgetRefused` if another run of the study may have released something, or none ever may."""
@@ -107,25 +166,28 @@ class Closing:
 
     def propose(self, agreed: AgreedList) -> None:
         """Put the list on disk, if the collection is over with it. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
-        check_over(self.collection, len(agreed.entries))
-        self.inbox.propose(agreed)
+        if self.round == 1:
+            check_over(self.collection, len(agreed.entries))
+        self.inbox.propose(agreed, self.round)
 
     def fix(self, agreed: AgreedList) -> None:
         """Take the list as the study's, which all three have on disk. Raises `BudgetRefused`."""
-        self.record.fix(agreed.hash)
-        self.inbox.keep(agreed)
+        self._list.fix(agreed.hash)
+        self.inbox.keep(agreed, self.round)
         self.agreed = agreed
 
     def collected(self, own: LocalCounts | None) -> CollectedCounts:
         """What this party brings to the run. own: its own table's counts. Raises as `Inbox.sum`."""
         from mpc_protocols.bundles.collected import CollectedCounts
 
-        return CollectedCounts(self.collection.layout, self.inbox.sum(self.agreed), self.agreed.hash, own)
+        return CollectedCounts(
+            self.collection.layout, self.inbox.sum(self.agreed, self.round), self.agreed.hash, own
+        )
 
 
 def check_over(collection: Collection, bundles: int) -> None:
     """Raise `ProtocolAborted` unless the collection may be closed with so many bundles."""
-    if sentence := collection.still_open(bundles, _now()):
+    if sentence := collection.closes[0].still_open(bundles, _now()):
         raise ProtocolAborted(sentence)
     if bundles < collection.minimum:
         raise ProtocolAborted(
@@ -136,26 +198,30 @@ def check_over(collection: Collection, bundles: int) -> None:
 
 
 def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
-    """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of (cells,). IT PROTECTS
-    NOTHING. Raises as `Closing.agree` and `Inbox.sum`."""
+    """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of (cells,); after the first
+    round of arrivals, once the round is over. IT PROTECTS NOTHING. Raises as `Closing.agree` and `Inbox.sum`."""
     import numpy as np
 
     from parties.inbox.store import AgreedList
 
-    if all(closing.record.fixed is None for closing in closings):
-        held = [closing.held() for closing in closings]
-        common = AgreedList({name: held[0][name] for name in held[0] if all(name in other for other in held)})
+    if all(closing.fixed is None for closing in closings):
+        while True:
+            held = [closing.held() for closing in closings]
+            common = AgreedList(
+                {name: held[0][name] for name in held[0] if all(name in other for other in held)}
+            )
+            if closings[0].round == 1 or closings[0].is_over(len(common.entries)):
+                break
+            time.sleep(POLL_S)
         for closing in closings:
             closing.propose(common)
     else:
-        common = closings[0].list_of(
-            next(found for each in closings if (found := each.record.fixed) is not None)
-        )
+        common = closings[0].list_of(next(found for each in closings if (found := each.fixed) is not None))
     for closing in closings:
         closing.fix(common)
     total = np.zeros(closings[0].collection.layout.cells, np.uint32)
     for closing in closings:
-        total += closing.inbox.sum(common)
+        total += closing.inbox.sum(common, closing.round)
     return total.astype(np.int64)
 
 
@@ -181,6 +247,16 @@ def facts_for_report(closing: Closing, expected_rows: int) -> dict[str, object]:
         "custodians": list(closing.custodians),
         "expected_rows": expected_rows,
         "cells": closing.collection.layout.cells,
+        **(
+            {
+                "rounds": [
+                    {"bundles": len(of.entries), "list": of.hash.hex()}
+                    for of in (*closing.lists, closing.agreed)
+                ]
+            }
+            if closing.collection.rounds > 1
+            else {}
+        ),
     }
 
 

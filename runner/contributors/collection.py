@@ -49,8 +49,7 @@ def collection_of(study: Study, plan: Plan) -> Collection:
         own.keys,
         own.receivers,
         own.minimum,
-        own.close_at,
-        own.close_bundles,
+        own.closes,
         own.earlier,
     )
 

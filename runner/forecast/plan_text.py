@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
@@ -12,6 +12,9 @@ from runner.forecast.result import Forecast
 from runner.study import Study, VerticalStudy
 from runner.study.method import algorithm_of
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
+
+SHOWN_CLOSES = 12
+"""Rounds of arrivals that are listed."""
 
 
 def words(study: Study, expected: Forecast) -> str:
@@ -99,15 +102,33 @@ def _collected(expected: Forecast) -> list[str]:
     bundle = expected.bundle
     if bundle is None:
         return []
-    ends = [f"at {bundle['close']['at']}"] if "at" in bundle["close"] else []
-    ends += [f"with {bundle['close']['bundles']} bundles"] if "bundles" in bundle["close"] else []
     may = bundle["contributors"] - bundle["earlier"]
     return [
         f"bundles    {may:,} contributors may each leave one of {in_bytes(bundle['bytes'])}: "
         f"{bundle['cells']:,} cells of {bundle['marginals']} marginals",
-        f"closing    {' or '.join(ends)}{', whichever is first' * (len(ends) > 1)}; never for fewer than {bundle['min']}",
+        *_closing(bundle["close"], bundle["min"]),
         *_waves(bundle),
     ]
+
+
+def _closing(close: Mapping[str, Any] | Sequence[Mapping[str, Any]], least: int) -> list[str]:
+    """When lists of bundles are fixed."""
+    if isinstance(close, Mapping):
+        return [f"closing    {_ends(close)}; never for fewer than {least}"]
+    rounds = [
+        f"round {number:<4} closes {_ends(each)}{f'; never for fewer than {least}' * (number == 1)}"
+        for number, each in enumerate(close, 1)
+    ]
+    shown = (
+        rounds if len(rounds) <= SHOWN_CLOSES else [*rounds[: SHOWN_CLOSES - 1], f"...        {rounds[-1]}"]
+    )
+    return ["arriving   each round selects on the bundles that are there; the run waits in between", *shown]
+
+
+def _ends(close: Mapping[str, Any]) -> str:
+    ends = [f"at {close['at']}"] if "at" in close else []
+    ends += [f"with {close['bundles']} bundles"] if "bundles" in close else []
+    return f"{' or '.join(ends)}{', whichever is first' * (len(ends) > 1)}"
 
 
 def _waves(bundle: Mapping[str, Any]) -> list[str]:

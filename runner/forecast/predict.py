@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.backend import AllowAll
+from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joined_facts, joining
+from runner.forecast.arrivals import DryRounds, arrives
 from runner.forecast.cohorts import forecast_cohorts
 from runner.forecast.presumed_rows import presumed_rows
 from runner.forecast.result import (
@@ -82,13 +83,17 @@ def forecast(
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         tables, assumed, limit = len(custodians), joined.records, joined.population
     backend = study.descriptor
-    oracle = backend.dry_run(
-        facts_of(study, tables, os.urandom(32)),
-        PresumedTable(study.domain.sizes, limit).counts,
-        len(study.computing),
-        len(study.contributing),
-        joined.split if joined is not None else None,
-    )
+
+    def dry_run(share: float = 1.0) -> DryRun:
+        return backend.dry_run(
+            facts_of(study, tables, os.urandom(32)),
+            PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
+            len(study.computing),
+            len(study.contributing),
+            joined.split if joined is not None else None,
+        )
+
+    oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
     fits: list[float] = []
     offered: list[int] = []
     falls_back = False
@@ -116,7 +121,8 @@ def forecast(
         )
         events = list(reporter.events)
     else:
-        synthesis = synthesize(study, plan, oracle, observe)
+        asked = oracle.oracles() if isinstance(oracle, DryRounds) else oracle
+        synthesis = synthesize(study, plan, asked, observe)
     oracle.close()
     rows_out = min(synthesis.rows, row_limit(study, tables))
     chosen = time.process_time()

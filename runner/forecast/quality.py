@@ -123,7 +123,8 @@ def _advice(
     found = []
     algorithm, better = ALGORITHMS[study.algorithm], proposed()
     rounds, option = getattr(study.config, "rounds", None), study.config.options().get("rounds")
-    if isinstance(rounds, int) and plan.rounds[1] and option is not None and ADAPTIVE in option.words:
+    free = plan.rounds[1] and not (study.contributors is not None and study.contributors.arriving)
+    if isinstance(rounds, int) and free and option is not None and ADAPTIVE in option.words:
         joins = f"cannot even join {len(columns)} columns" if rounds < len(columns) - 1 else "are a guess"
         found.append(
             f'rounds = "{ADAPTIVE}" goes on as long as there is something to learn; {rounds} rounds {joins}'

@@ -95,7 +95,7 @@ class Custodian:
             return self._private.ledger.dataset
         if self._one_machine or self._data is None:
             return f"{self._study.name}/{self._name}"
-        return self._data.locate().dataset
+        return self._data.dataset
 
     @property
     def ledger_file(self) -> Path | None:
@@ -154,19 +154,11 @@ class Custodian:
         self._records = records
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
-        from parties.data.local_marginals import count
-        from parties.data.source import open_source
+        from runner.party.own_counts import own_counts
 
-        unit = self._study.privacy.unit
-        with open_source(data.locate()) as source:
-            self._table = count(
-                source,
-                self._study.domain,
-                cliques,
-                max_rows=self._study.privacy.max_rows,
-                unit=None if unit.id is None else (unit.id, unit.max_rows),
-                allow_empty=self._private.allow_empty,
-            )
+        self._table = own_counts(
+            self._study, data, cliques, allow_empty=self._private.allow_empty, workers=self._private.workers
+        )
         log.info(
             "own data: %d rows; clamped %s; missing %s; columns left out %s",
             self._table.rows,

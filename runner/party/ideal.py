@@ -31,10 +31,7 @@ from runner.study.trained import trained
 from runner.version import VERSION
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, Reports
+    from mpc_protocols.functionality import Event, Observe
     from runner.results.release import Release
     from synth.algorithm import CohortRounds
     from synth.run import Synthesis
@@ -57,6 +54,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     from parties.budget.run_state import RunState, discard_others
     from runner.party.alignment import ideal_join
     from runner.party.course import server_training
+    from runner.party.course.arriving import added, clear_oracles
     from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
     from runner.results.outputs import write_outputs
     from synth.budget.accounting import Accountant
@@ -108,7 +106,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         counts = None
     elif owned is None or not isinstance(study, VerticalStudy):
         own = [counts for custodian in custodians.values() if (counts := custodian.counts()) is not None]
-        counts = _added([*own, *collected])
+        counts = added([*own, *collected])
     else:
         joined, tables = ideal_join(
             study,
@@ -155,12 +153,18 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         synthesis = server_training.ideal(algorithm, plan, owned, records_of, watch)
         owned = None  # nothing was joined
     else:
-        if exchange is None:
+        if study.contributors is not None and study.contributors.arriving:
+            own = [found for custodian in custodians.values() if (found := custodian.counts()) is not None]
+            oracles = clear_oracles(study, closings, own, session, accountant, history, watch)
+            synthesis = synthesize(study, plan, oracles, watch)
+            custodial = len(custodians) + len(closings[0].agreed.entries)
+        elif exchange is None:
             assert counts is not None
-            answers: MarginalOracle | Reports = backend.oracle(facts, counts, accountant, history)
+            oracle = backend.oracle(facts, counts, accountant, history)
+            synthesis = synthesize(study, plan, oracle, watch)
         else:
-            answers = exchange.clear(facts, joined, tables, accountant)
-        synthesis = synthesize(study, plan, answers, watch)
+            reports = exchange.clear(facts, joined, tables, accountant)
+            synthesis = synthesize(study, plan, reports, watch)
     release = sample(synthesis, plan, watch, row_limit(study, custodial), events)
     for custodian in custodians.values():
         custodian.settle()
@@ -225,13 +229,3 @@ def _signed(closings: Sequence[Closing], run: bytes, release: Release, study: St
     return result.to_bytes(
         {closing.party: closing.inbox.signer().sign(result.signed) for closing in closings}
     )
-
-
-def _added(tables: Sequence[LocalCounts]) -> LocalCounts:
-    """The sums of all tables' counts."""
-
-    def everybody(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        parts = [counts(cliques) for counts in tables]
-        return [sum(cells[1:], cells[0].copy()) for cells in zip(*parts, strict=True)]
-
-    return everybody

@@ -208,15 +208,23 @@ class _Party:
             custodians=tuple(custodians),
             owned=owned,
             facts=facts_of(self._study, tables, run),
-            limit=row_limit(self._study, tables),
+            limit=row_limit(self._study, len(custodians) + self._most_bundles()),
             journal=self._attempt.open(wire, run, self._digest, computes),
         )
         if self._attempt.released:
             from runner.party.course.table import finish
 
+            entered = self._course.closed(entered)
             finish(entered, self._released(entered), owned)
         else:
             self._course.take_part(entered)
+
+    def _most_bundles(self) -> int:
+        """How many can be in the run."""
+        if self._closing is None:
+            return 0
+        last = self._closing.round == self._closing.collection.rounds
+        return len(self._closing.agreed.entries if last else self._closing.collection.contributors)
 
     def _owned(self, wire: SessionWire, custodians: Sequence[str]) -> Ownership | None:
         """Who owns which column of a vertical study. Raises `StudyInvalid`, `ProtocolAborted`."""
@@ -296,6 +304,10 @@ def _course_of(study: Study) -> Course:
         from runner.party.course.cohorts import InCohorts
 
         return InCohorts(rounds)
+    if study.contributors is not None and study.contributors.arriving:
+        from runner.party.course.arriving import InRoundsOfArrivals
+
+        return InRoundsOfArrivals()
     from runner.party.course.answers import Answers
 
     return Answers()

@@ -6,7 +6,7 @@ Public and deterministic: check, plan, the leader and every follower call this w
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.waves import together
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, WhileArriving
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,15 +113,24 @@ def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
     return ReportExchange(reporting.reporter(plan))
 
 
-def synthesize(study: Study, plan: Plan, answers: MarginalOracle | Reports, observe: Observe) -> Synthesis:
-    """Run the study's algorithm on an oracle, or on the owners' reports. Raises what the oracle raises."""
+def synthesize(
+    study: Study,
+    plan: Plan,
+    answers: MarginalOracle | Reports | Iterator[MarginalOracle],
+    observe: Observe,
+) -> Synthesis:
+    """Run the study's algorithm on an oracle, on those of rounds of arrivals, or on owners' reports. Raises what these raise."""
     algorithm = algorithm_of(study)
     synthesis: Synthesis
     if isinstance(answers, Reports):
         reporting = algorithm.reporting(study.config)
         assert reporting is not None  # somebody has reported
         synthesis = reporting.conclude(answers, plan, observe)
+    elif isinstance(algorithm, WhileArriving):
+        assert isinstance(answers, Iterator)
+        synthesis = algorithm.run_on(answers, plan, observe)
     else:
+        assert not isinstance(answers, Iterator)
         synthesis = algorithm.run(answers, plan, observe)
     if study.contributors is not None and study.contributors.registered is not None:
         synthesis = _raked(synthesis, study.contributors.registered, plan, observe)

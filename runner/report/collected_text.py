@@ -52,10 +52,22 @@ def collected(facts: Mapping[str, Any]) -> Collected | None:
         + _registered(told.get("registered")),
         _left_out(len(took_part) + before, len(absent)),
         "Each contributor left one sealed file, with parts for two of the three computing parties; each part alone is "
-        "random. The parties agreed on the list of files, added up their parts without opening anything else, and ran once. "
+        f"random. The parties agreed on the list of files{_when(told.get('rounds', []))} "
         "Single records are protected, not a contributor as a whole: its share in the total, and how its rows differ from the "
         "others’, may show. Nobody checks the values that a contributor sends: it is trusted to have counted its true rows.",
         tuple(rows),
+    )
+
+
+def _when(rounds: Sequence[Mapping[str, Any]]) -> str:
+    if not rounds:
+        return ", added up their parts without opening anything else, and ran once."
+    lists = listed([f"{each['bundles']:,}" for each in rounds])
+    return (
+        f" in each of {len(rounds)} rounds of arrivals ({lists} files), added up their parts without opening anything else, and "
+        "selected on those who were there by then; what was measured of fewer rows was scaled to all. Whoever came late is in "
+        "the later releases only, and is charged for all. Between two rounds the noisy number of rows tells about how many the "
+        "newcomers have together: of a single newcomer, about how many its own table has."
     )
 
 

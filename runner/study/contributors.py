@@ -13,40 +13,38 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.bundles.sealing import SEALING_BYTES, SIGNING_BYTES, ReceiverKey
+from parties.inbox.close import Close
 from runner.failures import reason
-from runner.study.keys import CLOSE
+from runner.study.closes import public_form, read_closes
 from runner.study.model import Party
 from runner.study.parties import NAME
 from runner.study.registered import Registered, read_registered
-from runner.study.table import Table, nearest, shown
+from runner.study.table import Table, nearest
 from runner.study.waves import EarlierWave, read_waves
 
 if TYPE_CHECKING:
     from runner.study.model import Privacy
     from synth.domain import Domain
 
-KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule", "registered", "after")
+KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule", "again", "registered", "after")
 MIN_BUNDLES = 10
 MAX_CONTRIBUTORS = 1 << 16
-CLOSES_BEFORE = 9000
-"""Year: bundles last longer than the collection, and their dates end (`mpc_protocols.bundles.bundle.MAX_YEAR`)."""
 RECEIVERS = 3
 KEY_PREFIX = "ed25519:"
-LATER_SCHEDULES = ("arriving",)
-"""Words of the study file that this version cannot run."""
+COLLECT, ARRIVING = SCHEDULES = ("collect", "arriving")
 
 
 @dataclass(frozen=True)
 class Contributors:
     """keys: Ed25519 public key of each contributor, 32 bytes, in the file's order. receivers: of the computing parties.
 
-    minimum: bundles below which nothing is opened. close_at, close_bundles: whichever comes first; one of them may be None.
+    minimum: bundles below which nothing is opened. closes: when lists of bundles are fixed; one, but with the schedule "arriving"
+    one for each round. again: with that schedule, whether single columns are measured once more at the end.
     registered: single columns of everybody who is enrolled, from an earlier run. after: the earlier waves of the table.
     """
 
@@ -54,11 +52,16 @@ class Contributors:
     receivers: Mapping[str, ReceiverKey] = field(repr=False)
     expected_rows: int
     minimum: int
-    close_at: datetime | None
-    close_bundles: int | None
-    schedule: str = "collect"
+    closes: tuple[Close, ...]
+    schedule: str = COLLECT
+    again: bool = False
     registered: Registered | None = None
     after: tuple[EarlierWave, ...] = ()
+
+    @property
+    def arriving(self) -> bool:
+        """Whether selections are made while contributors arrive."""
+        return self.schedule == ARRIVING
 
     @property
     def earlier(self) -> frozenset[str]:
@@ -73,9 +76,7 @@ class Contributors:
 
     def public(self) -> dict[str, Any]:
         """JSON-able form, with the content of both files: for the digest and run.json."""
-        close: dict[str, Any] = {} if self.close_at is None else {"at": self.close_at.isoformat()}
-        if self.close_bundles is not None:
-            close["bundles"] = self.close_bundles
+        closes = [public_form(close) for close in self.closes]
         return {
             "keys": [[name, key.hex()] for name, key in self.keys.items()],
             "receivers": {
@@ -84,8 +85,9 @@ class Contributors:
             },
             "expected_rows": self.expected_rows,
             "min": self.minimum,
-            "close": close,
+            "close": closes if self.arriving else closes[0],
             "schedule": self.schedule,
+            **({"again": True} if self.again else {}),
             **({} if self.registered is None else {"registered": self.registered.digest.hex()}),
             **({"after": [wave.digest.hex() for wave in self.after]} if self.after else {}),
         }
@@ -113,12 +115,10 @@ def read_contributors(
         table.problem(
             'has no meaning with partition = "vertical": contributors have rows of their own with all columns'
         )
-    if table.raw.get("schedule") in LATER_SCHEDULES:
-        table.problem(
-            f'= "{table.raw["schedule"]}" cannot be run by this version yet; available: "collect"', "schedule"
-        )
-    else:
-        table.choice("schedule", ("collect",), "collect")
+    schedule = table.choice("schedule", SCHEDULES, COLLECT)
+    again = table.flag("again", False)
+    if again and schedule != ARRIVING:
+        table.problem(f'has no meaning without schedule = "{ARRIVING}"; remove it', "again")
     computing = [party.name for party in parties if party.compute]
     if parties and len(computing) != RECEIVERS and (backend is None or backend.bundles):
         table.problem(
@@ -140,17 +140,18 @@ def read_contributors(
     )
     expected = table.integer("expected_rows", low=1, high=1 << 31)
     minimum = table.integer("min", MIN_BUNDLES, low=2, high=MAX_CONTRIBUTORS)
-    at, bundles = _close(table)
+    closes = read_closes(table, schedule == ARRIVING, MAX_CONTRIBUTORS)
     if keys and minimum > len(keys):
         table.problem(
             f"= {minimum} is more than the {len(keys)} contributors of keys: the study could never run", "min"
         )
-    if bundles is not None and bundles < minimum:
-        table.problem(
-            f"bundles = {bundles} is less than min = {minimum}, below which nothing is opened", "close"
-        )
-    if keys and bundles is not None and bundles > len(keys):
-        table.problem(f"bundles = {bundles} is more than the {len(keys)} contributors of keys", "close")
+    for bundles in [close.bundles for close in closes if close.bundles is not None]:
+        if bundles < minimum:
+            table.problem(
+                f"bundles = {bundles} is less than min = {minimum}, below which nothing is opened", "close"
+            )
+        if keys and bundles > len(keys):
+            table.problem(f"bundles = {bundles} is more than the {len(keys)} contributors of keys", "close")
     most = len(keys) + len(parties)
     if keys and most * privacy.max_rows >= 1 << 31:
         problems.append(
@@ -160,12 +161,16 @@ def read_contributors(
         )
     registered = None if domain is None else _registered(table, path.parent, domain)
     after: tuple[EarlierWave, ...] = ()
+    if "after" in table and schedule == ARRIVING:
+        table.problem(
+            f'has no meaning with schedule = "{ARRIVING}", which selects; a later wave does not', "after"
+        )
     if "after" in table and domain is not None and len(problems) == before:
         known = "" if registered is None else registered.digest.hex()
         after = read_waves(table, path.parent, domain, privacy, known)
     if len(problems) > before:
         return None
-    found = Contributors(keys, receivers, expected, minimum, at, bundles, registered=registered, after=after)
+    found = Contributors(keys, receivers, expected, minimum, closes, schedule, again, registered, after)
     _check_newcomers(table, found)
     return found if len(problems) == before else None
 
@@ -289,34 +294,13 @@ def _registered(table: Table, folder: Path, domain: Domain) -> Registered | None
 def _check_newcomers(table: Table, found: Contributors) -> None:
     """Whether enough of the list were in no earlier wave."""
     new = len(found.keys) - len(found.earlier)
-    least = max(found.minimum, found.close_bundles or 0)
+    least = max(found.minimum, *(close.bundles or 0 for close in found.closes))
     if found.earlier and new < least:
         table.problem(
             f"lists {len(found.keys)} contributors of whom {len(found.earlier)} were in an earlier wave: the {new} others are "
             f"fewer than the {least} bundles that the study needs",
             "keys",
         )
-
-
-def _close(table: Table) -> tuple[datetime | None, int | None]:
-    inner = Table(table.raw.get("close", {}), table.file, "[contributors] close", CLOSE, table.problems)
-    if "close" not in table or not inner.raw:
-        table.problem(
-            "must say when the collection is over, as { at = 2027-01-31T00:00:00Z, bundles = 90 } or one of these",
-            "close",
-        )
-        return None, None
-    at = inner.raw.get("at")
-    if at is not None and not (isinstance(at, datetime) and at.tzinfo is not None):
-        inner.problem(
-            f"must be a date and time with a time zone, such as 2027-01-31T00:00:00Z, got {shown(at)}", "at"
-        )
-        at = None
-    elif at is not None and at.year >= CLOSES_BEFORE:
-        inner.problem(f"must be before the year {CLOSES_BEFORE}, got {shown(at)}", "at")
-        at = None
-    bundles = inner.integer("bundles", low=1, high=MAX_CONTRIBUTORS) if "bundles" in inner else None
-    return None if at is None else at.astimezone(UTC).replace(microsecond=0), bundles
 
 
 def _base64(text: object, size: int, name: str) -> bytes:

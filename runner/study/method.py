@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 
 def algorithm_of(study: Study) -> Algorithm[Any, Any]:
-    """The study's algorithm; after earlier waves, one that measures again what these have measured."""
+    """The study's algorithm; while contributors arrive what it is then; after earlier waves, what measures what these have."""
     algorithm: Algorithm[Any, Any] = ALGORITHMS[study.algorithm]
-    if study.contributors is not None and study.contributors.after:
-        from synth.arrivals.later_wave import LaterWave
+    own = study.contributors
+    if own is not None and own.arriving:
+        return algorithm.while_arriving(study.config, len(own.closes), own.again)
+    if own is not None and own.after:
+        from synth.later_wave import LaterWave
 
-        return LaterWave(algorithm, together(study.contributors.after))
+        return LaterWave(algorithm, together(own.after))
     return algorithm

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
     from parties.data.source import Location
+    from parties.data.tallies.places import TallyFiles
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataLocation:
-    """Where a custodian's table is: a .csv or .parquet file (absolute path), or a table of a database.
+    """Where a custodian's table is: a .csv or .parquet file (absolute path), a table of a database, or the counts of its parts.
 
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
     table; None: it is read as it is.
@@ -46,9 +47,15 @@ class DataLocation:
     table: str | None = None
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
+    tallies: TallyFiles | None = None
+
+    @property
+    def dataset(self) -> str:
+        """The ledger's name for the data when the custodian gives none. Raises as `locate`."""
+        return self.tallies.dataset if self.tallies is not None else self.locate().dataset
 
     def locate(self) -> Location:
-        """The place, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
+        """The place of rows, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
         place = locate(self.path if self.path is not None else {"url": self.url, "table": self.table})

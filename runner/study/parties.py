@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from parties.addresses import is_loopback
+from parties.data.tallies.places import TallyFiles
 from runner.study import keys
 from runner.study.model import DataLocation, Party
 from runner.study.table import Table, nearest, shown
@@ -137,6 +138,11 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
     given = table.raw.get("data")
     if given is None:
         return None
+    if isinstance(given, dict) and "tallies" in given:
+        inner = Table(given, table.file, f"{table.where} data".strip(), keys.TALLIES, table.problems)
+        pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
+        parts = inner.integer("parts", low=1) if "parts" in inner else None
+        return DataLocation(tallies=TallyFiles(str(path.parent.resolve() / pattern), parts, _by_unit(inner)))
     if isinstance(given, dict):
         inner = Table(given, table.file, f"{table.where} data".strip(), keys.DATA, table.problems)
         url, name = inner.text("url"), inner.text("table")
@@ -153,9 +159,15 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
     # a database's address may hold a password
     echo = "an address" if isinstance(given, str) and "://" in given else shown(given)
     table.problem(
-        f'must name a .csv or .parquet file, or be {{ url = "...", table = "..." }}, got {echo}', "data"
+        f'must name a .csv or .parquet file, or be {{ url = "...", table = "..." }}, got {echo}; counts of a table in parts are '
+        'named { tallies = "..." }',
+        "data",
     )
     return None
+
+
+def _by_unit(data: Table) -> bool:
+    return "partitioned_by" in data and bool(data.choice("partitioned_by", keys.PARTITIONED_BY))
 
 
 def _distinct(tables: list[Table], parties: tuple[Party, ...]) -> None:

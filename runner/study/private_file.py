@@ -26,7 +26,11 @@ from runner.study.table import Table, read_toml, shown
 if TYPE_CHECKING:
     from parties.budget.spending import Cap
 
-KEYS = ("data", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise", "ledger")
+KEYS = (
+    *("data", "workers", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise"),
+    "ledger",
+)
+MAX_WORKERS = 256
 LEDGER_KEYS = (
     "file",
     "dataset",
@@ -67,10 +71,11 @@ class LedgerSettings:
 class Private:
     """One party's private file; all paths absolute. `listen` is (host, port) when it differs from the study's address.
 
-    rules: how its table is read ([csv], [harmonise]).
+    workers: how many processes count its table. rules: how it is read ([csv], [harmonise]).
     """
 
     data: DataLocation | None = None
+    workers: int = 1
     listen: tuple[str, int] | None = None
     out: Path | None = None
     cert: Path | None = None
@@ -125,11 +130,18 @@ def location(
             f"{study.path}: [[party]] {name} neither computes nor has data; give it data in the study or in its "
             "private file, let it compute, or remove it."
         )
+    if private.workers > 1 and isinstance(study, VerticalStudy):
+        raise StudyInvalid(
+            f"{study.path}: the rows of a vertical study are read by one process; remove `workers` from the private file of "
+            f"party {name}."
+        )
     return found and read_by_rules(study, found, private.rules)
 
 
 def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:
     """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that does not fit."""
+    if found.tallies is not None:
+        _check_parts(study, found.tallies.by_unit)
     if not rules.stated:
         return found
     alignment = study.alignment if isinstance(study, VerticalStudy) else None
@@ -140,11 +152,31 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
                     f"{rules.file}: [harmonise] {key} leaves rows out, and the study joins tables row by row "
                     '([alignment] method = "row-order"); leave them out in all tables, or align by identifiers.'
                 )
-    if rules.dialect != RFC and (found.path is None or found.path.suffix.lower() != ".csv"):
+    if (
+        rules.dialect != RFC
+        and found.tallies is None
+        and (found.path is None or found.path.suffix.lower() != ".csv")
+    ):
         raise StudyInvalid(f"{rules.file}: [csv] has no meaning, for the data is not a CSV file; remove it.")
     unit = study.privacy.unit.id
     identifiers = alignment.id if alignment is not None else () if unit is None else (unit,)
     return replace(found, dialect=rules.dialect, recipe=fit(rules, study.domain, identifiers))
+
+
+def _check_parts(study: Study, by_unit: bool) -> None:
+    """Raise `StudyInvalid` where a table cannot be counted in parts, or not in these."""
+    if isinstance(study, VerticalStudy):
+        raise StudyInvalid(
+            f"{study.path}: owners of a vertical study share rows, not counts; give a table as `data`, not tallies."
+        )
+    if by_unit and study.privacy.unit.id is None:
+        raise StudyInvalid('data.partitioned_by has no meaning in a study with unit = "row"; remove it.')
+    if not by_unit and study.privacy.unit.id is not None:
+        raise StudyInvalid(
+            f"The study bounds a person's rows by {study.privacy.unit.id}, and a part of a table tells of its own rows only; "
+            'cut the table by ranges of the hash of that column, and say partitioned_by = "id" in `data` '
+            "(docs/howto/large-tables.md)."
+        )
 
 
 def certificates(study: Study, name: str, private: Private) -> CertificateFiles | None:
@@ -172,6 +204,7 @@ def _read(path: Path, found: list[str]) -> Private:
 
     return Private(
         data=read_location(table, path),
+        workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
         listen=read_address(table, "listen") if "listen" in table else None,
         out=place(table, "out"),
         cert=place(table, "cert"),

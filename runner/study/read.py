@@ -23,7 +23,7 @@ from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.failures import reason
 from runner.study import keys
-from runner.study.contributors import read_contributors
+from runner.study.contributors import Contributors, read_contributors
 from runner.study.model import Alignment, Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, listed, nearest, read_toml, shown
@@ -145,6 +145,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     if session.bad_input == "exclude" and backend is not None:
         chosen = isinstance(algorithm, Algorithm) and algorithm.cohorts(config) is not None
         _excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
+    if contributors is not None and contributors.arriving and isinstance(algorithm, Algorithm):
+        _arriving(root, algorithm, config, contributors)
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
         _cohorts(head, root, algorithm, backend)
     if alignment is not None:
@@ -236,6 +238,23 @@ def _cohorts(head: Table, root: Table, algorithm: Algorithm[Any, Any], backend: 
 
 def _tables_of_backends() -> tuple[str, ...]:
     return tuple(backend.name for backend in BACKENDS if backend.options.options())
+
+
+def _arriving(
+    root: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig, contributors: Contributors
+) -> None:
+    """Whether the algorithm runs while contributors arrive."""
+    schedule = '[contributors] schedule = "arriving"'
+    if not algorithm.arrives:
+        others = [f'"{other.name}"' for other in ALGORITHMS if other.arrives]
+        root.problem(
+            f'{schedule} is for algorithm = {" or ".join(others)}, and the study has "{algorithm.name}"'
+        )
+    elif isinstance(config, algorithm.config):
+        try:
+            algorithm.while_arriving(config, len(contributors.closes), contributors.again)
+        except StudyInvalid as misfit:
+            root.problem(f"{schedule} does not go with that: {misfit.sentence.rstrip('.')}")
 
 
 def _security(head: Table, backend: Backend | None) -> str:

@@ -156,15 +156,21 @@ def _alignment() -> Schema:
 
 def _party() -> Schema:
     data = _table(keys.DATA, {"url": TEXT, "table": TEXT}, keys.DATA)
+    by = _words(keys.PARTITIONED_BY)
+    tallies = _table(keys.TALLIES, {"tallies": TEXT, "parts": WHOLE, "partitioned_by": by}, ("tallies",))
     forms = {
         "name": TEXT,
         "address": TEXT,
-        "data": {"anyOf": [TEXT, data]},
+        "data": {"anyOf": [TEXT, data, tallies]},
         "compute": FLAG,
         "fingerprint": TEXT,
         "columns": TEXTS,
     }
     return {"type": "array", "minItems": 1, "items": _table(keys.PARTY, forms, ("name", "address"))}
+
+
+def _close() -> Schema:
+    return {**_table(keys.CLOSE, {"at": TEXT, "bundles": WHOLE}), "minProperties": 1}
 
 
 def _wave() -> Schema:
@@ -209,8 +215,9 @@ def schema() -> Schema:
                 "receivers": TEXT,
                 "expected_rows": WHOLE,
                 "min": {"type": "integer", "minimum": 2},
-                "close": {**_table(keys.CLOSE, {"at": TEXT, "bundles": WHOLE}), "minProperties": 1},
-                "schedule": TEXT,
+                "close": {"oneOf": [_close(), {"type": "array", "items": _close(), "minItems": 1}]},
+                "schedule": _words(contributors.SCHEDULES),
+                "again": FLAG,
                 "registered": TEXT,
                 "after": {"oneOf": [_wave(), {"type": "array", "items": _wave(), "minItems": 1}]},
             },

@@ -26,8 +26,8 @@ from runner.study.table import Table, shown
 
 if TYPE_CHECKING:
     from runner.study.model import Privacy
-    from synth.arrivals.later_wave import Wave
     from synth.domain import Domain
+    from synth.later_wave import Wave
 
 RESULT, MEASUREMENTS = "result.json", "measurements.json"
 MAX_COUNT = 1 << 50
@@ -168,7 +168,7 @@ def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapp
 
 def _wave(content: bytes, domain: Domain) -> Wave:
     """What a measurements.json holds. Raises `_Unusable`, ValueError."""
-    from synth.arrivals.later_wave import Wave
+    from synth.later_wave import Wave
 
     form = json.loads(content.decode("utf-8"))
     try:

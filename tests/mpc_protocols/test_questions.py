@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -257,6 +258,39 @@ def test_distances_are_the_sums_plus_noise(adjacency: str, unit_rows: int, moved
     )
     noisy = np.concatenate([oracle.distances(handles, answers, F(100)) - values for _ in range(100)])
     assert abs(float((noisy**2).sum()) / 100 - 600) < 173  # chi-square of 600 degrees, 5 standard deviations
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("unit_rows", [1, 2])
+def test_distances_of_all_neighbours_stay_within_the_charge(adjacency: str, unit_rows: int) -> None:
+    """Every table of at most four rows over 2 x 2 values, every move of a unit: 2 sigma^2 rho bounds the squares, and is met."""
+    of = StudyFacts({"a": 2, "b": 2}, adjacency, unit_rows, 100, b"session")  # type: ignore[arg-type]
+    cliques: list[Clique] = [("a",), ("b",), ("a", "b")]
+    answers = [  # none above what the least noisy total says: it is clipped there, and neighbours' totals differ
+        np.array(each, np.float64) for each in ([2, 1], [0, 2], [0, 2, 1, 0])
+    ]
+    rho = plan_distances(of, cliques, [4] * 3, TINY, 100).event.rho
+    found: dict[tuple[int, ...], NDArray[np.int64]] = {}
+    for table in product(range(5), repeat=4):  # rows of each of the four kinds
+        if sum(table) <= 4:
+            cells = np.array(table).reshape(2, 2)
+            marginals = dict(
+                zip(cliques, (cells.sum(axis=1), cells.sum(axis=0), cells.reshape(-1)), strict=True)
+            )
+            oracle = IdealOracle(of, lambda asked, m=marginals: [m[each] for each in asked], Recorder())  # type: ignore[misc]
+            handles = oracle.prepare(cliques)
+            oracle.total(TINY)
+            found[table] = oracle.distances(handles, answers, TINY)
+    most = 0
+    for one, another in combinations(found, 2):
+        gone, come = (
+            sum(max(0, x - y) for x, y in zip(*pair, strict=True))
+            for pair in ((one, another), (another, one))
+        )
+        near = gone == 0 or come == 0 if adjacency == "add-remove" else gone == come
+        if near and max(gone, come) <= unit_rows:
+            most = max(most, int(((found[one] - found[another]) ** 2).sum()))
+    assert most == 2 * TINY * rho
 
 
 def test_distances_that_could_not_be_read_back_are_refused() -> None:

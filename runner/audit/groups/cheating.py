@@ -21,6 +21,7 @@ from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.arena import Arena, Codes, Ran
+from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
 
@@ -266,6 +267,53 @@ def _measured_last(arena: Arena, subject: Subject, tables: Sequence[Codes], lie:
     ).answer
 
 
+PROOF_MESSAGES = 2
+"""Messages of the proof to each other party that are altered, each in a run of its own."""
+
+
+def proofs(subject: Subject) -> Finding:
+    """Send products that are none, or other messages of their proof: both honest parties must stop."""
+    rng, nothing = subject.generator("proofs"), one_bit(0) ^ one_bit(0)
+    problems, noticed = [], 0
+    if any(ended is not None for ended in outcomes(0, nothing)):
+        problems.append("True products are not proved.")
+    for cheat in range(3):
+        lies: list[tuple[str, Any, Any]] = [
+            ("one product changed", one_bit(int(rng.integers(64 * WORDS))), None),
+            ("products changed that a coin known beforehand does not show", unseen_under(BET), None),
+        ]
+        for receiver in {0, 1, 2} - {cheat}:
+            for number in range(PROOF_MESSAGES):
+                last = _Altered(cheat, receiver, 1 + number, int(rng.integers(1 << 12)))
+                lies.append(
+                    (f"message {number} of the proof to party {receiver} changed", nothing, last.bend)
+                )
+        for words, error, bend in lies:
+            ended = outcomes(cheat, error, bend)
+            if all(ended[party] is not None for party in range(3) if party != cheat):
+                noticed += 1
+            else:
+                problems.append(f"Party {cheat}, {words}: an honest party goes on.")
+    return judged(
+        problems,
+        f"{noticed} cheats with {WORDS * 64:,} products or their proof: both honest parties stop each time.",
+        {"noticed": noticed},
+    )
+
+
+class _Altered:
+    """One message of one party to another with a bit flipped."""
+
+    def __init__(self, sender: int, receiver: int, number: int, bit: int) -> None:
+        self.way, self.number, self.bit = (sender, receiver), number, bit
+
+    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        """What is sent instead."""
+        if (sender, receiver) == self.way and count == self.number and payload:
+            return _flipped(payload, self.bit)
+        return payload
+
+
 GROUP = Group(
     "N",
     "Cheating parties",
@@ -292,6 +340,13 @@ GROUP = Group(
             "fault",
             "A check that is not made, whose verdict nobody looks at, or that an honest contributor fails.",
             inputs,
+        ),
+        Check(
+            "proofs",
+            "Where products are proved, a party that sends others than its shares give is found out by both honest ones.",
+            "fault",
+            "A common coin that is known before the products are fixed, a proof whose verdict nobody looks at.",
+            proofs,
         ),
     ),
 )

@@ -32,7 +32,7 @@ class Fit(Kernel):
     """The fits of a whole run, each starting from the last."""
 
     name, purpose, counts = "fit", "the public model fits of a run, at the leading party", "fits"
-    parameters = (COLUMNS, MARGINALS, ITERATIONS, ROWS)
+    parameters = (COLUMNS.of(14, 60, 100), MARGINALS, ITERATIONS, ROWS)
 
     def amount(self, params: Params) -> float:
         return float(params["marginals"]) + 1

@@ -52,7 +52,7 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     data = cast("LocalCounts | VerticalData | None", data)
     begin: Callable[[Event, int], None] = run.custodian.begin
     if run.closing is not None:
-        begin = _only_run(run, run.closing)
+        begin = only_run(run, run.closing)
     recorder = run.attempt.recorder(journal, begin)
     accountant = Accountant(run.plan.budget, record=recorder.record)
     history = run.attempt.history
@@ -134,7 +134,7 @@ class _Inputs:
             )
 
 
-def _only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
+def only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
     """The custodian's `begin`, once this run is on record as the only one on the bundles."""
 
     def begin(event: Event, number: int) -> None:

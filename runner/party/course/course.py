@@ -63,6 +63,10 @@ class Course(ABC):
         """Raise `StudyInvalid` if it has no use for these owners."""
         return
 
+    def closed(self, run: Run) -> Run:
+        """The run as it was when it released what the leader holds."""
+        return run
+
     @abstractmethod
     def take_part(self, run: Run) -> None:
         """This party's part, whatever its role, to the written files. Raises `CosynthError`."""

@@ -239,6 +239,11 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
         f"{len(event['joined'])} told from independence"
     ),
     ("measure", "summed"): _summed,
+    ("agree", "arriving"): lambda event: f"waiting for round {event['round']} of arrivals to close",
+    ("agree", "closed"): lambda event: (
+        (f"round {event['round']} of arrivals" if "round" in event else "the collection")
+        + f" is closed with {event['bundles']} bundles"
+    ),
     ("select", "voted"): lambda event: (
         f"round {event['round']}: {event['cohort']} clients chose, each one of {event['candidates']} candidates"
     ),

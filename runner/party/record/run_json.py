@@ -25,8 +25,8 @@ from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
 from runner.version import VERSION
 from synth.algorithm import ALGORITHMS
-from synth.arrivals.later_wave import WavePlan
 from synth.fallback import sentence
+from synth.later_wave import WavePlan
 from synth.run import without_levels
 
 if TYPE_CHECKING:

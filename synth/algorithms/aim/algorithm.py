@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import option
-from synth.algorithm import SOUND, Algorithm, Promise
+from synth.algorithm import SOUND, Algorithm, Promise, WhileArriving
 from synth.config import ADAPTIVE, RoundConfig, rounds_option
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.aim.arriving import ArrivingPlan
     from synth.algorithms.aim.plan import AimPlan
     from synth.domain import Domain
     from synth.run import Synthesis
@@ -37,6 +39,7 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
     title = "AIM"
     rank = 0
     constrained = True
+    arrives = True
     summary = "AIM picks the marginals that the model gets most wrong"
     config = AimConfig
     left_out = "it is never measured itself, only its subsets are"
@@ -46,6 +49,17 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
 
     def adaptive(self, config: AimConfig) -> bool:
         return config.fixed_rounds is None
+
+    def while_arriving(
+        self, config: AimConfig, rounds: int, again: bool
+    ) -> WhileArriving[AimConfig, ArrivingPlan]:
+        if config.fixed_rounds != rounds:
+            raise StudyInvalid(
+                f"There is a selection for each of {rounds} closes: set [aim] rounds = {rounds}."
+            )
+        from synth.algorithms.aim.arriving import AimWhileArriving
+
+        return AimWhileArriving(rounds, again)
 
     def plan(
         self, domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[Promise]

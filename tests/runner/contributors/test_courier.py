@@ -51,16 +51,16 @@ def now() -> datetime:
 def test_three_rounds_of_a_fleet_bring_exact_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who drops by is drawn, some twice, one hands over rubbish; the courier starts anew in between."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    fleet, chance, came = Fleet(tmp_path, 8, SMALL), Random(3), set[str]()
+    fleet, chance, came = Fleet(tmp_path, 5, SMALL), Random(3), set[str]()
     for _ in range(3):
         deliveries = fleet.deliveries()
-        for number in chance.sample(range(8), 3):
+        for number in chance.sample(range(5), 2):
             came.add(deliveries.take(bundle(fleet, number), now()))
         with pytest.raises(ProtocolAborted):
             deliveries.take(b"rubbish", now())
         agreed = fleet.take_in()
         assert set(agreed.contributors) == came
-    assert 3 < len(came) < 9
+    assert 2 < len(came) <= 5
     assert (fleet.opened(agreed) == fleet.clear(agreed.contributors)).all()
     assert fleet.opened(agreed).any()
 

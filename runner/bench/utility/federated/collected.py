@@ -22,15 +22,15 @@ from synth.algorithm import ALGORITHMS, Algorithm
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.raking import rake
-from synth.arrivals.later_wave import LaterWave, Wave
 from synth.budget.accounting import Accountant, epsilon_of, rho_of
 from synth.budget.charges import Charges
 from synth.config import AlgorithmConfig
+from synth.later_wave import LaterWave, Wave
 from synth.mrf import Measurement, fit
 from synth.run import FINAL_ITERATIONS, Synthesis
 
 REGISTRATION: Final = Fraction(3, 20)
-_ROWS = 1 << 22
+ROWS = 1 << 22
 _CHARGES = Charges("add-remove", 1)
 
 
@@ -51,7 +51,7 @@ def aim(
 
 
 def waves(world: World, rounds: int | str, first: int = 10) -> Outcome:
-    """AIM on who came in the first so many rounds, then a second wave of those who came later (`synth.arrivals.later_wave`)."""
+    """AIM on who came in the first so many rounds, then a second wave of those who came later (`synth.later_wave`)."""
     early = {k for there in world.arrivals[:first] for k in there}
     late = [k for k in world.arrived if k not in early]
     algorithm, config = ALGORITHMS["aim"], AimConfig(rounds=rounds)
@@ -93,7 +93,7 @@ def _on_union(
     )
     guard = Accountant(plan.budget)
     union = world.union(world.arrived if clients is None else clients)
-    facts = StudyFacts(table.domain.sizes, "add-remove", 1, _ROWS, world.rng.bytes(32))
+    facts = StudyFacts(table.domain.sizes, "add-remove", 1, ROWS, world.rng.bytes(32))
     oracle = IdealOracle(facts, world.counter(union), guard, world.rng.bytes)
     found = algorithm.run(oracle, plan, unobserved)
     return found, guard.rho / rho_of(world.epsilon, world.delta)

@@ -43,15 +43,16 @@ def values(results: Sequence[Result], metric: str) -> list[float]:
 
 def cell(row: Row, point: Point, found: Found, metric: str) -> str:
     """The mean, the spread of one run in brackets, and the papers' figure where there is one."""
-    of = values(found.get((row.text, point), ()), metric)
-    if not of:
-        return "-"
-    text = f"{MIDDLE.get(metric, statistics.fmean)(of):.3f}"
-    if len(of) > 1:
-        text += f" ({statistics.stdev(of):.3f})"
+    results = found.get((row.text, point), ())
+    of = values(results, metric)
     usual = (point.clients, point.chance, point.rounds) == (100, 0.1, 10)
     name = row.text.partition(":")[0]
     paper = printed(name, point.table, point.split, point.epsilon, metric) if usual else None
+    if not of:
+        return "-" if paper is None or not results else f"- / {paper:g}"
+    text = f"{MIDDLE.get(metric, statistics.fmean)(of):.3f}"
+    if len(of) > 1:
+        text += f" ({statistics.stdev(of):.3f})"
     return text if paper is None else f"{text} / {paper:g}"
 
 

@@ -1,0 +1,24 @@
+"""Where the parts of a table are, as a `data` key says it. Standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class TallyFiles:
+    """Where the counts of a table's parts are. pattern: of paths, absolute. parts: how many there are; None: not said.
+
+    by_unit: the table is cut by ranges of the hash of the unit's id (`unit_range.py`).
+    """
+
+    pattern: str
+    parts: int | None = None
+    by_unit: bool = False
+
+    @property
+    def dataset(self) -> str:
+        """The ledger's name for the data when the custodian gives none: its place, as of any table."""
+        path = Path(self.pattern)
+        return str(path.parent.resolve() / path.name)

@@ -1,0 +1,91 @@
+"""`tally STUDY --data FILE --out FILE`: count one part of a custodian's table (`docs/howto/large-tables.md`)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import UsageError
+from runner.commands import command
+from runner.study import DataLocation, load, private_file
+from runner.study.table import nearest
+
+if TYPE_CHECKING:
+    from runner.commands import Commands
+    from runner.study import Study
+
+DESCRIPTION = """\
+Count one part of a custodian's table, for a table that is too large to be read by one machine in one go.
+Whatever can run a command on each part can do it, on as many machines as there are. The files hold raw
+counts: they are readable by their owner alone and stay at the custodian, whose private file then names
+them instead of a table: data = { tallies = "counted/*.tally" }. The run adds them. Nothing is sent or
+charged here; a part that does not fit the study is refused (30).
+"""
+EXAMPLES = """\
+  python -m runner tally study.toml --data part-07.parquet --out counted/part-07.tally
+  python -m runner tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
+"""
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(
+        commands,
+        "tally",
+        run,
+        help="count one part of a custodian's table",
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+    )
+    parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
+    parser.add_argument("--party", metavar="NAME", help="the custodian, to check that the study has it")
+    parser.add_argument(
+        "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
+    )
+    parser.add_argument(
+        "--data", metavar="FILE", type=Path, required=True, help="the part: a .csv or .parquet file"
+    )
+    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="where the counts go")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from parties.core_dumps import forbid_core_dumps
+    from parties.data.source import open_source
+    from parties.data.tallies.counting import count_partition, place_of
+    from parties.inbox.files import discard_unfinished, write_private
+    from runner.party.own_counts import counting_of
+    from runner.party.synthesis import counted, plan_of
+
+    forbid_core_dumps()
+    study = load(arguments.study)
+    if arguments.party is not None:
+        _check_party(study, arguments.party)
+    out: Path = arguments.out
+    if not out.parent.is_dir():
+        raise UsageError(f"The folder of {out} is not there; make it first.")
+    own = private_file.load(arguments.private)
+    data = private_file.read_by_rules(study, DataLocation(arguments.data.resolve()), own.rules)
+    location, cliques = data.locate(), counted(plan_of(study))
+    counting = counting_of(study, cliques, data.recipe)
+    with open_source(location) as source:
+        assert location.path is not None
+        counts = count_partition(source, counting, place_of(location.path))
+        source.check_unchanged()
+    discard_unfinished(out.parent, out.name)
+    content = counts.to_bytes()
+    try:
+        write_private(out, content)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); name another place.") from None
+    print(f"{out} ({len(content):,} bytes): private, for this custodian alone")
+
+
+def _check_party(study: Study, name: str) -> None:
+    listed = () if study.contributors is None else tuple(study.contributors.keys)
+    names = [*(party.name for party in study.parties), *listed]
+    if name not in names:
+        raise UsageError(
+            f"--party {name} is not in {study.path}{nearest(name, names)}; its parties: {', '.join(names)}."
+        )

@@ -1,0 +1,229 @@
+"""Selections while contributors arrive: a list for each round, each on the bundles that are there by then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import BudgetRefused, PeerIdentity
+from parties.budget.journal import read
+from runner.__main__ import main
+from runner.contributors import closing
+from runner.party.synthesis import plan_of
+from runner.study.read import problems
+from synth.mrf import Model
+from tests.runner import in_memory
+from tests.runner.processes import ROOT
+from tests.worlds import collecting
+
+IDEAL = ('backend = "replicated"', 'backend = "ideal"')
+LOUD = ("epsilon = 4.0", "epsilon = 30.0")
+CLOSES = "close = [{ bundles = 2 }, { bundles = 4 }, { bundles = 5 }]\n"
+TABLE = collecting.TABLE.replace("close = { bundles = 2 }\n", CLOSES) + 'schedule = "arriving"\n'
+ROUNDS = [["c00", "c01"], ["c02", "c03"], ["c04"]]
+
+
+@pytest.fixture(autouse=True)
+def own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> collecting.World:
+    return collecting.write(tmp_path_factory.mktemp("arriving"), 5, changes=[LOUD], table=TABLE)
+
+
+def arriving(
+    tmp_path: Path, changes: Sequence[tuple[str, str]] = (), table: str = TABLE, own: int | None = None
+) -> collecting.World:
+    world = collecting.write(tmp_path, 5, changes=[LOUD, *changes], table=table, own=own)
+    world.everybody(ROUNDS[0])
+    return world
+
+
+def deliver_when_looked_for(
+    world: collecting.World, monkeypatch: pytest.MonkeyPatch, party: str = "north"
+) -> list[int]:
+    """Each look of one party that finds a round open brings the next round's bundles to all; how often it has looked."""
+    looks, bring = [0], iter(ROUNDS[1:])
+
+    class Clock:
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            looks[0] += 1
+
+    own = closing.Closing.is_over
+
+    def is_over(self: closing.Closing, bundles: int) -> bool:
+        over = own(self, bundles)
+        if not over and self.party == party and (more := next(bring, None)):
+            world.everybody(more)
+        return over
+
+    monkeypatch.setattr(closing, "time", Clock)
+    monkeypatch.setattr(closing.Closing, "is_over", is_over)
+    return looks
+
+
+@pytest.mark.parametrize("changes", [(IDEAL,), ()])
+def test_each_round_asks_those_who_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Sequence[tuple[str, str]]
+) -> None:
+    """Noise of a total has a standard deviation below 4; a false alarm below 1e-9."""
+    world = arriving(tmp_path, changes)
+    looks = deliver_when_looked_for(world, monkeypatch)
+    for facts in in_memory.run(world.trial.path, tmp_path / "out", monkeypatch).values():
+        told = facts["contributors"]
+        assert [each["bundles"] for each in told["rounds"]] == [2, 4, 5]
+        assert len({each["list"] for each in told["rounds"]}) == 3
+        assert told["list"] == told["rounds"][-1]["list"] and told["took_part"] == list(world.names)
+        events = facts["privacy"]["events"]
+        what = ["total", "measure", *["select", "measure", "total"] * 3]
+        assert [event["what"] for event in events] == what
+        assert facts["privacy"]["rho_spent"] <= facts["privacy"]["rho"]
+        assert facts["privacy"]["rho_spent"] > 0.98 * facts["privacy"]["rho"]
+        assert len(facts["selected"]) == 3 and abs(facts["privacy"]["noisy_total"] - 300) < 30
+        assert facts["public_study"]["contributors"]["schedule"] == "arriving"
+    assert looks[0] >= 2
+
+
+def test_what_was_measured_of_few_rows_enters_as_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Almost no noise: shares of the columns of the first two contributors, and again of all; of as many rows as there are."""
+    world = arriving(tmp_path, [IDEAL], TABLE + "again = true\n")
+    deliver_when_looked_for(world, monkeypatch)
+    assert main(["run", str(world.trial.path), "--out", str(tmp_path / "out")]) == 0
+    told = json.loads((tmp_path / "out" / "measurements.json").read_text())
+    rows = [entry["rows"] for entry in told["measurements"]]
+    there = [120] * 6 + [240] + [300] * 6
+    assert all(abs(have - real) < 30 for have, real in zip(rows, there, strict=True))
+    model = Model.load(tmp_path / "out" / "model.npz")
+    assert abs(model.total - 300) < 30
+    real = world.marginal(["grade"], world.names)
+    assert abs(model.marginal(("grade",)) / model.total - [count / 300 for count in real]).max() < 0.1
+    events = json.loads((tmp_path / "out" / "run.json").read_text())["privacy"]["events"]
+    assert [event["what"] for event in events][-2:] == ["total", "measure"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "in each of 3 rounds of arrivals (2, 4 and 5 files)" in page
+
+
+def test_an_interrupted_run_goes_on_with_the_round_it_was_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stops while it waits for the second round: what the first has opened is charged once, and the lists stay."""
+    world = arriving(tmp_path, [IDEAL])
+    run = ["run", str(world.trial.path), "--out", str(tmp_path / "out")]
+
+    def interrupted(self: closing.Closing) -> closing.Closing:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(closing.Closing, "next_round", interrupted)
+        assert main(run) == 130
+    assert main([*run, "--replace"]) == 50
+    deliver_when_looked_for(world, monkeypatch)
+    assert main([*run, "--resume"]) == 0
+    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert [each["bundles"] for each in facts["contributors"]["rounds"]] == [2, 4, 5]
+    assert facts["privacy"]["rho_spent"] <= facts["privacy"]["rho"]
+    assert not list((tmp_path / "inbox" / "north").glob("sum*"))
+    inbox = world.inbox("north")
+    with pytest.raises(BudgetRefused, match="collection is closed"):
+        inbox.add(world.seal("c04"), datetime.now(UTC))
+    with pytest.raises(PeerIdentity):
+        inbox.secret()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (CLOSES, "close = { bundles = 2 }\n", "must be a list with schedule"),
+        (
+            "{ bundles = 4 }",
+            "{ bundles = 2 }",
+            "must come later from round to round, and bundles = 2 follows",
+        ),
+        ("{ bundles = 4 }", "{}", "must say when the collection is over"),
+        ("{ bundles = 5 }", "{ bundles = 6 }", "more than the 5 contributors"),
+        ("[{ bundles = 2 }", "[{ bundles = 1 }", "less than min = 2"),
+        ("rounds = 3", "rounds = 4", "a selection for each of 3 closes: set [aim] rounds = 3"),
+        ("rounds = 3", 'rounds = "adaptive"', "a selection for each of 3 closes"),
+        ('algorithm = "aim"', 'algorithm = "mwem"', 'is for algorithm = "aim", and the study has "mwem"'),
+        ('schedule = "arriving"', 'schedule = "arriving"\nagain = 3', "again must be"),
+    ],
+)
+def test_every_mistake_gets_a_sentence(written: collecting.World, old: str, new: str, sentence: str) -> None:
+    text = written.trial.path.read_text()
+    assert old in text
+    text = text.replace("[aim]", "[mwem]") if "mwem" in new else text
+    other = written.folder / "other.toml"
+    other.write_text(text.replace(old, new))
+    found = problems(other)
+    assert any(sentence in each and each.endswith(".") for each in found), found
+
+
+def test_what_records_are_charged_is_all_of_rho(tmp_path: Path) -> None:
+    for again in ("", "again = true\n"):
+        world = collecting.write(tmp_path / f"x{len(again)}", 5, changes=[IDEAL], table=TABLE + again)
+        plan: Any = plan_of(world.study)
+        totals = 4 * plan.charges.counting(plan.total_sigma2)
+        columns = 5 * (2 if again else 1)
+        spent = (
+            totals
+            + 3 * plan.charges.selecting(plan.epsilon)
+            + (3 + columns) * plan.charges.measuring(plan.sigma2)
+        )
+        assert 0.999999 * plan.budget.rho_cap < spent <= plan.budget.rho_cap
+        assert abs(totals / plan.budget.rho_cap - Fraction(1, 20)) < Fraction(1, 1 << 30)
+
+
+def test_plan_tells_the_rounds(written: collecting.World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(written.trial.path)]) == 0
+    told = capsys.readouterr().out
+    assert "in each of 3 rounds of arrivals how many rows there are" in told
+    assert "round 1    closes with 2 bundles; never for fewer than 2" in told and "round 3    closes" in told
+
+
+DYING = """
+import os, sys
+from pathlib import Path
+import pytest
+from runner.contributors.closing import Closing
+from tests.runner import in_memory
+
+patch = pytest.MonkeyPatch()
+patch.setattr(Closing, "next_round", lambda closing: os._exit(9))
+in_memory.run(Path(sys.argv[1]), Path(sys.argv[2]), patch)
+"""
+
+
+def test_parties_that_die_between_rounds_go_on_with_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first round has opened is not opened again: the journals hold each release once."""
+    world = arriving(tmp_path)
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, str(world.trial.path), str(tmp_path / "out")],
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert died.returncode == 9, died.stderr
+    deliver_when_looked_for(world, monkeypatch)
+    described = in_memory.run(world.trial.path, tmp_path / "out", monkeypatch, resume=True)
+    for name, facts in described.items():
+        assert [each["bundles"] for each in facts["contributors"]["rounds"]] == [2, 4, 5]
+        [journal] = (tmp_path / "out" / name).glob("journal-*")
+        record = read(journal)
+        assert [release.event.what for release in record.releases] == [
+            event["what"] for event in facts["privacy"]["events"]
+        ]
+        assert record.attempts == 2 and facts["privacy"]["rho_spent"] <= facts["privacy"]["rho"]

@@ -1,0 +1,147 @@
+"""`tally`, and studies whose custodians have counts of parts in place of a table."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from runner.cli import main
+from runner.party.custodian import Custodian
+from runner.party.synthesis import counted, plan_of
+from runner.study import DataLocation, load, private_file
+from tests.runner.studies import write_study
+
+UNIT = (
+    'adjacency = "add-remove"',
+    'adjacency = "add-remove"\nunit = { id = "who", max_rows = 1, max_custodians = 1 }',
+)
+HEADER = "who,age,sex,work\n"
+ROWS = [
+    f"p{number},{17 + number % 80},{'fm'[number % 2]},{('a', 'b', 'c', '')[number % 4]}\n"
+    for number in range(90)
+]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """North's table whole, and in three parts; its private file names the counts of these."""
+    (tmp_path / "north.csv").write_text(HEADER + "".join(ROWS))
+    for part in range(3):
+        (tmp_path / f"part{part}.csv").write_text(HEADER + "".join(ROWS[part::3]))
+    (tmp_path / "north.toml").write_text('data = { tallies = "*.tally", parts = 3 }\n')
+    return write_study(tmp_path)
+
+
+def tally(study: Path, part: int, *more: str) -> int:
+    out = study.parent / f"part{part}.tally"
+    return main(
+        [
+            "tally",
+            str(study),
+            "--party",
+            "north",
+            "--data",
+            str(study.parent / f"part{part}.csv"),
+            "--out",
+            str(out),
+            *more,
+        ]
+    )
+
+
+def counts(study: Path, private: Path | None) -> list[list[int]]:
+    """What north's custodian would share."""
+    read, own = load(study), private_file.load(private)
+    data = private_file.location(read, "north", own)
+    assert isinstance(data, DataLocation)
+    custodian, cliques = Custodian(read, "north", own, data), counted(plan_of(read))
+    custodian.ready(cliques)
+    found = custodian.counts()
+    assert found is not None
+    assert all(one.dtype == np.int64 for one in found(cliques))
+    return [one.tolist() for one in found(cliques)]
+
+
+def test_counts_of_parts_stand_for_the_table(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part in range(3):
+        assert tally(study, part) == 0
+    file = study.parent / "part0.tally"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    private = study.parent / "north.toml"
+    assert counts(study, private) == counts(study, None)
+    own = private_file.load(private)
+    assert own.data is not None and own.data.dataset == str(study.parent.resolve() / "*.tally")
+    assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 0
+    assert "the counts of its table's parts fit the study" in capsys.readouterr().out
+
+
+def test_what_is_wrong_with_tallies_is_said_in_one_sentence(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = study.parent / "north.toml"
+    for part in range(2):
+        assert tally(study, part) == 0
+    with pytest.raises(DataRefused, match="has 2 parts"):
+        counts(study, private)
+    assert tally(study, 2) == 0
+    (study.parent / "copy.tally").write_bytes((study.parent / "part2.tally").read_bytes())
+    capsys.readouterr()
+    assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 30
+    assert "count twice" in capsys.readouterr().out
+    (study.parent / "copy.tally").unlink()
+    write_study(study.parent, ("epsilon = 1.0", "epsilon = 2.0"))
+    with pytest.raises(DataRefused, match=r"part0\.tally was counted for another study"):
+        counts(study, private)
+
+
+def test_a_part_that_does_not_fit_the_study_is_refused(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (study.parent / "part0.csv").write_text(HEADER + "p1,30,SECRET,a\n")
+    assert tally(study, 0) == 30
+    said = capsys.readouterr().err
+    assert 'part0.csv, column "sex", line 2' in said and "SECRET" not in said
+    assert not (study.parent / "part0.tally").exists()
+    assert (
+        main(["tally", str(study), "--data", "x.csv", "--out", str(study.parent / "none" / "x.tally")]) == 2
+    )
+    assert tally(study, 1, "--party", "east") == 2
+
+
+def test_rules_of_the_private_file_are_part_of_a_tally(study: Path) -> None:
+    private = study.parent / "north.toml"
+    private.write_text(private.read_text() + "[harmonise]\nfilter = \"sex = 'f'\"\n")
+    for part in range(3):
+        assert tally(study, part) == 0
+    with pytest.raises(DataRefused, match="other rules"):
+        counts(study, private)
+    for part in range(3):
+        assert tally(study, part, "--private", str(private)) == 0
+    ruled = study.parent / "whole.toml"
+    ruled.write_text('data = "north.csv"\n[harmonise]\nfilter = "sex = \'f\'"\n')
+    assert counts(study, private) == counts(study, ruled)
+
+
+def test_parts_of_a_study_of_people_must_be_cut_by_people(study: Path) -> None:
+    write_study(study.parent, UNIT)
+    private = study.parent / "north.toml"
+    for part in range(3):
+        assert tally(study, part) == 0
+    with pytest.raises(StudyInvalid, match="partitioned_by"):
+        counts(study, private)
+    private.write_text('data = { tallies = "*.tally", parts = 3, partitioned_by = "id" }\n')
+    with pytest.raises(DataRefused, match="overlap"):
+        counts(study, private)
+    (study.parent / "part0.csv").write_text(HEADER + "".join(ROWS))
+    (study.parent / "part1.csv").write_text(HEADER)
+    (study.parent / "part2.csv").write_text(HEADER)
+    for part in range(3):
+        assert tally(study, part) == 0
+    assert counts(study, private) == counts(study, None)
+    write_study(study.parent)
+    with pytest.raises(StudyInvalid, match="no meaning"):
+        counts(study, private)
