@@ -35,6 +35,7 @@ setup(
         "rich>=13",
     ],
     extras_require={
+        "dask": ["distributed>=2026.3"],
         "demo": ["statsmodels>=0.14"],
         "fleet": ["flwr[simulation]==1.41.0"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],

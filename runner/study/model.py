@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
     from parties.data.source import Location
-    from parties.data.tallies.places import TallyFiles
+    from parties.data.tallies.places import DaskCluster, TallyFiles
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
@@ -48,11 +48,17 @@ class DataLocation:
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
     tallies: TallyFiles | None = None
+    cluster: DaskCluster | None = None
+
+    @property
+    def parts(self) -> TallyFiles | DaskCluster | None:
+        """Where parts of the table are counted; None of a table that is read here."""
+        return self.tallies or self.cluster
 
     @property
     def dataset(self) -> str:
         """The ledger's name for the data when the custodian gives none. Raises as `locate`."""
-        return self.tallies.dataset if self.tallies is not None else self.locate().dataset
+        return self.locate().dataset if self.parts is None else self.parts.dataset
 
     def locate(self) -> Location:
         """The place of rows, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
