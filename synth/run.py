@@ -283,6 +283,7 @@ class Run:
             iterations=iterations,
             tolerance=tolerance,
             callback=watch,
+            passing=iterations < FINAL_ITERATIONS,
         )
         self.observe(
             "fit",

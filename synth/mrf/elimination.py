@@ -293,12 +293,13 @@ class Marginals:
                 f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
             )
         values = self._marginal(core_clique, cache).reshape([self._sizes[name] for name in core_clique])
-        for axis, (core, name) in enumerate(zip(core_clique, clique, strict=True)):
+        for axis in range(
+            len(clique) - 1, -1, -1
+        ):  # the last first: then the long copies are of whole blocks
+            core, name = core_clique[axis], clique[axis]
             if core != name:
-                values = values.take(chains.bins(name, core), axis=axis)
-                values *= self._expansion(name, core).reshape(
-                    [-1 if other == axis else 1 for other in range(values.ndim)]
-                )
+                values = values.take(chains.bins(name, core), axis=axis, mode="clip")
+                values *= self._expansion(name, core).reshape([-1, *[1] * (len(clique) - 1 - axis)])
         return values.reshape(-1)
 
     def _expansion(self, name: str, core: str) -> Array:

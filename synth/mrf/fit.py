@@ -228,6 +228,7 @@ def fit(
     iterations: int = 1000,
     tolerance: float = TOLERANCE,
     callback: Callback | None = None,
+    passing: bool = False,
 ) -> Model:
     """The maximum-entropy model of `measurements` over the columns `sizes` (name -> number of values, in domain order).
 
@@ -237,6 +238,8 @@ def fit(
     impossible: structural zeros, known beforehand; these cells have no mass, and what was measured in them says nothing.
     iterations: at most that many steps; fewer once five of them lower the loss by less than `tolerance` of itself, or what is
     left is rounding (0: never fewer, for the exact optimum).
+    passing: for a model that only another fit goes on from: it answers with the distribution that the last step left, which is
+    that of its potentials to within rounding, and is not calculated anew from them.
     callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the formula above.
     Repeated cliques count by inverse variance; the order of the measurements does not matter, to the last bit.
     ValueError: a column outside the domain, or a measurement with the wrong number of cells.
@@ -292,4 +295,4 @@ def fit(
         clique: Factor(layout, view).project(clique).values.reshape(-1).copy()
         for clique, layout, view in zip(cliques, work.layouts, work.views(descent.theta), strict=True)
     }
-    return Model(columns, rows, potentials, levels, zeros, tree)
+    return Model(columns, rows, potentials, levels, zeros, tree, work.conditionals() if passing else None)

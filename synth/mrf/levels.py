@@ -143,8 +143,9 @@ class Chains:
                 values = summed_along(values, axis, self._sums(fine, own))
         return values
 
-    def log_summed(self, values: Array, columns: Clique, target: Clique) -> Array:
-        """`summed` of weights given by their logarithms."""
+    def log_summed(self, values: Array, columns: Clique, target: Clique) -> tuple[Array, Array, Array]:
+        """`summed` of weights given by their logarithms: (the weights in units of the largest that is added to the same sum, the
+        sums in that unit, the logarithms of the sums). A sum of nothing but zeros is 0, its logarithm -inf."""
         names = self.at(target, columns)
         kept = set(names)
         top = values.max(
@@ -160,12 +161,14 @@ class Chains:
         for axis, (fine, own) in enumerate(zip(columns, below, strict=True)):
             if fine != own:
                 spread = spread.take(self.bins(fine, own), axis=axis)
-        total = self.summed(np.exp(values - spread), columns, target)
+        weights = values - spread
+        np.exp(weights, out=weights)
+        total = self.summed(weights, columns, target)
         peak = top.reshape([size for size, name in zip(top.shape, columns, strict=True) if name in kept])
         held = tuple(name for name in below if name in target)
         with np.errstate(divide="ignore"):
             logs: Array = np.log(total) + peak.transpose([held.index(name) for name in target])
-        return logs
+        return weights, total, logs
 
     def beside(self, name: str, used: Mapping[str, Level]) -> Clique:
         """The clique that ties a level to a model that uses some others: it and the next finer one in use."""

@@ -8,7 +8,7 @@ releases may go to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from os import PathLike
@@ -21,7 +21,7 @@ from synth.mrf.elimination import Marginals
 from synth.mrf.factor import Array, Factor, Impossible, zero_factors
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, JunctionTree, junction_tree
 from synth.mrf.levels import Chains, Levels
-from synth.mrf.propagation import log_conditionals
+from synth.mrf.propagation import conditionals
 from synth.mrf.rows.balance import balance
 from synth.mrf.rows.sampling import sample_rows
 
@@ -44,8 +44,10 @@ class Model:
         levels: Levels | None = None,
         impossible: Impossible | None = None,
         tree: JunctionTree | None = None,
+        given: Sequence[Array] | None = None,
     ) -> None:
-        """tree: that of these cliques in this order, then those of `impossible`, if it is at hand."""
+        """tree: that of these cliques in this order, then those of `impossible`, if it is at hand. given: the conditional of each
+        of its nodes given its separator, if they are."""
         self.sizes = dict(sizes)
         self.impossible: Impossible = dict(impossible or {})
         self.total = float(total)
@@ -58,7 +60,7 @@ class Model:
         self.tree = tree or junction_tree(used.sizes, [*self.cliques, *self.impossible], used.coarser)
         factors = [Factor(c, v.reshape([used.sizes[n] for n in c])) for c, v in self.potentials.items()]
         factors += zero_factors(self.impossible)
-        self._conditionals = [np.exp(f.values) for f in log_conditionals(self.tree, used, factors)]
+        self._conditionals = conditionals(self.tree, used, factors) if given is None else given
         self._marginals = Marginals(self.tree, self._chains, self.total, self._conditionals)
 
     @property

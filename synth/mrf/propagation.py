@@ -48,27 +48,28 @@ def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
     return min(fitting, key=lambda index: (prod(chains.sizes[name] for name in tree.nodes[index]), index))
 
 
-def log_conditionals(tree: JunctionTree, chains: Chains, potentials: Sequence[Factor]) -> list[Factor]:
-    """Log conditional of each node given its separator, for the distribution proportional to the product of `potentials`.
+def conditionals(tree: JunctionTree, chains: Chains, potentials: Sequence[Factor]) -> list[Array]:
+    """Conditional of each node given its separator, for the distribution proportional to the product of `potentials`.
 
-    Each potential's columns must lie in a node of `tree`. Node 0 gets the log joint distribution of its columns. A cell may be
-    impossible (-inf): so it stays, and a separator's value that is gives a conditional of nothing but impossible cells.
+    Each potential's columns must lie in a node of `tree`. Node 0 gets the joint distribution of its columns. A cell may be
+    impossible (-inf): so it stays, and a separator's value that is gives a conditional of nothing but zeros.
     ValueError if all cells are.
     """
     held: list[list[Factor]] = [[] for _ in tree.nodes]
     for potential in potentials:
         held[home(tree, chains, potential.columns)].append(potential)
-    result: list[Factor] = []
+    result: list[Array] = []
     for index in range(len(tree.nodes) - 1, -1, -1):
         node, separator = tree.nodes[index], tree.separators[index]
         belief = np.zeros([chains.sizes[name] for name in node])
         for factor in held[index]:
             belief += chains.lifted(factor.values, factor.columns, node)
-        message = chains.log_summed(belief, node, separator)
-        if not np.isfinite(message).any():
+        weights, total, message = chains.log_summed(belief, node, separator)
+        if not total.any():
             raise ValueError(f"The potentials leave no possible cell of ({', '.join(node)}).")
-        known = np.where(np.isfinite(message), message, 0.0)
-        result.append(Factor(node, belief - chains.lifted(known, separator, node)))
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        weights *= chains.lifted(inverse, separator, node)
+        result.append(weights)
         if index:
             held[tree.parents[index]].append(Factor(separator, message))
     return result[::-1]
@@ -193,9 +194,9 @@ class Propagation:
     def start(self, potentials: Sequence[Factor]) -> None:
         """Make the distribution proportional to the product of `potentials` (log space) the current one."""
         tree = self._tree
-        for index, factor in enumerate(log_conditionals(tree, self._chains, potentials)):
+        for index, conditional in enumerate(conditionals(tree, self._chains, potentials)):
             belief = self._beliefs[index]
-            np.exp(factor.values, out=belief)
+            belief[...] = conditional
             if not self._linked[index]:
                 belief *= self._total
                 continue
@@ -205,6 +206,20 @@ class Propagation:
             )
             belief *= self._chains.lifted(self._masses[index], separator, tree.nodes[index])
         self._invert()
+
+    def conditionals(self) -> list[Array]:
+        """Conditional of each node given its separator, of the current distribution."""
+        return [
+            belief * self._chains.lifted(inverse, separator, node) if linked else belief / self._total
+            for belief, inverse, linked, node, separator in zip(
+                self._beliefs,
+                self._inverses,
+                self._linked,
+                self._tree.nodes,
+                self._tree.separators,
+                strict=True,
+            )
+        ]
 
     def _invert(self) -> None:
         np.maximum(self._flat_masses, EMPTY, out=self._flat_inverses)

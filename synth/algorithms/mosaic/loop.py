@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,9 +53,9 @@ TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.5, 4.0
 """Of dependence, in units of what noise shows: to go on after a trial; to believe marginals as they are (`evidence`)."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
-ROOM, MIN_ROOM = 8.0, 0.02
-"""In a dry run, a candidate that once made the model larger is taken to fit where there is room for so many times as much, and
-for as many MiB."""
+RECOUNTED, ROOM, MIN_SHARE = 3, 8.0, 0.02
+"""By how much a candidate would enlarge the model is counted in every third list; in the others it is taken to fit where there is
+room for so many times as large a share, and as this one."""
 GROWTH = Fraction(3, 2)
 """Of the budget of a step that was too small to see anything."""
 
@@ -104,7 +103,11 @@ class MosaicRun(Run):
         self._final = False
         self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
         self._grown: dict[Candidate, float] = {}
-        self._enlarges: dict[Candidate, float] = {}
+        self._enlarges: dict[
+            Candidate, float
+        ] = {}  # by what share of its size it would have made the model larger
+        self._lists = 0
+        self._limit_mb = 0.0
         self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # as `_smoothed`
@@ -168,9 +171,9 @@ class MosaicRun(Run):
             if not offered:
                 break
             chosen, before = self._select(offered, picks, epsilon)
-            batch = self._payable(chosen, final, 2 * typical)
+            batch = self._payable(chosen, 2 * typical)
             if not batch:
-                break
+                continue
             moved = self._measure_batch(batch, before)
             typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
             if self._is_vain():
@@ -196,7 +199,7 @@ class MosaicRun(Run):
                 [first] = self._priced({first.candidate: first.rho}, rest, Fraction(1))
             self.oracle.expect(first.sigma2)
             chosen, before = self._select(offered, picks, epsilon)
-            batch = self._payable(chosen, last, self.left if last else Fraction(0))  # the last takes all
+            batch = self._payable(chosen, self.left if last else Fraction(0))  # the last takes all
             if batch:
                 self._measure_batch(batch, before)
 
@@ -282,38 +285,40 @@ class MosaicRun(Run):
         return found
 
     def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
-        """Candidates that can win, be paid, and fit the share of the model that the budget reaches with this batch."""
+        """Candidates that can win, be paid, and fit the share of the model that the budget reaches with this batch, or had
+        reached."""
         most = 2 * Fraction(self.noisy_total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
-        fits = self._fitting([p.candidate for p in payable], self._limit_mb(batch, last))
-        return [p for p in payable if p.candidate in fits]
-
-    def _limit_mb(self, batch: Fraction, last: bool) -> float:
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
-        return self.plan.config.max_model_mb * (1.0 if last else float(used))
+        share = self.plan.config.max_model_mb * (1.0 if last else float(used))
+        self._limit_mb = max(self._limit_mb, share)
+        fits = self._fitting([p.candidate for p in payable], self._limit_mb)
+        return [p for p in payable if p.candidate in fits]
 
     def _fitting(self, offered: Sequence[Candidate], limit_mb: float) -> set[Candidate]:
         """Those that keep the model within the limit, or are in it already.
 
         Of a set of columns, what is coarser than one that fits is taken to fit; what was too large for a smaller model to be
-        still so: the picks are looked at again before they are measured. In a dry run, what enlarged a model by little is taken
-        to do so now: on 60 columns this spares three of four eliminations, and is wrong for one or two of a hundred.
+        still so; and what enlarged the model by a share when it was last counted, to do so by no more than `ROOM` times that
+        share now: picks are looked at again before they are measured. In a dry run, what fitted then is taken to fit.
         """
         size, found = ModelSize(self), set[Candidate]()
         finest: dict[tuple[str, ...], int] = {}
+        if self._lists % RECOUNTED == 0:
+            self._enlarges.clear()
+        self._lists += 1
+        room = 0.0 if self.oracle.presumed else ROOM
         for candidate in sorted(offered, key=lambda c: -c.cells):
+            share = self._enlarges.get(candidate)
             if finest.get(candidate.columns, 0) >= candidate.cells:
                 found.add(candidate)
-            elif (
-                self.oracle.presumed
-                and size.mb + ROOM * max(MIN_ROOM, self._enlarges.get(candidate, inf)) <= limit_mb
-            ):
+            elif share is not None and size.mb * (1 + room * max(MIN_SHARE, share)) <= limit_mb:
                 finest[candidate.columns] = candidate.cells
                 found.add(candidate)
             elif self._grown.get(candidate, 0.0) <= limit_mb:
                 grown = self._grown[candidate] = size.beside(candidate, limit_mb)
                 if grown <= limit_mb or grown == size.mb:
-                    self._enlarges[candidate] = grown - size.mb
+                    self._enlarges[candidate] = grown / size.mb - 1
                     finest[candidate.columns] = candidate.cells
                     found.add(candidate)
         return found
@@ -357,21 +362,22 @@ class MosaicRun(Run):
     def _payable(
         self,
         chosen: Sequence[Priced],
-        last: bool,
         rest: Fraction,
     ) -> list[Priced]:
         """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
         less than `rest` would remain."""
         kept: list[Priced] = []
         price = Fraction(0)
-        limit = self._limit_mb(sum((p.rho for p in chosen), Fraction(0)), last)
         for pick in chosen:
             size = ModelSize(self, [p.candidate for p in kept])
-            grown = size.beside(pick.candidate, limit)
-            if price + pick.rho <= self.left and (grown <= limit or grown == size.mb or not kept):
+            grown = size.beside(pick.candidate, self._limit_mb)
+            fits = grown <= self._limit_mb or grown == size.mb
+            if fits and price + pick.rho <= self.left:
                 kept.append(pick)
                 price += pick.rho
             else:
+                if not fits:
+                    self._enlarges.pop(pick.candidate, None)  # not to be taken to fit again
                 self.observe(
                     "select",
                     "left_out",

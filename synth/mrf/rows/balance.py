@@ -18,7 +18,7 @@ values, `cells.py` for all other targets. Targets are public cliques and the mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -34,20 +34,23 @@ Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
 Judges = Sequence[AcrossPairs | AcrossCells]
 
-BATCH = 512  # most pairs judged against the same counts,
+BATCH = 256  # most pairs judged against the same counts,
 SHARE = 64  # and at most one per so many rows: more would overshoot together
 MIN_GAIN = 1e-3  # rows: what float32 may take for a gain
 MAX_WORK = 5e9  # rows looked at in a sweep of one separator, times targets, times the root of all rows
-MAX_TARGET_CELLS = 2**25  # of all targets together: three float32 tables of that many
+CODES = 2**22  # of rows and targets that are looked at together
+MAX_TARGET_CELLS = 2**25  # of all targets together: a float32 table of that many
 
 
 class Exchanges:
-    """Rows in which pairs may exchange some columns, judged by all targets together. values: (rows, columns)."""
+    """Rows in which pairs may exchange some columns, judged by all targets together. values: (columns, rows)."""
 
     def __init__(
         self, sizes: Mapping[str, int], cliques: Sequence[Clique], answers: Sequence[Array], values: Codes
     ) -> None:
         self.values = values
+        self._multipliers = np.random.default_rng(0).integers(1 << 62, size=len(values)) * 2 + 1
+        self._of_rows = self._keys(range(len(values)))
         narrow = judged_as_pairs(sizes, cliques)
         wanted = dict(zip(cliques, answers, strict=True))
         pairs = {clique: answer for clique, answer in wanted.items() if clique in narrow}
@@ -64,19 +67,50 @@ class Exchanges:
 
     def make(self, first: Rows, second: Rows, side: Sequence[int], judges: Judges) -> None:
         """Exchange the columns `side` between the rows first[i] and second[i] where that helps. No row is in two pairs."""
-        batch = min(BATCH, max(1, len(self.values) // SHARE))
-        for start in range(0, len(first), batch):
-            a, b = first[start : start + batch], second[start : start + batch]
-            of_a, of_b = self.values.take(a, axis=0), self.values.take(b, axis=0)
-            good = np.flatnonzero(sum(judge.costs(of_a, of_b) for judge in judges) < -MIN_GAIN)
+        of_side = self._keys(side)
+        others = self._of_rows - of_side
+        # Rows that are the same on one side have nothing to exchange.
+        unlike = np.flatnonzero(
+            (of_side.take(first) != of_side.take(second)) & (others.take(first) != others.take(second))
+        )
+        first, second = first.take(unlike), second.take(unlike)
+        together = max(BATCH, CODES // (len(self.values) + sum(judge.width for judge in judges)))
+        for start in range(0, len(first), together):
+            a, b = first[start : start + together], second[start : start + together]
+            codes = np.empty((len(self.values), 2, len(a)), dtype=np.int32)
+            for of, (of_a, of_b) in zip(self.values, codes, strict=True):
+                of.take(a, out=of_a, mode="clip")
+                of.take(b, out=of_b, mode="clip")
+            for judge in judges:
+                judge.look(codes)
+            made = self._judged(len(a), judges)
+            a, b = a.take(made), b.take(made)
+            for column in side:
+                of = self.values[column]
+                of[a], of[b] = codes[column, 1].take(made), codes[column, 0].take(made)
+            self._of_rows[a], self._of_rows[b] = others[a] + of_side[b], others[b] + of_side[a]
+        for judge in judges:
+            judge.close()
+
+    def _keys(self, columns: Iterable[int]) -> NDArray[np.int64]:
+        """A number for each row, the same where these columns are the same, and hardly ever where not (sums wrap)."""
+        keys = np.zeros(self.values.shape[1], dtype=np.int64)
+        for column in columns:
+            keys += self.values[column] * self._multipliers[column]
+        return keys
+
+    def _judged(self, pairs: int, judges: Judges) -> Rows:
+        """Which of the pairs that the judges look at exchange their columns."""
+        batch = min(BATCH, max(1, self.values.shape[1] // SHARE))
+        made = [np.empty(0, dtype=np.intp)]
+        for start in range(0, pairs, batch):
+            stop = min(start + batch, pairs)
+            good = np.flatnonzero(sum(judge.costs(start, stop) for judge in judges) < -MIN_GAIN)
             if len(good):
                 for judge in judges:
                     judge.exchanged(good)
-                a, b, of_a, of_b = a[good], b[good], of_a[good], of_b[good]
-                of_a[:, side], of_b[:, side] = of_b[:, side], of_a[:, side]
-                self.values[a], self.values[b] = of_a, of_b
-        for judge in judges:
-            judge.close()
+                made.append(good + start)
+        return np.concatenate(made)
 
 
 def _pairs(
@@ -88,16 +122,17 @@ def _pairs(
 ) -> tuple[Rows, Rows]:
     """Disjoint random pairs of these rows that agree on the columns `separator`, in random order."""
     order = rng.permutation(rows)
-    if separator:
-        found = values.take(order, axis=0)
-        group = np.ravel_multi_index(tuple(found[:, column] for column in separator), sizes)
-        places = by_group(np.arange(len(order)), group, prod(sizes))
-        order, group = order.take(places), group.take(places)
-    first, second = order[0 : len(order) // 2 * 2 : 2], order[1::2]
+    half = len(order) // 2 * 2
     if not separator:
-        return first, second
-    pairs = rng.permutation(np.flatnonzero(group[0 : len(order) // 2 * 2 : 2] == group[1::2]))
-    return first[pairs], second[pairs]
+        return order[:half:2], order[1:half:2]
+    group = np.zeros(len(order), dtype=np.int64)
+    for column, size in zip(separator, sizes, strict=True):
+        group *= size
+        group += values[column].take(order)
+    places = by_group(np.arange(len(order)), group, prod(sizes))
+    order, group = order.take(places), group.take(places)
+    pairs = 2 * rng.permutation(np.flatnonzero(group[:half:2] == group[1:half:2]))
+    return order.take(pairs), order.take(pairs + 1)
 
 
 def _subtrees(tree: JunctionTree) -> list[set[str]]:
@@ -149,7 +184,7 @@ def balance(
     chosen = [across[i] for i in _affordable(sizes, across, rng)]
     if len(table) < 2 or not chosen:
         return
-    exchanges = Exchanges(sizes, chosen, answers(chosen), np.ascontiguousarray(table, dtype=np.int32))
+    exchanges = Exchanges(sizes, chosen, answers(chosen), np.ascontiguousarray(table.T, dtype=np.int32))
     column = {name: index for index, name in enumerate(sizes)}
     below, windows = _subtrees(tree), _windows(len(table), len(chosen), rng)
     for _ in range(sweeps):
@@ -165,4 +200,4 @@ def balance(
                 exchanges.values, next(windows), [column[n] for n in names], [sizes[n] for n in names], rng
             )
             exchanges.make(first, second, columns, judges)
-    table[:] = exchanges.values
+    table[:] = exchanges.values.T

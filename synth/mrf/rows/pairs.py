@@ -55,18 +55,18 @@ class PairTargets:
         pairs: Mapping[Clique, Array],
         values: Codes,
     ) -> None:
-        """pairs: with the model's answer of each, flat. values: codes, (rows, columns)."""
+        """pairs: with the model's answer of each, flat. values: codes, (columns, rows)."""
         order = list(sizes)
         used = sorted({order.index(name) for pair in pairs for name in pair})
         self.columns = np.array(used)
         widths = [sizes[order[column]] for column in used]
         self.starts = np.concatenate(([0], np.cumsum(widths)))
         place = {order[column]: number for number, column in enumerate(used)}
-        rows, cells = len(values), int(self.starts[-1])
+        rows, cells = values.shape[1], int(self.starts[-1])
         counts = np.zeros((cells, cells))
         hot = np.zeros((min(BLOCK, rows), cells), dtype=np.float32)
         for start in range(0, rows, BLOCK):
-            block = values[start : start + BLOCK, self.columns] + self.starts[:-1]
+            block = values[self.columns, start : start + BLOCK].T + self.starts[:-1]
             part = hot[: len(block)]
             part[...] = 0
             np.put_along_axis(part, block, np.float32(1), axis=1)
@@ -91,7 +91,7 @@ class PairTargets:
 
 
 class AcrossPairs:
-    """Exchanges of one side's columns.
+    """Exchanges of one side's columns. width: columns that are looked at.
 
     cells: their values' places in the matrix. is_target: 0 or 1, (all values, those of the side).
     """
@@ -99,6 +99,7 @@ class AcrossPairs:
     def __init__(self, targets: PairTargets, cells: NDArray[np.intp], is_target: Matrix) -> None:
         self._targets, self._cells, self._is_target = targets, cells, is_target
         self._surplus = targets.surplus[:, cells]
+        self.width = len(targets.columns)
         self._price()
 
     def _price(self) -> None:
@@ -108,14 +109,19 @@ class AcrossPairs:
         self._slope: Matrix = (more - less) * half
         self._bend: Matrix = (more + less - 2 * size) * half
 
-    def costs(self, of_a: Codes, of_b: Codes) -> Matrix:
-        """What exchanging between each two rows would add to the distance. of_a, of_b: their columns, (pairs, columns)."""
-        width = self._targets.starts[-1]
-        firsts = np.arange(0, len(of_a) * width, width)[:, None] + self._targets.starts[:-1]
-        self._differences = np.zeros((len(of_a), width), dtype=np.float32)
+    def look(self, codes: Codes) -> None:
+        """Look at pairs of rows. codes: (columns, 2, pairs)."""
+        self._codes = codes
+
+    def costs(self, start: int, stop: int) -> Matrix:
+        """What exchanging would add to the distance, for the pairs from `start` to `stop`."""
+        starts = self._targets.starts
+        firsts = np.arange(0, (stop - start) * starts[-1], starts[-1]) + starts[:-1, None]
+        of_a, of_b = (self._codes[self._targets.columns, row, start:stop] for row in (0, 1))
+        self._differences = np.zeros((stop - start, starts[-1]), dtype=np.float32)
         flat = self._differences.reshape(-1)
-        flat[firsts + of_a.take(self._targets.columns, axis=1)] = 1
-        flat[firsts + of_b.take(self._targets.columns, axis=1)] -= 1
+        flat[firsts + of_a] = 1
+        flat[firsts + of_b] -= 1
         size = np.abs(self._differences)
         found = size @ self._bend
         found *= size.take(self._cells, axis=1)

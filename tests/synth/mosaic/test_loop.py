@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Adjacency
+from mpc_protocols.functionality import Adjacency, StudyFacts
+from mpc_protocols.ideal.dry_run import IdealDryRun
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import FIXED_BATCH, MosaicPlan
@@ -22,7 +23,7 @@ from synth.metrics import workload_error
 from synth.mrf import Model
 from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle
-from tests.synth.oracles import RefuseThird, codes_domain, ideal
+from tests.synth.oracles import RefuseThird, codes_domain, counts_of, ideal
 
 pytestmark = pytest.mark.usefixtures("whatever_the_noise")
 
@@ -186,3 +187,30 @@ def test_a_refused_release_ends_the_run_before_anything_else_is_asked() -> None:
 def test_a_table_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(StudyInvalid, match=next(iter(wrong))):
         MosaicConfig(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_model_stays_within_its_limit_and_the_budget_is_spent_all_the_same() -> None:
+    """Room for a few joint marginals only, never enough for all that a batch picks."""
+    plan, guard = plan_for(MosaicConfig(max_model_mb=0.02)), Accountant(plan_for().budget)
+    sizes: list[float] = []
+    left_out: list[object] = []
+
+    def observe(_: str, event: str, **fields: object) -> None:
+        if isinstance(size := fields.get("model_mb"), float):
+            sizes.append(size)
+        if event == "left_out":
+            left_out.append(fields["clique"])
+
+    run(ideal(CODES, DOMAIN, guard), plan, observe)
+    assert max(sizes) <= 0.02 and left_out
+    assert guard.rho >= plan.budget.rho_cap * Fraction(94, 100)
+
+
+def test_a_dry_run_is_told_the_same_each_time() -> None:
+    plan = plan_for()
+    facts = StudyFacts(DOMAIN.sizes, "add-remove", 1, 1 << 20, bytes(32))
+
+    def picked() -> tuple[object, ...]:
+        return run(IdealDryRun(facts, counts_of(CODES, DOMAIN), 3), plan).selections
+
+    assert picked() == picked()

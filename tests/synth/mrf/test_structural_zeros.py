@@ -67,6 +67,17 @@ def test_impossible_cells_have_no_mass_and_no_rows(seed: int) -> None:
     assert joint_mask(impossible)[tuple(some.T)].all() and some[:, 3].min() > 1 and some[:, 0].max() < 2
 
 
+def test_a_model_that_is_passed_on_answers_as_the_one_made_of_its_potentials() -> None:
+    impossible = zeros(2)
+    passed, made = (
+        fit(SIZES, measured(2, impossible), impossible=impossible, iterations=30, passing=passing)
+        for passing in (True, False)
+    )
+    for clique in combinations(SIZES, 2):
+        np.testing.assert_allclose(passed.marginal(clique), made.marginal(clique), rtol=1e-9, atol=1e-9)
+    assert passed.marginal(tuple(SIZES))[~joint_mask(impossible).reshape(-1)].max() == 0
+
+
 @pytest.mark.campaign
 def test_no_row_of_a_million_breaks_a_constraint() -> None:
     impossible = zeros(1)
