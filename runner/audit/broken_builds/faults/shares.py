@@ -14,6 +14,7 @@ from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
+from mpc_protocols.replicated.scores import shared_sign
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
@@ -99,7 +100,7 @@ def _uncompared_copies() -> Patch:
 def _carry_in_the_clear() -> Patch:
     """A comparison's last carry goes to a neighbour that lacks one part of it."""
 
-    compared = gates.shared_signs
+    compared = shared_sign.shared_signs
 
     def signs(trio: Any, *given: Any) -> Any:
         found = compared(trio, *given)
