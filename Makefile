@@ -2,6 +2,7 @@
 # make test   style, types and the whole test suite
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
+# make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
 # make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
@@ -11,7 +12,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten second-opinion cross-check fleet sbom site lock clean
+.PHONY: demo test crypten second-opinion cross-check engines fleet sbom site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -50,6 +51,17 @@ second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
 .venv-second-opinion/made.stamp: requirements-second-opinion.txt
 	$(PYTHON) -m venv .venv-second-opinion
 	.venv-second-opinion/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second-opinion.txt
+	touch $@
+
+# In an environment of its own: engines that custodians may have, and Cosynth does not need.
+engines: .venv-engines/made.stamp
+	.venv-engines/bin/python -m pytest -p no:xdist tests/parties/data/tallies
+
+.venv-engines/made.stamp: requirements-engines.txt requirements.lock
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-engines.txt
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 # In an environment of its own: Flower wants older versions than ours of rich and packaging.
@@ -104,4 +116,4 @@ lock:
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion .venv-cross-check .venv-fleet .venv-docs build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-engines .venv-cross-check .venv-fleet .venv-docs build dist *.egg-info

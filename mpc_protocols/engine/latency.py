@@ -25,8 +25,8 @@ LATENCY_BYTES = 1 << 16
 LAPS = 3
 MAX_DELAY_US = 10_000_000
 """Delays above ten seconds are not believed, and not needed: the choice is the same from much less on."""
-BYTES_PER_US = 64
-"""Bytes that a party computes and sends in a microsecond: what a wait of that time could have done instead."""
+BYTES_PER_US = 12
+"""Bytes that a link of 100 Mbit/s carries in a microsecond: what a wait of that time could have done instead."""
 
 
 def ring_of(computing: int, leader: int) -> list[int]:

@@ -37,8 +37,8 @@ RINGS: Final = (32, 64)
 MAX_COMPARISONS: Final = 1 << 29
 """Comparisons of several picks together: 9,459 candidates twelve times. A party holds two to four bytes of each. One pick has no
 more candidates than a run has handles, and backends compare many in groups."""
-MAX_RUN: Final = 4
-"""Candidates of a run that are compared with one another first (`SelectionPlan.runs`)."""
+MAX_FAMILY: Final = 4
+"""Candidates of a family, which are compared with one another first (`SelectionPlan.families`)."""
 MAX_DRAWS: Final = 1 << 20
 """Draws of noise of one selection, picks times candidates: 1.2 GB of traffic."""
 _PLACES: Final = 64
@@ -90,33 +90,33 @@ class SelectionPlan:
         return tuple(q for q in remaining if self.highest[q] >= floor)
 
     @cached_property
-    def runs(self) -> tuple[tuple[int, ...], ...]:
-        """The contenders in their order, those that follow one another and leave together in one run of at most MAX_RUN.
+    def families(self) -> tuple[tuple[int, ...], ...]:
+        """The contenders in their order, those that follow one another and leave together in one family of at most MAX_FAMILY.
 
         Together leave candidates that are in conflict with one another and with the same others, whichever of them is picked.
-        Each is a run of its own where the keys of all contenders do not fit the ring with their differences.
+        Each is a family of its own where the keys of all contenders do not fit the ring with their differences.
         """
         spread = max(self.highest[q] for q in self.contenders) - min(self.lowest[q] for q in self.contenders)
         found: list[list[int]] = []
         for q in self.contenders:
-            run = found[-1] if found else []
+            family = found[-1] if found else []
             if (
-                0 < len(run) < MAX_RUN
+                0 < len(family) < MAX_FAMILY
                 and spread < 1 << self.ring_bits - 1
-                and self.conflicts[q] | {q} == self.conflicts[run[0]] | {run[0]}
+                and self.conflicts[q] | {q} == self.conflicts[family[0]] | {family[0]}
             ):
-                run.append(q)
+                family.append(q)
             else:
                 found.append([q])
         return tuple(map(tuple, found))
 
-    def runs_of(self, candidates: Sequence[int]) -> tuple[int, ...]:
-        """The numbers of the runs that have a member among ascending candidates, ascending."""
-        return tuple(sorted({self._run_of[q] for q in candidates}))
+    def families_of(self, candidates: Sequence[int]) -> tuple[int, ...]:
+        """The numbers of the families that have a member among ascending candidates, ascending."""
+        return tuple(sorted({self._family_of[q] for q in candidates}))
 
     @cached_property
-    def _run_of(self) -> dict[int, int]:
-        return {q: number for number, run in enumerate(self.runs) for q in run}
+    def _family_of(self) -> dict[int, int]:
+        return {q: number for number, family in enumerate(self.families) for q in family}
 
 
 def most_candidates(picks: int) -> int:

@@ -20,6 +20,7 @@ from mpc_protocols.mechanisms.gaussian import Sampler
 from mpc_protocols.replicated.gates import GROUP, PickSizes, in_groups, picks_form
 from mpc_protocols.replicated.scores import masked_sign
 from mpc_protocols.replicated.scores.masked_sign import bit_rows
+from mpc_protocols.replicated.scores.shared_sign import parts_of
 from mpc_protocols.replicated.sharing.bit_gates import TEST_WORDS
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 
@@ -73,21 +74,41 @@ def l1_distances(tally: Tally, parts: Sequence[int], planes: int, adder: Adder, 
     """`l1_distance.add_l1_sums` of so many cells of each dealer; the sums are `products` when they are reshared."""
     if not any(parts):
         return
-    words = [words_for(cells) * WORD for cells in parts]
     columns = [(t, (t + 1) % 3, 2 * length * element) for t in range(3) for length in piece_lengths(parts[t])]
+    masked_signs(tally, [words_for(cells) for cells in parts], planes, adder, columns)
+
+
+def masked_signs(
+    tally: Tally, words: Sequence[int], planes: int, adder: Adder, last: Sequence[tuple[int, int, int]]
+) -> None:
+    """`masked_sign.signs` of so many words of each dealer. last: what else is sent in its last step."""
+    sizes = [length * WORD for length in words]
     schedule = masked_sign.steps(planes, adder)
     for number, (exchanged, dealt) in enumerate(schedule):
         tally.step(
-            [(t, (t + 1) % 3, dealt * words[t] + exchanged * words[t - 1]) for t in range(3)]
-            + [(t, (t - 1) % 3, exchanged * words[(t + 1) % 3]) for t in range(3)]
-            + (columns if number == len(schedule) - 1 else [])
+            [(t, (t + 1) % 3, dealt * sizes[t] + exchanged * sizes[t - 1]) for t in range(3)]
+            + [(t, (t - 1) % 3, exchanged * sizes[(t + 1) % 3]) for t in range(3)]
+            + (list(last) if number == len(schedule) - 1 else [])
         )
+
+
+def shared_signs(tally: Tally, cells: int, planes: int) -> None:
+    """`shared_sign.shared_signs`."""
+    words = parts_of(cells)
+    tally.step([(t, (t + 1) % 3, bit_rows(planes) * words[t] * WORD) for t in range(3)])
+    masked_signs(tally, words, planes, "tree", [(t, (t + 1) % 3, words[t] * WORD) for t in range(3)])
 
 
 def weighted_sum(tally: Tally, bits: int, cells: int, element: int = 4) -> None:
     """`conversion.weighted_sum`."""
     tally.step([(0, 1, bits * cells * element)])
     products(tally, cells, element)
+
+
+def chosen_sums(tally: Tally, rows: int, width: int, element: int = 4) -> None:
+    """`conversion.chosen_sums`."""
+    tally.step([(0, 1, 2 * rows * width * element)])
+    products(tally, rows, element)
 
 
 def lift(tally: Tally, cells: int, narrow: int = 4, wide: int = 8) -> None:
@@ -188,29 +209,28 @@ def pick_several(
 ) -> None:
     """`gates.pick_several`."""
     picks = len(sizes.lists)
-    form = picks_form(picks, candidates, sizes.runs, element, latency_bytes)
+    form = picks_form(picks, candidates, sizes.families, element, latency_bytes)
     if form == "at once":
         peel(tally, picks, candidates, sizes.lists, element)
-    elif form == "runs":
-        pick_by_runs(tally, sizes, element)
+    elif form == "families":
+        pick_by_families(tally, sizes, element)
     else:
         for several in sizes.lists:
             if several > 1:
                 argmax(tally, several, element, latency_bytes)
 
 
-def pick_by_runs(tally: Tally, sizes: PickSizes, element: int = 4) -> None:
-    """`gates.pick_by_runs`."""
-    picks, runs, width = len(sizes.lists), len(sizes.runs), max(sizes.runs)
-    members = picks * runs * width
+def pick_by_families(tally: Tally, sizes: PickSizes, element: int = 4) -> None:
+    """`gates.pick_by_families`."""
+    picks, families, width = len(sizes.lists), len(sizes.families), max(sizes.families)
+    members = picks * families * width
     _comparisons(tally, members * (width - 1) // 2, element)
     opponents = width - 1
     while opponents > 1:
         products(tally, opponents // 2 * words_for(members), WORD)
         opponents -= opponents // 2
-    weighted_sum(tally, 1, members, element)
-    products(tally, picks * runs, element)
-    peel(tally, picks, runs, sizes.lists_of_runs, element)
+    chosen_sums(tally, picks * families, width, element)
+    peel(tally, picks, families, sizes.lists_of_families, element)
     zero_rows(tally, width * sum(map(bool, sizes.lists)))
 
 
@@ -222,4 +242,4 @@ def zero_rows(tally: Tally, rows: int) -> None:
 
 def _comparisons(tally: Tally, pairs: int, element: int) -> None:
     for start in range(0, pairs, PAIRS):
-        signs(tally, min(PAIRS, pairs - start), 8 * element, "tree")
+        shared_signs(tally, min(PAIRS, pairs - start), 8 * element)

@@ -1,11 +1,11 @@
 """Replicated arithmetic as the shared code of the engine uses it (`engine.interface.Gates`), and the arg max of many candidates.
 
-Of many candidates (`in_groups`: where bytes outweigh rounds, from some 450 on one machine), groups of GROUP first find their
+Of many candidates (`in_groups`: where bytes outweigh rounds, from some 430 on one machine), groups of GROUP first find their
 winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot product with the keys; the groups'
-winners are compared as in `engine.argmax`, and of the winning group the place is opened. 17 rounds more than there, whatever n
-is; about 500 bytes a candidate. The group's number and the place are the index: nothing else is opened.
+winners are compared as in `engine.argmax`, and of the winning group the place is opened. 14 rounds more than there, whatever n
+is; about 320 bytes a candidate. The group's number and the place are the index: nothing else is opened.
 
-    arg max, all pairs: 8 rounds for 32-bit keys; 12 bytes a pair and party (P0: 16), and 32 a candidate
+    arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 32 a candidate
 
 Threat model, masking and assumption: `trio`.
 """
@@ -19,12 +19,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.adders import adder_for, merge_schedule
+from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors, losses, peel
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, from_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.replicated.scores.dealer import DEALERS
+from mpc_protocols.replicated.scores.masked_sign import bit_rows, steps
+from mpc_protocols.replicated.scores.shared_sign import shared_signs
 from mpc_protocols.replicated.sharing import conversion, ring
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare
@@ -33,8 +36,12 @@ from mpc_protocols.replicated.sharing.sign import signs
 
 GROUP = 64
 """Candidates of a group, a power of two."""
-ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 23, 500
+ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 19, 320
 """What a pick of its own costs among many candidates, about; bytes are a candidate's."""
+
+
+COMPUTED = 3
+"""What computing one comparison is worth in bytes: a quarter of a microsecond."""
 
 
 class TrioGates(TrioBitGates):
@@ -58,16 +65,23 @@ class TrioGates(TrioBitGates):
         return signs(self.trio, x, planes, adder_for(planes - 1, words_for(len(x)), self.trio.latency_bytes))
 
     def less(self, left: RingShare, right: RingShare) -> BitShare:
-        planes = 8 * np.dtype(left.dtype).itemsize
-        return signs(self.trio, left - right, planes, "tree")
+        """See `engine.interface.Gates`; 4 rounds for 32 bits (`scores.shared_sign`)."""
+        return shared_signs(self.trio, left - right, 8 * np.dtype(left.dtype).itemsize)
+
+
+def comparison_cost(pairs: int, element: int, latency_bytes: int) -> int:
+    """Of so many comparisons of `element` bytes: rounds * latency_bytes, bytes sent by each party, and COMPUTED for each."""
+    schedule = steps(8 * element, "tree")
+    bits = sum(2 * exchanged + dealt for exchanged, dealt in schedule) + bit_rows(8 * element) + 1
+    rounds = -(-pairs // PAIRS) * (1 + len(schedule))
+    return rounds * latency_bytes + 8 * bits * words_for(pairs) // DEALERS + COMPUTED * pairs
 
 
 def in_groups(count: int, element: int, latency_bytes: int) -> bool:
     """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes + bytes, in one batch."""
-    steps = [8 * element - 1, *merge_schedule(8 * element - 1)]
 
     def comparisons(pairs: int) -> int:
-        return -(-pairs // PAIRS) * (1 + len(steps)) * latency_bytes + 8 * sum(steps) * words_for(pairs)
+        return comparison_cost(pairs, element, latency_bytes)
 
     groups = -(-count // GROUP)
     grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
@@ -82,46 +96,50 @@ def argmax(gates: TrioGates, keys: RingShare) -> int:
     return int(argmax_rows(gates, keys.reshape(1, -1))[0])
 
 
-PicksForm = Literal["at once", "runs", "one by one"]
+PicksForm = Literal["at once", "families", "one by one"]
 
 
 @dataclass(frozen=True)
 class PickSizes:
-    """Public sizes of several picks. lists: on how many candidates each was made, 0 if it was not made. runs: members of each run
-    of contenders (`SelectionPlan.runs`). lists_of_runs: of how many runs there are candidates on each list."""
+    """Public sizes of several picks.
+
+    lists: on how many candidates each was made, 0 if it was not made. families: members of each family of contenders
+    (`SelectionPlan.families`). lists_of_families: how many families have candidates on each list.
+    """
 
     lists: tuple[int, ...]
-    runs: tuple[int, ...]
-    lists_of_runs: tuple[int, ...]
+    families: tuple[int, ...]
+    lists_of_families: tuple[int, ...]
 
     @classmethod
     def of(cls, plan: SelectionPlan, lists: Sequence[Sequence[int]]) -> PickSizes:
         """lists: the candidates on which each pick was made."""
         return cls(
             tuple(map(len, lists)),
-            tuple(map(len, plan.runs)),
-            tuple(len(plan.runs_of(candidates)) for candidates in lists),
+            tuple(map(len, plan.families)),
+            tuple(len(plan.families_of(candidates)) for candidates in lists),
         )
 
 
-def picks_form(picks: int, count: int, runs: Sequence[int], element: int, latency_bytes: int) -> PicksForm:
+def picks_form(
+    picks: int, count: int, families: Sequence[int], element: int, latency_bytes: int
+) -> PicksForm:
     """How so many picks of `count` keys are made: the least rounds * latency_bytes + bytes, alike at all parties.
 
-    runs: members of each run of candidates that leave together.
+    families: members of each family of candidates, which leave together.
     """
-    steps = [8 * element - 1, *merge_schedule(8 * element - 1)]
 
     def comparisons(pairs: int) -> int:
-        return -(-pairs // PAIRS) * (1 + len(steps)) * latency_bytes + 8 * sum(steps) * words_for(pairs)
+        return comparison_cost(pairs, element, latency_bytes)
 
     cost: dict[PicksForm, int] = {"at once": comparisons(picks * (count * (count - 1) // 2))}
-    width, several = max(runs), len(runs)
+    width, several = max(families), len(families)
     if width > 1:
         members = picks * several * width
-        cost["runs"] = (
+        cost["families"] = (
             comparisons(members * (width - 1) // 2)
             + comparisons(picks * (several * (several - 1) // 2))
-            + ((width - 1).bit_length() + 4) * latency_bytes
+            + ((width - 2).bit_length() + 3) * latency_bytes
             + 2 * element * members
         )
     if in_groups(count, element, latency_bytes):
@@ -137,12 +155,12 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
     """
     rows, count = keys.shape
     form = picks_form(
-        rows, count, list(map(len, plan.runs)), np.dtype(keys.dtype).itemsize, gates.latency_bytes
+        rows, count, list(map(len, plan.families)), np.dtype(keys.dtype).itemsize, gates.latency_bytes
     )
     if form == "at once":
         return peel(gates, keys, plan.candidates, plan.contenders)
-    if form == "runs":
-        return pick_by_runs(gates, keys, plan)
+    if form == "families":
+        return pick_by_families(gates, keys, plan)
     column = {member: place for place, member in enumerate(plan.contenders)}
     picked: list[int] = []
     while len(picked) < rows and (left := plan.candidates(picked)):
@@ -151,40 +169,46 @@ def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list
     return picked
 
 
-def pick_by_runs(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
-    """Picks where candidates leave in runs: the largest of each run first, on shares, for all picks at once; then `peel` of the
-    runs, and the place in the run of every pick, opened together (`docs/design/mechanisms.md` 1.6). Shorter runs are filled with
-    their last member, whose copies lose every tie."""
+def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
+    """Picks where candidates leave in families (`docs/design/mechanisms.md` 1.6).
+
+    The largest of each family is found first, on shares, for all picks at once; then `peel` of the families, and the place in its
+    family of every pick, opened together. Smaller families are filled with their last member, whose copies lose every tie.
+    """
     rows, _ = keys.shape
-    runs, width = plan.runs, max(map(len, plan.runs))
+    families, width = plan.families, max(map(len, plan.families))
     column = {member: place for place, member in enumerate(plan.contenders)}
-    places = np.array([[column[run[min(place, len(run) - 1)]] for place in range(width)] for run in runs])
+    places = np.array(
+        [[column[family[min(place, len(family) - 1)]] for place in range(width)] for family in families]
+    )
     members = keys[:, places]
-    lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(runs), width)), width)
-    flags = _winners(gates, lost, keys.dtype).reshape(rows, len(runs), width)
-    largest = ring.dot(gates.trio, flags, members)
+    lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(families), width)), width)
+    largest = conversion.chosen_sums(
+        gates.trio, _standing(gates, lost), members.reshape(rows * len(families), width)
+    ).reshape(rows, len(families))
 
     def left(picked: Sequence[int]) -> Sequence[int]:
-        return plan.runs_of(plan.candidates([runs[run][0] for run in picked]))
+        return plan.families_of(plan.candidates([families[family][0] for family in picked]))
 
-    picked = peel(gates, largest, left, range(len(runs)))
-    at = np.arange(len(picked)) * len(runs) + np.array(picked)
+    picked = peel(gates, largest, left, range(len(families)))
+    at = np.arange(len(picked)) * len(families) + np.array(picked)
     won = gates.zero_rows((len(picked), width), [(slice(None), lost[at])])
     if not won.any(axis=1).all():
         raise ProtocolAborted(NO_CANDIDATE)
-    return [runs[run][place] for run, place in zip(picked, won.argmax(axis=1).tolist(), strict=True)]
+    return [
+        families[family][place] for family, place in zip(picked, won.argmax(axis=1).tolist(), strict=True)
+    ]
 
 
-def _winners(gates: TrioGates, lost: BitShare, dtype: UInt) -> RingShare:
-    """1 for every candidate without a loss, 0 for others, group by group. lost: uint8 of shape (groups, width, width - 1)."""
-    groups, width, opponents = lost.shape
-    planes = [from_bits(np.moveaxis(bits, 2, 0).reshape(opponents, -1)) for bits in lost.parts]
+def _standing(gates: TrioGates, lost: BitShare) -> BitShare:
+    """A plane of all candidates, group by group: 1 without a loss. lost: uint8 of shape (groups, width, width - 1)."""
+    planes = [from_bits(np.moveaxis(bits, 2, 0).reshape(lost.shape[2], -1)) for bits in lost.parts]
     standing = gates.complement(BitShare(*planes))
     while len(standing) > 1:
         half = len(standing) // 2
         merged = gates.and_bits(standing[:half], standing[half : 2 * half])
         standing = merged if len(standing) % 2 == 0 else concatenate([merged, standing[2 * half :]])
-    return gates.weighted_sum(standing, (1,), groups * width, dtype)
+    return standing[0]
 
 
 def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
@@ -192,7 +216,8 @@ def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
     groups = -(-len(keys) // GROUP)
     members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
     lost = loss_vectors(gates, losses(gates, members.reshape(groups, GROUP)), GROUP)
-    flags = _winners(gates, lost, keys.dtype).reshape(groups, GROUP)
+    standing = _standing(gates, lost)[np.newaxis]
+    flags = gates.weighted_sum(standing, (1,), len(members), keys.dtype).reshape(groups, GROUP)
     winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
     group = int(argmax_rows(gates, winners.reshape(1, -1))[0])
     places = flags[group].scaled(np.arange(GROUP))

@@ -168,13 +168,14 @@ class Coder:
             text = text.lower()
             if text.rstrip("0").endswith(".") and DECIMAL.fullmatch(text):  # 1.0, of a column with gaps
                 text = text.partition(".")[0]
-        code = self._texts.get(text)
-        if code is None and self._decimals and DECIMAL.fullmatch(text):
-            code = self._decimals.get(Fraction(text))
+        code = self.texts.get(text)
+        if code is None and self.decimals and DECIMAL.fullmatch(text):
+            code = self.decimals.get(Fraction(text))
         return -1 if code is None else code
 
     @cached_property
-    def _texts(self) -> dict[str, int]:
+    def texts(self) -> dict[str, int]:
+        """Codes by the texts that stand for them exactly; of a boolean in small letters."""
         assert isinstance(self.column, Categorical)
         if isinstance(self.column, Boolean):
             return {text: code for code, spellings in enumerate(SPELLINGS) for text in spellings}
@@ -186,7 +187,8 @@ class Coder:
         return texts
 
     @cached_property
-    def _decimals(self) -> dict[Fraction, int]:
+    def decimals(self) -> dict[Fraction, int]:
+        """Codes by the numbers of which any plain decimal writing stands for them."""
         assert isinstance(self.column, Categorical)
         numbers: dict[Fraction, int] = {}
         for code, value in enumerate(self.column.values):
@@ -320,6 +322,8 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
     import pyarrow.compute as pc
 
     if distinct is None:
+        if pa.types.is_decimal(values.type):  # Arrow multiplies by 0.1: 0.3 would not be the 0.3 of a text
+            values = pc.cast(values, pa.string())
         numbers = pc.cast(
             values, pa.float64(), safe=False
         )  # an integer beyond 2^53 rounds: far outside, or in a wide bin

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 
 class Constraints:
-    """Looks at blocks of codes. broken: how many rows broke each constraint so far, by its text."""
+    """Looks at blocks of codes.
+
+    sets: of each constraint, its text, and columns with those of their cells that it excludes.
+    broken: how many rows broke each so far, by its text.
+    """
 
     def __init__(self, domain: Domain) -> None:
         columns = dict(zip(domain.names, domain.columns, strict=True))
-        self._cells = [(one.text, impossible_cells(one, columns)) for one in domain.constraints]
+        self.sets = [(one.text, impossible_cells(one, columns)) for one in domain.constraints]
         self._leaves_out = domain.broken_rows != BROKEN_ROWS[0]
         self.broken = {one.text: 0 for one in domain.constraints}
 
@@ -37,7 +41,7 @@ class Constraints:
         import numpy as np
 
         misfits, kept = [], None
-        for text, sets in self._cells:
+        for text, sets in self.sets:
             bad = np.logical_or.reduce([cells[tuple(codes[name] for name in names)] for names, cells in sets])
             if not bad.any():
                 continue

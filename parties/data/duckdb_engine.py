@@ -53,7 +53,8 @@ class Engine(Protocol):
 
 
 class DuckDB:
-    """A CSV or Parquet file, or a table of a DuckDB database. spill: a folder for what a query cannot keep in memory."""
+    """A CSV or Parquet file, or a table of a DuckDB database. spill: a folder for what a query cannot keep in memory. table: what
+    FROM names."""
 
     ordered = True  # DuckDB keeps a table's order of insertion
 
@@ -71,7 +72,7 @@ class DuckDB:
             for statement in (*_SETTINGS, *more):
                 self._connection.execute(statement)
             self._connection.begin()
-            self._table = table
+            self.table = table
             relation = self._connection.sql(f"SELECT * FROM {table}")
             self.fields: tuple[str, ...] = tuple(relation.columns)
             self._kinds = [str(kind) for kind in relation.types]
@@ -113,7 +114,7 @@ class DuckDB:
     def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """See `Engine`."""
         reader: Iterator[pa.RecordBatch] = self._connection.sql(
-            f"SELECT {', '.join(map(_quoted, fields))} FROM {self._table}"
+            f"SELECT {', '.join(map(_quoted, fields))} FROM {self.table}"
         ).to_arrow_reader(rows)
         return reader
 
@@ -124,9 +125,18 @@ class DuckDB:
             unit = f"nullif({unit}, '')"
         ((above, absent),) = self._connection.sql(
             f"SELECT bool_or(unit IS NOT NULL AND size > {bound:d}), bool_or(unit IS NULL) FROM "
-            f"(SELECT {unit} AS unit, count(*) AS size FROM {self._table} GROUP BY ALL)"
+            f"(SELECT {unit} AS unit, count(*) AS size FROM {self.table} GROUP BY ALL)"
         ).fetchall()
         return bool(above), bool(absent)  # NULL over no rows
+
+    def schema(self) -> pa.Schema:
+        """The columns in the types that the stream has."""
+        return self._connection.sql(f"SELECT * FROM {self.table} LIMIT 0").to_arrow_table().schema
+
+    def query(self, sql: str, values: Sequence[Any], most: int) -> list[tuple[Any, ...]]:
+        """Up to `most` rows of a statement's result. values: bound to $1, $2, ..."""
+        found: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchmany(most)
+        return found
 
     def close(self) -> None:
         """See `Engine`."""

@@ -56,6 +56,8 @@ def count(
     bound on the rows. unit: checked first, by a GROUP BY where the data is. Returns counts as int64.
     """
     counters = Counters(domain, cliques)
+    if source.location.push_down:
+        return _count_inside(counters, source, domain, max_rows, unit, allow_empty)
     scan = count_into(
         counters,
         source,
@@ -72,6 +74,24 @@ def count(
         {name: coder.absent for name, coder in scan.coders.items()},
         inspect(source, domain, unit).ignored,
     )
+
+
+def _count_inside(
+    counters: Counters, source: Source, domain: Domain, max_rows: int, unit: Unit | None, allow_empty: bool
+) -> LocalTable:
+    """The same by a GROUP BY per union, in the database that has the rows."""
+    from parties.data.sql.counting import PushedDown
+
+    seen = inspect(source, domain, unit)
+    for sentence in seen.problems:
+        raise DataRefused(sentence)
+    pushed = PushedDown(source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty)
+    for sentence in pushed.problems():
+        raise DataRefused(sentence)
+    for union, table in counters.tables.items():
+        cells, counts = pushed.cells(union)
+        table[cells] = counts
+    return LocalTable(pushed.rows, counters.counts, pushed.clamped, pushed.absent, seen.ignored)
 
 
 def count_into(
@@ -111,5 +131,11 @@ def validate(
     if not seen.present:
         return Survey(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
+    if source.location.push_down:
+        from parties.data.sql.counting import PushedDown
+
+        present = domain.subset(seen.present)
+        pushed = PushedDown(source, present, max_rows=max_rows, unit=here, allow_empty=allow_empty)
+        return pushed.survey(seen.problems)
     scan = Scan(source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty)
     return survey(source, scan, block_rows, seen.problems)

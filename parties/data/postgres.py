@@ -23,7 +23,7 @@ Errors are the driver's own, which quote records and addresses: `source.py` is t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,7 @@ class Server:
         self._connection = _connected(url)
         try:
             self._sql: Any = sql
+            self.table = table
             self._table: Any = sql.Identifier(*parts(table))
             with self._connection.cursor() as cursor:
                 for (
@@ -137,6 +138,17 @@ class Server:
                     lines, size = [], 0
             if lines:
                 yield _parsed(lines, size, kinds)
+
+    @property
+    def types(self) -> dict[str, tuple[str, str]]:
+        """What each column is read as, "" if it is not, and its type in the database."""
+        return {name: (kind, self._types[name]) for name, kind in self._kinds.items()}
+
+    def query(self, statement: str, values: Mapping[str, Any], most: int) -> list[tuple[Any, ...]]:
+        """Up to `most` rows of a statement's result. values: bound to %(name)s."""
+        with self._connection.cursor() as cursor:
+            found: list[tuple[Any, ...]] = cursor.execute(statement, values).fetchmany(most)
+            return found
 
     def units(self, field: str, bound: int) -> tuple[bool, bool]:
         """See `Engine`. Pushed down: one row comes back."""

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from parties.data.postgres import UnknownType
+from parties.data.sql.products import PRODUCTS
 
 if TYPE_CHECKING:
     from parties.data.source import Location
@@ -22,27 +23,61 @@ _CSV_FAULTS = {
     "invalid unicode": "is not UTF-8 text",
     "Maximum line size": "is longer than 2 MB",
 }
-_NO_TABLE = ("42P01", "3F000")  # SQLSTATE: undefined table, undefined schema
-_NO_RIGHT = "42501"
+# SQLSTATE where the server has it, else its own number: MySQL and MariaDB, Oracle
+_NO_TABLE = frozenset({"42P01", "3F000", "42S02", "1146", "1049", "ORA-00942"})
+_NO_RIGHT = frozenset({"42501", "1142", "1143", "ORA-01031"})
+_NO_LOGIN = frozenset({"28000", "1045", "1044", "1698", "ORA-01017"})
 
 
 def unopened(location: Location, error: Exception) -> str:
     """Why a table could not be opened."""
     if isinstance(error, ImportError):
-        return f"{location.label} cannot be read without its driver; install it with python -m pip install 'psycopg[binary]'."
-    state = getattr(error, "sqlstate", None)
-    if type(error).__name__ == "CatalogException" or state in _NO_TABLE:
+        return f"{location.label} cannot be read without its driver; install it with {_install(location)}."
+    states, kind = _states(error), type(error).__name__
+    if kind == "NoSuchModuleError":
+        return f"{location.label} cannot be read without its dialect; install it with {_install(location)}."
+    if (
+        kind in ("CatalogException", "NoSuchTableError")
+        or states & _NO_TABLE
+        or "no such table" in str(error)
+    ):
         return (
             f"{location.label} does not exist in this database (capitals count, and a table of another schema is written "
             "schema.table)."
         )
-    if state == _NO_RIGHT:
+    if states & _NO_RIGHT:
         return f"{location.label} may not be read by this user; the database's owner can grant it SELECT on the table."
     if location.kind == "postgres":
         return _unreached(location.label, str(error))
+    if location.kind == "server":
+        if states & _NO_LOGIN:
+            return f"{location.label} cannot be opened: the server does not admit this user with this password; check data.url."
+        return f"{location.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
+    if location.kind == "sqlite":
+        return f"{location.label} cannot be opened: not a SQLite database, or another process is writing it."
     if location.kind == "duckdb":
         return f"{location.label} cannot be opened: not a DuckDB database, or another process has it open for writing."
     return unread(location, error)
+
+
+def _install(location: Location) -> str:
+    """The command for what reads a database."""
+    if location.kind == "postgres" and not location.push_down:
+        return "python -m pip install 'psycopg[binary]'"
+    extra = "warehouse"
+    if location.kind == "postgres":
+        extra = "postgres,warehouse"
+    elif location.kind == "server":
+        extra = PRODUCTS[location.url.partition("://")[0]].extra
+    return f"python -m pip install 'cosynth[{extra}]'"
+
+
+def _states(error: Exception) -> frozenset[str]:
+    """What a driver calls the fault: an SQLSTATE, or a number of its own."""
+    error = getattr(error, "orig", None) or error
+    first = error.args[0] if error.args else None
+    named = (getattr(error, "sqlstate", None), first, getattr(first, "full_code", None))
+    return frozenset(str(one) for one in named if isinstance(one, str | int) and len(str(one)) <= 9)
 
 
 def unread(location: Location, error: Exception) -> str:
@@ -56,7 +91,7 @@ def unread(location: Location, error: Exception) -> str:
             f'{location.label}, column "{error.column}": data of type {error.kind} cannot be read; a view can convert them '
             "to text or numbers."
         )
-    if getattr(error, "sqlstate", None) == _NO_RIGHT:
+    if _states(error) & _NO_RIGHT:
         return f"{location.label} may not be read by this user; the database's owner can grant it SELECT on the table's columns."
     if location.kind == "postgres" and type(error).__name__ == "ArrowInvalid":
         return f"{location.label} holds a date or a moment that is infinite or before the year 1; a view can leave it out."
@@ -66,6 +101,11 @@ def unread(location: Location, error: Exception) -> str:
         "CrashShutdown",
     ):
         return f"{location.label}: the connection to the server ended before the last row was read; run again when it is back."
+    if type(error).__name__ == "ForeignValue":
+        return (
+            f"{location.label} holds a value that is not of its column's type (a day that does not exist, a text among numbers); "
+            "a view can leave it out or cast it."
+        )
     if location.kind != "csv":
         return f"{location.label} could not be read to its end; check the database and this user's right to read."
     dialect = location.dialect

@@ -1,8 +1,9 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
 A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process
-(`duckdb_engine.py`), PostgreSQL by its own protocol (`postgres.py`), so that no custodian ever exports its records. Whatever is
-asked of a source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot.
+(`duckdb_engine.py`), PostgreSQL by its own protocol (`postgres.py`), other databases through SQLAlchemy (`sql/`), so that no
+custodian ever exports its records. Where rows may not even travel, a database is asked for counts only. Whatever is asked of a
+source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot.
 A source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number of rows (a GROUP
 BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
 still reads calls `remove_spills`).
@@ -30,7 +31,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
@@ -39,6 +40,7 @@ from parties.data.duckdb_engine import DuckDB, Engine, Shared
 from parties.data.harmony.rules import RFC, Dialect
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
+from parties.data.sql.addresses import FILES, POSTGRES, SCHEMES, SERVERS
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
     from parties.data.harmony.recipe import Recipe
     from parties.data.harmony.values import Change
+    from parties.data.sql.grouping import Grouping, Row
+    from parties.data.sql.statements import Statement
 
 BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
@@ -74,11 +78,13 @@ class Location:
     or the database's address and table. It names a place: a copy under another name starts a new account, so a custodian
     who sets a cap should also set `[ledger] dataset` to the name of the population.
 
+    push_down: rows may not leave the database: it is asked for counts only.
+
     dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
     rows: of a Parquet file, only those from the first number to before the second; None: all.
     """
 
-    kind: Literal["csv", "parquet", "duckdb", "postgres"]
+    kind: Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "server"]
     label: str
     dataset: str
     path: Path | None = None
@@ -86,6 +92,7 @@ class Location:
     table: str = ""
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
+    push_down: bool = False
     rows: tuple[int, int] | None = None
 
 
@@ -107,9 +114,11 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
                 f"{data} is not a file that can be read: its name must end in .csv or .parquet."
             )
         return Location("csv" if kind == ".csv" else "parquet", str(data), os.path.realpath(path), path)
-    if foreign := sorted(str(key) for key in data.keys() - {"url", "table"}):
-        raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url and table.")
-    url, table = data.get("url"), data.get("table")
+    if foreign := sorted(str(key) for key in data.keys() - {"url", "table", "push_down"}):
+        raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url, table and push_down.")
+    url, table, push_down = data.get("url"), data.get("table"), data.get("push_down", False)
+    if not isinstance(push_down, bool):
+        raise StudyInvalid("data.push_down must be true or false.")
     if not isinstance(url, str) or not isinstance(table, str) or not url or not table:
         raise StudyInvalid("data needs both url and table, and both must be text.")
     try:
@@ -120,16 +129,30 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
             "holds a dot or a quotation mark (doubled)."
         ) from None
     scheme = url.partition("://")[0]
-    if scheme == "duckdb":
-        path = base / unquote(url.removeprefix("duckdb://").partition("?")[0])
+    if scheme in FILES:
+        path = base / unquote(url.removeprefix(f"{scheme}://").partition("?")[0])
         return Location(
-            "duckdb", f"{path} table {table}", f"{os.path.realpath(path)}#{table}", path, url, table
+            "duckdb" if scheme == "duckdb" else "sqlite",
+            f"{path} table {table}",
+            f"{os.path.realpath(path)}#{table}",
+            path,
+            url,
+            table,
+            push_down=push_down,
         )
-    if scheme in ("postgres", "postgresql"):
+    if scheme in (*POSTGRES, *SERVERS):
         server = _shown(url)
-        return Location("postgres", f"{server} table {table}", f"{server}#{table}", None, url, table)
+        return Location(
+            "postgres" if scheme in POSTGRES else "server",
+            f"{server} table {table}",
+            f"{server}#{table}",
+            None,
+            url,
+            table,
+            push_down=push_down,
+        )
     raise StudyInvalid(
-        "data.url must start with postgres:// or duckdb://; other tables can be exported to a .parquet file."
+        f"data.url must start with {'://, '.join(SCHEMES)}://; other tables can be exported to a .parquet file."
     )
 
 
@@ -137,7 +160,8 @@ def _shown(url: str) -> str:
     """A server's address without user, password and query."""
     with suppress(ValueError):
         parts = urlsplit(url)
-        return f"postgres://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        scheme = "postgres" if parts.scheme in POSTGRES else parts.scheme
+        return f"{scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
     raise StudyInvalid(
         "data.url is not a valid address; it must look like postgres://user@host:5432/database."
     )
@@ -234,6 +258,10 @@ class Source:
 
     def _connect(self, columns: int) -> Engine:
         location = self.location
+        if location.kind in ("sqlite", "server"):
+            from parties.data.sql.server import Database
+
+            return Database(location.url, location.table, location.path)
         if location.path is None:
             return Server(location.url, location.table)
         if location.kind == "csv":
@@ -273,6 +301,11 @@ class Source:
         """
         import pyarrow as pa
 
+        if self.location.push_down:
+            raise DataRefused(
+                f"{self.label}: its rows may not leave the database (push_down = true), and this needs rows; leave push_down "
+                "out, or use a study whose custodians have all columns."
+            )
         schema: pa.Schema | None = None
         engine, fields = self._open(), [self._field(name) for name in names]
         reader = _attempt(lambda: engine.stream(fields, rows), self._unread)
@@ -304,6 +337,26 @@ class Source:
         """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
         engine, field = self._open(), self._field(name)
         return _attempt(lambda: engine.units(field, bound), self._unread)
+
+    def grouping(self) -> Grouping:
+        """The table as one that is counted where it is. Raises `DataRefused` for a file of records."""
+        from parties.data.sql.grouping import OverDuckDB, OverPostgres
+
+        engine = self._open()
+        if self.location.kind == "duckdb" and isinstance(engine, DuckDB):
+            return _attempt(lambda: OverDuckDB(engine), self._unopened)
+        if isinstance(engine, Server):
+            return _attempt(lambda: OverPostgres(engine), self._unopened)
+        if self.location.kind in ("sqlite", "server"):
+            return cast("Grouping", engine)
+        raise DataRefused(f"{self.label} is a file of records and cannot be counted inside a database.")
+
+    def fetch(self, grouping: Grouping, statement: Statement, most: int) -> list[Row]:
+        """Up to `most` rows of a statement's result. Raises `DataRefused`."""
+        found = _attempt(lambda: grouping.fetch(statement, most), self._unread)
+        if self._stat() != self._stamp:
+            raise DataRefused(self._changed)
+        return found
 
     def places(self, rows: Collection[int]) -> dict[int, str]:
         """Where a person finds these rows (numbered from 0): "line 17" of a CSV, "row 16" of anything else."""

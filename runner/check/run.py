@@ -188,7 +188,7 @@ def _table(
     """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner asks."""
     if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty, owner=owner))
-    if data.tallies is not None:
+    if data.parts is not None:
         yield from parts.added(study, party, data, allow_empty)
         return None
     from parties.data.local_marginals import validate

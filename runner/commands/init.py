@@ -153,7 +153,7 @@ PRIVATE = """\
 # One party's private settings; this file never leaves the party: run study.toml --party north --private private.toml
 # Paths are relative to this file.
 
-data = "north.csv"             # .csv, .parquet, or { url = "postgres://..." or "duckdb://...", table = "people" }
+data = "north.csv"             # .csv, .parquet, or { url = "postgres://...", table = "people" }, see docs/howto/databases.md
 # listen = "0.0.0.0:7101"      # if it differs from the study's address
 # out = "out"
 cert = "north.crt"             # from `python -m runner certs make` or `certs request` and `certs sign`

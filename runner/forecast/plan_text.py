@@ -25,6 +25,7 @@ def words(study: Study, expected: Forecast) -> str:
             *_joined(study, expected),
             *_collected(expected),
             *_inputs(expected),
+            *_counted_inside(study),
             "",
             *_costs(study, expected),
             "",
@@ -152,6 +153,17 @@ def _inputs(expected: Forecast) -> list[str]:
         f"inputs     counts of {', '.join(inputs['checked'])} are checked on shares, {inputs['rounds']:,} rounds and "
         f"{in_bytes(inputs['bytes_sent'])};",
         f"           who sends counts that no table of at most max_rows rows has {bad}",
+    ]
+
+
+def _counted_inside(study: Study) -> list[str]:
+    """Whose tables stay in their databases, as far as the study says where they are."""
+    names = [party.name for party in study.parties if party.data is not None and party.data.push_down]
+    if not names:
+        return []
+    return [
+        f"tables     of {', '.join(names)} are counted inside their databases by GROUP BY (push_down = true):",
+        "           no row leaves them, only counts",
     ]
 
 

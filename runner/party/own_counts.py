@@ -28,6 +28,11 @@ def own_counts(
         from parties.data.tallies.files import add_files
 
         return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
+    if data.cluster is not None:
+        from parties.data.tallies.engines.dask_cluster import count_on_cluster
+
+        counting = counting_of(study, cliques, data.recipe)
+        return count_on_cluster(data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty)
     from parties.data.source import open_source
     from parties.data.tallies.workers import cores, count_by_workers
 

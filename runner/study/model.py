@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
     from parties.data.source import Location
-    from parties.data.tallies.places import TallyFiles
+    from parties.data.tallies.places import DaskCluster, TallyFiles
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
@@ -39,7 +39,7 @@ class DataLocation:
     """Where a custodian's table is: a .csv or .parquet file (absolute path), a table of a database, or the counts of its parts.
 
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
-    table; None: it is read as it is.
+    table; None: it is read as it is. push_down: its rows may not leave the database.
     """
 
     path: Path | None = None
@@ -47,18 +47,29 @@ class DataLocation:
     table: str | None = None
     dialect: Dialect = RFC
     recipe: Recipe | None = field(default=None, repr=False)
+    push_down: bool = False
     tallies: TallyFiles | None = None
+    cluster: DaskCluster | None = None
+
+    @property
+    def parts(self) -> TallyFiles | DaskCluster | None:
+        """Where parts of the table are counted; None of a table that is read here."""
+        return self.tallies or self.cluster
 
     @property
     def dataset(self) -> str:
         """The ledger's name for the data when the custodian gives none. Raises as `locate`."""
-        return self.tallies.dataset if self.tallies is not None else self.locate().dataset
+        return self.locate().dataset if self.parts is None else self.parts.dataset
 
     def locate(self) -> Location:
         """The place of rows, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
         from parties.data.source import locate
 
-        place = locate(self.path if self.path is not None else {"url": self.url, "table": self.table})
+        place = locate(
+            self.path
+            if self.path is not None
+            else {"url": self.url, "table": self.table, "push_down": self.push_down}
+        )
         return replace(place, dialect=self.dialect, recipe=self.recipe)
 
 

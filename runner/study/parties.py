@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from parties.addresses import is_loopback
-from parties.data.tallies.places import TallyFiles
+from parties.data.sql.addresses import FILES, SCHEMES
+from parties.data.tallies.places import DaskCluster, TallyFiles
 from runner.study import keys
 from runner.study.model import DataLocation, Party
 from runner.study.table import Table, nearest, shown
@@ -23,7 +24,6 @@ MAX_PARTIES = 19
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 FORMATS = (".csv", ".parquet")
-SCHEMES = ("postgres", "postgresql", "duckdb")
 
 
 def read_parties(
@@ -143,6 +143,13 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
         parts = inner.integer("parts", low=1) if "parts" in inner else None
         return DataLocation(tallies=TallyFiles(str(path.parent.resolve() / pattern), parts, _by_unit(inner)))
+    if isinstance(given, dict) and "dask" in given:
+        return DataLocation(
+            cluster=_cluster(
+                Table(given, table.file, f"{table.where} data".strip(), keys.DASK, table.problems),
+                path.parent,
+            )
+        )
     if isinstance(given, dict):
         inner = Table(given, table.file, f"{table.where} data".strip(), keys.DATA, table.problems)
         url, name = inner.text("url"), inner.text("table")
@@ -150,10 +157,10 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
             # the address may hold a password: never echo it
             inner.problem("must begin with " + " or ".join(f"{scheme}://" for scheme in SCHEMES), "url")
         scheme, _, place = url.partition("://")
-        if scheme == "duckdb":
+        if scheme in FILES:
             file, mark, rest = place.partition("?")
             url = f"{scheme}://{quote(str((path.parent / unquote(file)).resolve()))}{mark}{rest}"
-        return DataLocation(url=url, table=name)
+        return DataLocation(url=url, table=name, push_down=inner.flag("push_down", False))
     if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
         return DataLocation(path=(path.parent / given).resolve())
     # a database's address may hold a password
@@ -164,6 +171,28 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         "data",
     )
     return None
+
+
+def _cluster(data: Table, base: Path) -> DaskCluster:
+    scheduler = data.text("dask", expected="a scheduler's address such as tls://scheduler:8786")
+    if "dask" in data and not (
+        scheduler.startswith("tls://") and address_of(scheduler.removeprefix("tls://"))
+    ):
+        data.problem(
+            f"must be a scheduler's address with TLS, tls://host:port, got {shown(scheduler)}", "dask"
+        )
+    files = data.text("url", expected="the files of the table, as the workers see them")
+    if "url" in data and not (Path(files).is_absolute() and Path(files).suffix.lower() in FORMATS):
+        data.problem(
+            "must be the absolute path of .csv or .parquet files as all workers see them, such as /mnt/people/*.parquet (other "
+            f"stores: mount them, or use tallies), got {shown(files)}",
+            "url",
+        )
+    ca, cert, key = (
+        (base / data.text(name, expected="the path of a PEM file")).resolve()
+        for name in ("ca", "cert", "key")
+    )
+    return DaskCluster(scheduler, ca, cert, key, files, _by_unit(data))
 
 
 def _by_unit(data: Table) -> bool:

@@ -140,8 +140,12 @@ def location(
 
 def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:
     """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that does not fit."""
-    if found.tallies is not None:
-        _check_parts(study, found.tallies.by_unit)
+    if found.push_down and isinstance(study, VerticalStudy):
+        raise StudyInvalid(
+            f"{study.path}: data has push_down = true, and owners of different columns need their rows; leave it out."
+        )
+    if found.parts is not None:
+        _check_parts(study, found.parts.by_unit)
     if not rules.stated:
         return found
     alignment = study.alignment if isinstance(study, VerticalStudy) else None
@@ -154,7 +158,7 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
                 )
     if (
         rules.dialect != RFC
-        and found.tallies is None
+        and found.parts is None
         and (found.path is None or found.path.suffix.lower() != ".csv")
     ):
         raise StudyInvalid(f"{rules.file}: [csv] has no meaning, for the data is not a CSV file; remove it.")

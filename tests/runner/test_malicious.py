@@ -27,11 +27,10 @@ from runner.party.synthesis import facts_of
 from runner.results.release import Release, parse
 from runner.study import load, problems
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
-from tests.runner import in_memory, small, split
+from tests.runner import small, split
 from tests.runner.test_release import DOMAIN, RELEASE
 
 ASKED = ('backend = "replicated"', 'backend = "replicated"\nsecurity = "malicious"')
-PLAIN = ("[session]", '[session]\ntls = "insecure-loopback"')
 LEADER, FOLLOWER, CONTRIBUTOR = "south", "west", "east"
 
 
@@ -103,25 +102,23 @@ def test_check_and_plan_say_what_holds(tmp_path: Path) -> None:
 # -- runs ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_in_memory_says_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = wanted(tmp_path, changes=[ASKED, PLAIN])
-    drawn: list[Any] = []
-    original = agreed_table.drawn
-
-    def noted(fixed: Release, rows: int, coin: bytes, run: Any) -> Release:
-        release = original(fixed, rows, coin, run)
-        drawn.append((run.name, coin, release.codes.tobytes(), release.decode_seed))
-        return release
-
-    monkeypatch.setattr(agreed_table, "drawn", noted)
-    found = in_memory.run(trial.path, tmp_path / "out", monkeypatch)
-    assert {facts["security"] for facts in found.values()} == {"malicious"}
-    assert all(facts["inputs"] == {"checked": list(trial.names), "left_out": []} for facts in found.values())
-    assert {name for name, *_ in drawn} == {"north", LEADER, FOLLOWER}
-    assert len({of[1:] for of in drawn}) == 1
-    assert not list((tmp_path / "out").rglob("state-*"))
+@pytest.mark.slow
+def test_a_run_of_processes(tmp_path: Path) -> None:
+    """Over TLS, with a contributor: everybody has the same table and has settled, and the report says what held."""
+    trial = wanted(tmp_path, count=60)
+    out = tmp_path / "out"
+    launch(trial.path, out)
+    folders = [out / "parties" / name for name in trial.names]
+    assert len({(folder / "synthetic.csv").read_bytes() for folder in folders}) == 1
+    for folder in folders:
+        facts = json.loads((folder / "run.json").read_text())
+        assert facts["security"] == "malicious"
+        assert facts["inputs"] == {"checked": list(trial.names), "left_out": []}
+    assert not list(out.rglob("state-*"))
     for entry in Ledger(tmp_path / "ledger.db").entries():
         assert entry.state == "settled" and entry.spent.rho > 0
+    report = (out / "report.html").read_text()
+    assert "may depart from the protocol as it likes" in report and "Semi-honest parties" not in report
 
 
 # -- the agreement on the table ------------------------------------------------------------------------------------------------
@@ -232,18 +229,3 @@ def test_what_a_follower_does_not_know_of_or_is_too_large_has_none_either() -> N
 
     assert agreed(check=refuse)[0] == "Other releases."
     assert agreed(rows=101)[0].startswith(f"Party {LEADER} wants a table of 101 rows")
-
-
-@pytest.mark.slow
-def test_a_run_of_processes(tmp_path: Path) -> None:
-    """Over TLS, with a contributor: everybody has the same table, and the plan has counted the oracle's part of the rounds."""
-    trial = wanted(tmp_path, count=60)
-    out = tmp_path / "out"
-    launch(trial.path, out)
-    folders = [out / "parties" / name for name in trial.names]
-    assert len({(folder / "synthetic.csv").read_bytes() for folder in folders}) == 1
-    facts = json.loads((out / "run.json").read_text())
-    assert facts["security"] == "malicious" and facts["inputs"]["checked"] == list(trial.names)
-    report = (out / "report.html").read_text()
-    assert "may depart from the protocol as it likes" in report and "Semi-honest parties" not in report
-    assert np.isfinite(facts["privacy"]["rho"])

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
@@ -131,6 +133,70 @@ def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, serv
 def test_owners_of_different_columns_join_across_formats(tmp_path: Path, server: Postgres) -> None:
     """The identifiers are char(12) with its blanks here, texts in capitals and with blanks there."""
     trial = mixed(server, split.write(tmp_path / "study", own=split.THREE, changes=[QUIET]))
+    end = launched(trial.path, tmp_path)
+    assert end.code == 0 and end.complaint == "", end
+    assert_true(trial, tmp_path / "out")
+    assert_silent(tmp_path, "study.toml")
+
+
+SQLITE = {
+    "sick": "text",
+    "grade": "integer",
+    "income": "double",
+    "work": "text",
+    "age": "integer",
+    "remark": "text",
+}
+
+
+def to_sqlite(trial: small.Trial, name: str) -> None:
+    """The party's CSV becomes a table of a SQLite database, counted where it is."""
+    pytest.importorskip("sqlalchemy")
+    file = trial.path.parent / f"{name}.csv"
+    with (
+        closing(sqlite3.connect(file.with_suffix(".sqlite"))) as database,
+        database,
+        file.open(newline="") as text,
+    ):
+        header, *rows = csv.reader(text)
+        database.execute(f"CREATE TABLE people ({', '.join(f'{one} {SQLITE[one]}' for one in header)})")
+        database.executemany(
+            f"INSERT INTO people VALUES ({', '.join('?' * len(header))})",
+            [[field or None for field in row] for row in rows],
+        )
+    file.unlink()
+    study = trial.path.read_text()
+    assert f'data = "{name}.csv"' in study
+    inside = f'data = {{ url = "sqlite://{name}.sqlite", table = "people", push_down = true }}'
+    trial.path.write_text(study.replace(f'data = "{name}.csv"', inside))
+
+
+def test_check_and_plan_of_a_table_that_stays_in_its_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = small.write(tmp_path / "study", changes=[QUIET])
+    to_sqlite(trial, "north")
+    assert main(["check", str(trial.path)]) == 0
+    told = capsys.readouterr().out
+    assert "north: its table fits the study" in told
+    assert main(["plan", str(trial.path)]) == 0
+    assert "of north are counted inside their databases" in capsys.readouterr().out
+    with closing(sqlite3.connect(trial.path.parent / "north.sqlite")) as database, database:
+        database.execute("UPDATE people SET work = 'SECRET-42' WHERE rowid = 7")
+    assert main(["check", str(trial.path)]) == 30
+    refused = capsys.readouterr()
+    assert 'column "work": the value is not one of those declared' in refused.out + refused.err
+    assert "SECRET" not in refused.out + refused.err
+
+
+@pytest.mark.campaign
+def test_a_run_whose_tables_stay_in_their_databases(tmp_path: Path, server: Postgres) -> None:
+    """PostgreSQL, a CSV file and SQLite."""
+    trial = small.write(tmp_path / "study", changes=[QUIET])
+    data = move(server, trial, "north")
+    inside = data.replace(" }", ", push_down = true }")
+    trial.path.write_text(trial.path.read_text().replace('data = "north.csv"', f"data = {inside}"))
+    to_sqlite(trial, "west")
     end = launched(trial.path, tmp_path)
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")

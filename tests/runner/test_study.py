@@ -395,7 +395,7 @@ def test_a_private_file(tmp_path: Path) -> None:
         ('[ledger]\ncap_adjacency = "add"', '[ledger] cap_adjacency must be "add-remove" or "replace"'),
         ("allow_empty = 1", "must be true or false"),
         ('listen = "7101"', 'must be "host:port"'),
-        ('data = {url = "mysql://u:secret@h/d", table = "t"}', "must begin with postgres://"),
+        ('data = {url = "redis://u:secret@h/d", table = "t"}', "must begin with postgres://"),
         ('data = "postgres://u:secret@h/d"', "got an address"),
         ("x = \n", "line 1, column 5"),
     ],

@@ -145,3 +145,37 @@ def test_parts_of_a_study_of_people_must_be_cut_by_people(study: Path) -> None:
     write_study(study.parent)
     with pytest.raises(StudyInvalid, match="no meaning"):
         counts(study, private)
+
+
+DASK = 'data = { dask = "tls://host:8786", ca = "ca.crt", cert = "n.crt", key = "n.key", url = "/mnt/p/*.parquet" }\n'
+
+
+def test_a_dask_cluster_is_named_in_full(study: Path) -> None:
+    private = study.parent / "north.toml"
+    private.write_text(DASK)
+    own = private_file.load(private)
+    assert own.data is not None and own.data.cluster is not None and own.data.dataset == "/mnt/p/*.parquet"
+    assert own.data.cluster.key == study.parent.resolve() / "n.key" and not own.data.cluster.by_unit
+    for old, new, words in (
+        ("tls://", "tcp://", "with TLS"),
+        (":8786", "", "host:port"),
+        ("/mnt/p/", "s3://bucket/", "mount them"),
+        ("*.parquet", "*.xlsx", "absolute path of .csv or .parquet"),
+        (', key = "n.key"', "", "key is missing"),
+        ("ca =", "authority =", 'unknown key "authority"'),
+    ):
+        private.write_text(DASK.replace(old, new))
+        assert any(words in sentence for sentence in private_file.problems(private)), words
+
+
+def test_workers_are_counted_and_belong_to_tables_of_rows(
+    study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("parties.data.tallies.workers.cores", lambda: 2)
+    private = study.parent / "north.toml"
+    private.write_text("workers = 8\n")
+    assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 0
+    assert "workers = 8, and this machine has 2 cores" in capsys.readouterr().out
+    assert counts(study, private) == counts(study, None)
+    private.write_text("workers = 0\n")
+    assert any("workers must be a whole number" in one for one in private_file.problems(private))

@@ -8,7 +8,7 @@ exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bit
 Several picks (`peel`): k vectors of keys, the same scores with fresh noise each; pick i is opened on the public list that the
 picks before leave. That the openings show the winners and nothing else: there, 1.5 and 1.6.
 
-    rounds: those of the comparisons, 1 to open (per pick); 8 for 32-bit keys on replicated shares, whatever n is
+    rounds: those of the comparisons, 1 to open (per pick); 5 for 32-bit keys on replicated shares, whatever n is
 
 Public bound, asserted by the caller: differences of keys on one list fit the ring with their sign. All computing parties learn
 the indices; keys, margins, ties and every single comparison stay shared.

@@ -23,9 +23,9 @@ from typing import Generic
 
 from mpc_protocols.engine.interface import N
 
-GROWTH = 4
-GUMBEL_ROWS = 8192
-"""Most rows of Gumbel noise made ahead: about 25 ms of computing."""
+GROWTH = 8
+GUMBEL_ROWS = 1 << 14
+"""Most rows of Gumbel noise made ahead: about 50 ms of computing."""
 GAUSSIAN_ROWS = 4096
 
 
@@ -55,8 +55,10 @@ class PoolModel:
         return fresh
 
     def lacking(self, kind: Hashable, count: int) -> int:
-        """Rows to add so that `count` can be taken, or `most` if that is less. Changes nothing."""
-        return max(0, min(count, self.most) - (self.rows_left if kind == self.kind else 0))
+        """Rows to add so that `count` can be taken, or `most` if that is less: 0 if they are there, else GROWTH times as many as
+        are expected, up to `most`. Changes nothing."""
+        left = self.rows_left if kind == self.kind else 0
+        return 0 if left >= min(count, self.most) else min(GROWTH * count, self.most) - left
 
     def fill(self, kind: Hashable, count: int) -> int:
         """Add what is lacking. Returns the number of rows generated for it; those of another kind are discarded then."""

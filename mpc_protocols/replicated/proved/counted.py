@@ -22,6 +22,7 @@ from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
 from mpc_protocols.replicated.proof.transcript import Transcript
@@ -73,8 +74,8 @@ class CountedGates(ProvedGates):
         """Of the whole run."""
         self.most_unproved = 0
         """Products that were proved together."""
-        self.winner = 0
-        """Where the next test of rows is to find its zero."""
+        self.winners: list[int] = []
+        """Where the next tests of rows are to find their zeros; at the first row where none is told."""
 
     def note(self, entries: int, words: int) -> None:
         """Statements of so many words."""
@@ -92,7 +93,7 @@ class CountedGates(ProvedGates):
     def zero_rows(self, shape: tuple[int, int], rows: Any) -> NDArray[np.bool_]:
         super().zero_rows(shape, rows)
         found = np.zeros(shape, np.bool_)
-        found[:, self.winner] = True
+        found[:, self.winners.pop(0) if self.winners else 0] = True
         return found
 
     def _sums(self, x: BitShare, y: BitShare) -> BitShare:
@@ -178,21 +179,12 @@ class CountedEngine(ProvedEngine):
         bits = BitShare(*(np.zeros((check.contributors, 1, 64), np.uint8) for _ in range(2)))
         self.gates.zero_rows((check.contributors, 1), [(slice(0, 1), bits)])
 
-    def picks(
-        self,
-        keys: SummedNumbers,
-        candidates: Callable[[Sequence[int]], Sequence[int]],
-        members: Sequence[int],
-    ) -> list[int]:
-        def told(before: Sequence[int]) -> Sequence[int]:
-            left = candidates(before) if len(before) < len(self.picked) else ()
-            if left:
-                self.counted_gates.winner = list(left).index(self.picked[len(before)])
-            return left
-
-        found = super().picks(keys, told, members)
-        self.counted_gates.winner = 0
-        return found
+    def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
+        lists = [plan.candidates(self.picked[:number]) for number in range(len(self.picked))]
+        self.counted_gates.winners = [
+            left.index(pick) for left, pick in zip(lists, self.picked, strict=True) if len(left) > 1
+        ]
+        return super().picks(keys, plan)
 
     def _deal(self, trio: Any, transcript: Transcript, x: RingShare, planes: int) -> Summand:
         words = planes * words_for(len(x))

@@ -13,7 +13,7 @@ tells, and what is not covered: `docs/design/malicious.md`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,8 +125,16 @@ class ProvedEngine(SourcedEngine[RingShare]):
         return int(argmax_rows(self.gates, add_up(self.gates, keys).reshape(1, -1))[0])
 
     def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
+        return self._peeled(keys, plan.candidates, plan.contenders)
+
+    def _peeled(
+        self,
+        keys: SummedNumbers,
+        candidates: Callable[[Sequence[int]], Sequence[int]],
+        members: Sequence[int],
+    ) -> list[int]:
         single = add_up(self.gates, keys.reshape(int(np.prod(keys.shape))))
-        return peel(self.gates, single.reshape(*keys.shape), plan.candidates, plan.contenders)
+        return peel(self.gates, single.reshape(*keys.shape), candidates, members)
 
     def reveal(self, numbers: SummedNumbers) -> NDArray[np.int64]:
         """Added up, proved, opened."""

@@ -7,7 +7,7 @@ what two planes together generate and propagate; a masked carry passes both with
 mask ^ a_{k-1}, known to the dealer, ^ opened ^ b_{k-1}, known to both evaluators.
 
 `ripple`: ceil((k-1)/2) rounds, 2.5 bits per plane over all parties (an AND per plane: 3). `tree`: all pairs of planes generate
-and propagate at once, then are merged pairwise: 1 + ceil(log2((k-1)/2)) rounds and about twice the bits.
+and propagate at once, then are merged four at a time (`masked_merge`): 1 + ceil(log4((k-1)/2)) rounds and 2.3 times the bits.
 
 The bits of a do not change while the sharing stays: they travel once (`bit_cache`). k needs to be only bitlength(max |x|) + 1;
 the caller asserts that bound from public numbers, a value beyond it gets a wrong sign silently. Threat model, masking and
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, from_planes, to_planes, words_for
 from mpc_protocols.engine.interleave import alone
+from mpc_protocols.replicated.scores import masked_merge
 from mpc_protocols.replicated.scores.dealer import DealerRoles
 from mpc_protocols.replicated.sharing.trio import Trio
 
@@ -66,14 +67,18 @@ def share_bits(trio: Trio, addends: Sequence[Elements], planes: int) -> list[Pac
     part's dealer to its first evaluator.
     """
     roles = DealerRoles(trio, [words_for(len(dealer)) for dealer in addends])
-    bits = to_planes(addends[trio.me], planes - 1)
-    pairs = (planes - 1) // 2
-    roles.deal(np.concatenate((bits, bits[0 : 2 * pairs : 2] & bits[1 : 2 * pairs : 2])))
+    roles.deal(bits_and_products(to_planes(addends[trio.me], planes - 1)))
     _, shares = roles.exchange(np.empty((0, roles.evaluated_words), np.uint64))
     packed = [np.empty((packed_words(planes), 0), np.uint32) for _ in addends]
     packed[trio.left] = pack(roles.first(shares), len(addends[trio.left]))
     packed[trio.right] = pack(roles.second(shares), len(addends[trio.right]))
     return packed
+
+
+def bits_and_products(bits: Words) -> Words:
+    """At the dealer: the planes of a but the top one, then the products of pairs of them; `bit_rows` rows."""
+    whole = 2 * (len(bits) // 2)
+    return np.concatenate((bits, bits[0:whole:2] & bits[1:whole:2]))
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,8 @@ def steps(planes: int, adder: Adder) -> list[tuple[int, int]]:
         return [(1, 3 if start + 1 < low else 1) for start in range(2, low, 2)] + [(1, 0)]
     exchanged, schedule = 2 * count - 1, []
     while count > 1:
-        merged = 2 * (count // 2) - 1
-        schedule.append((exchanged, merged))
-        exchanged, count = merged, count - count // 2
+        schedule.append((exchanged, masked_merge.dealt_rows(count)))
+        exchanged, count = masked_merge.merged_rows(count), masked_merge.left(count)
     return [*schedule, (exchanged, 0)]
 
 
@@ -198,7 +202,8 @@ def _carried(a: Words, b: Words, opened: Words, carry: Words, dealt: Words) -> W
 def _tree(
     roles: DealerRoles, total: Addends, planes: int, also: Callable[[Words], None]
 ) -> tuple[Words, Words]:
-    """The carry out of the low `planes` >= 1 planes: all pairs generate and propagate at once, then are merged, lowest first."""
+    """The carry out of the low `planes` >= 1 planes: all pairs generate and propagate at once, then are merged, four
+    neighbours at a time, the lowest first."""
     parts = _pairs(roles, total, planes)
     chunks = (len(parts) + 1) // 2
     masks, shares = roles.masks(len(parts))
@@ -208,21 +213,17 @@ def _tree(
     while True:
         final = len(mask[0]) == 1
         if not final:
-            left, right = _factors(*mask)
-            roles.deal(left & right)
+            roles.deal(masked_merge.dealt(*mask))
         rows, dealt = roles.exchange(parts, partial(also, mask[0][0]) if final else alone)
-        opened = _split(rows, chunks) if opened is None else _merged(*opened, rows)
+        opened = _split(rows, chunks) if opened is None else masked_merge.merged(*opened, rows)
         if final:
             return mask[0][0], opened[0][0]
-        (left, right), (left_share, right_share) = _factors(*opened), _factors(*share)
-        parts = dealt
-        parts ^= left & right_share
-        parts ^= right & left_share
+        parts, known = masked_merge.parts(opened, share, dealt)
         second_parts = roles.second(parts)
-        second_parts ^= roles.second(left & right)
+        second_parts ^= roles.second(known)
         masks, shares = roles.masks(len(parts))
         parts ^= shares
-        mask, share = _merged(*mask, masks), _merged(*share, shares)
+        mask, share = masked_merge.merged(*mask, masks), masked_merge.merged(*share, shares)
 
 
 def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
@@ -250,19 +251,3 @@ def _pairs(roles: DealerRoles, total: Addends, planes: int) -> Words:
 def _split(rows: Words, chunks: int) -> tuple[Words, Words]:
     """Rows of generate, and of propagate, which the lowest chunk lacks: a row of zeros keeps the positions."""
     return rows[:chunks], np.concatenate((np.zeros_like(rows[:1]), rows[chunks:]))
-
-
-def _factors(generate: Words, propagate: Words) -> tuple[Words, Words]:
-    """What is multiplied to merge neighbours: p_high with g_low, and, but for the lowest pair, with p_low."""
-    whole = 2 * (len(generate) // 2)
-    upper = propagate[1:whole:2]
-    return np.concatenate((upper, upper[1:])), np.concatenate((generate[0:whole:2], propagate[2:whole:2]))
-
-
-def _merged(generate: Words, propagate: Words, products: Words) -> tuple[Words, Words]:
-    """g_high ^ p_high g_low and p_high p_low of each pair; an odd one at the top waits."""
-    pairs = len(generate) // 2
-    return (
-        np.concatenate((generate[1 : 2 * pairs : 2] ^ products[:pairs], generate[2 * pairs :])),
-        np.concatenate((propagate[:1], products[pairs:], propagate[2 * pairs :])),
-    )

@@ -31,9 +31,9 @@ class Harmonised(Source):
     """See `Source`. A column of the study is there if what it is made of is there."""
 
     def __init__(self, location: Location, recipe: Recipe) -> None:
+        self._rows: DuckDBPyConnection | None = None  # `close` looks at it, also where opening fails
         super().__init__(location)
         self.recipe, self.leaves_out = recipe, recipe.leave_out
-        self._rows: DuckDBPyConnection | None = None
         self._kept: list[tuple[int, NDArray[np.uint8]]] = []
         try:
             self._inputs = {name: self._input(name, step) for name, step in recipe.steps.items()}

@@ -6,6 +6,7 @@
     total.py          parts added: each once, of the same study, by the same rules
     files.py          `data = { tallies = "dir/*.tally" }`: parts that `runner tally` counted, by whatever engine
     workers.py, worker_process.py, blocks.py     `workers = n`: parts of one table, on this machine
+    engines/          clusters that count parts: Dask, Spark
     places.py         where parts are, as a `data` key says it
 
 All of it happens inside the custodian's own machine room, before anything is shared: counts of parts are private, and raw.

@@ -22,3 +22,23 @@ class TallyFiles:
         """The ledger's name for the data when the custodian gives none: its place, as of any table."""
         path = Path(self.pattern)
         return str(path.parent.resolve() / path.name)
+
+
+@dataclass(frozen=True)
+class DaskCluster:
+    """A Dask cluster that counts the parts. scheduler: its address, tls://host:port. ca, cert, key: PEM files, absolute.
+
+    files: the parts, a pattern of paths as the workers see them. by_unit: as of `TallyFiles`.
+    """
+
+    scheduler: str
+    ca: Path
+    cert: Path
+    key: Path
+    files: str
+    by_unit: bool = False
+
+    @property
+    def dataset(self) -> str:
+        """As of `TallyFiles`."""
+        return self.files

@@ -16,7 +16,7 @@ from pathlib import Path
 from mpc_protocols.errors import DataRefused
 from parties.data.local_marginals import LocalTable
 from parties.data.tallies.counting import Counting, layout_of
-from parties.data.tallies.partition import PartitionCounts, UnitRange, max_bytes, parse
+from parties.data.tallies.partition import PartitionCounts, UnitRange, cell_counts, max_bytes, parse
 
 log = logging.getLogger("cosynth.custodian.tallies")  # below the logger whose lines are private
 
@@ -120,6 +120,25 @@ class Total:
             {name: self._clamped[name] for name in names},
             {name: self._absent[name] for name in names},
             tuple(self._ignored),
+        )
+
+    def part(self, place: tuple[bytes, bytes]) -> PartitionCounts:
+        """What has been added, as one larger part. place: as `counting.place_of` has it. Of a study whose unit is a row."""
+        counting = self._counting
+        return PartitionCounts(
+            counting.study,
+            self.layout.hash,
+            counting.rules,
+            *place,
+            self._rows,
+            dict(self._clamped),
+            dict(self._absent),
+            self._filtered,
+            self._unnamed,
+            tuple(self._broken),
+            tuple(self._ignored),
+            None,
+            tuple(map(cell_counts, self._counters.tables.values())),
         )
 
     @property

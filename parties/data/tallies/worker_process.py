@@ -52,7 +52,7 @@ def _counted(job: dict[str, Any], given: IO[bytes]) -> PartitionCounts:
     )
     if "path" not in job:
         return count_partition(Blocks("The table", domain.names, _received(given)), counting, _ANYWHERE)
-    threading.Thread(target=_watch, args=(given,), daemon=True).start()
+    threading.Thread(target=_watch, args=(given.fileno(),), daemon=True).start()
     first, end = job["rows"]
     with open_source(Location("parquet", "The table", "", Path(job["path"]), rows=(first, end))) as source:
         return count_partition(source, counting, _ANYWHERE)
@@ -66,8 +66,10 @@ def _received(given: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield from ipc.open_stream(given)
 
 
-def _watch(given: IO[bytes]) -> None:
-    given.read()
+def _watch(given: int) -> None:
+    """End the process when its standard input does. By the descriptor: a thread would hold a file object's lock at the end."""
+    while os.read(given, 1):
+        pass
     remove_spills()
     os._exit(1)
 

@@ -69,9 +69,13 @@ def count_by_workers(
     workers: int,
     min_rows: int = MIN_ROWS,
 ) -> LocalTable:
-    """What `count` returns and raises, bit for bit, by so many processes. min_rows: of a table that is worth it."""
+    """What `count` returns and raises, bit for bit, by so many processes. min_rows: of a table that is worth it.
+
+    A table that its database counts is counted by that alone.
+    """
     found: LocalTable | None = None
-    if workers > 1 and _large(source, min_rows) and not inspect(source, domain, unit).problems:
+    divided = workers > 1 and not source.location.push_down
+    if divided and _large(source, min_rows) and not inspect(source, domain, unit).problems:
         found = _counted(source, domain, cliques, max_rows, unit, workers)
     if found is None or not found.rows:
         return count(source, domain, cliques, max_rows=max_rows, unit=unit, allow_empty=allow_empty)

@@ -37,7 +37,7 @@ def test_what_is_made_covers_what_is_taken_and_not_much_more(
             if lacks:
                 left, used = (left, used) if kind == before else (0, 0)
                 left, before = left + lacks, kind
-                assert left == min(count, most)
+                assert left == min(GROWTH * count, most)
             assert model.lacking(kind, count) == 0
         if kind != before:
             left = used = 0
@@ -54,9 +54,9 @@ def test_twenty_like_releases_need_four_makings() -> None:
     made = [model.take("kind", 100) for _ in range(20)]
     assert [(number, rows) for number, rows in enumerate(made) if rows] == [
         (0, 100),
-        (1, 400),
-        (5, 1024),
-        (15, 1024),
+        (1, 800),
+        (9, 1024),
+        (19, 1024),
     ]
 
 
@@ -66,17 +66,14 @@ def test_a_stock_is_filled_with_just_what_it_lacks() -> None:
 
     pool: NoisePool[Any] = NoisePool(1000)
     assert pool.take(1, 5, rows(5)).own.tolist() == [0, 1, 2, 3, 4]
-    with pytest.raises(ValueError, match="20 fresh rows"):
+    with pytest.raises(ValueError, match="40 fresh rows"):
         pool.take(1, 5, None)
     pool = NoisePool(1000)
     pool.take(1, 5, rows(5))
-    assert [pool.take(1, 5, rows(20)).own[0], *(pool.take(1, 5, None).own[0] for _ in range(3))] == [
-        0,
-        5,
-        10,
-        15,
-    ]
-    with pytest.raises(ValueError, match="100 fresh rows"):
+    assert [pool.take(1, 5, rows(40)).own[0], *(pool.take(1, 5, None).own[0] for _ in range(7))] == list(
+        range(0, 40, 5)
+    )
+    with pytest.raises(ValueError, match="360 fresh rows"):
         pool.take(1, 5, rows(7))
 
 
@@ -133,7 +130,11 @@ def test_expected_noise_goes_into_one_release_too(monkeypatch: pytest.MonkeyPatc
     """Made beside a selection, for the most that it may pick; what is left serves later ones, what was expected in vain is
     dropped, and what another variance takes is made for it."""
     cliques, cells = [("a", "b"), ("c", "d"), ("b", "c")], [12, 10, 20]
-    asked = [(F(10_000), F(10_000), 2), (F(10_000), F(10_000), 1), (F(20_000), F(20_000), 2)]
+    asked: list[tuple[Fraction | None, Fraction, int]] = [
+        (F(10_000), F(10_000), 2),
+        (F(10_000), F(10_000), 1),
+        (F(20_000), F(20_000), 2),
+    ]
     asked += [(F(20_000), F(10_000), 2), (None, F(10_000), 1), (F(10_000), F(10_000), 2)]
 
     def body(oracle: MarginalOracle) -> list[tuple[list[int], list[NDArray[np.int64]]]]:
@@ -184,5 +185,5 @@ def test_selections_draw_from_the_stock_and_change_it_with_the_grid(monkeypatch:
         ]
 
     chosen, makings = made_by(monkeypatch, body, "gumbel_noise")
-    assert [len(rows) for rows in makings] == [3, 12, 3, 12]
+    assert [len(rows) for rows in makings] == [3, 24, 3, 24]
     assert set(chosen) <= {0, 1, 2}

@@ -23,7 +23,7 @@ from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated import costs
-from mpc_protocols.replicated.gates import PickSizes, TrioGates, pick_by_runs, pick_several, picks_form
+from mpc_protocols.replicated.gates import PickSizes, TrioGates, pick_by_families, pick_several, picks_form
 from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import centred
@@ -105,7 +105,7 @@ def test_picks_equal_the_reference_on_each_list(picks: int, count: int) -> None:
 
 @pytest.mark.parametrize(("picks", "count"), [(1, 64), (4, 64), (6, 423)])
 def test_each_further_pick_costs_one_round(picks: int, count: int) -> None:
-    """7 rounds for the comparisons of all vectors, 1 for each pick; 12 bytes a pair, party and pick, and 32 a candidate."""
+    """4 rounds for the comparisons of all vectors, 1 for each pick; 9.5 bytes a pair, party and pick, and 32 a candidate."""
     keys = np.random.default_rng(1).integers(0, 2**20, (picks, count)).astype(np.uint32)
     shares = deal_ring(keys, np.random.default_rng(2))
     candidates = leaving([], range(count))
@@ -114,8 +114,8 @@ def test_each_further_pick_costs_one_round(picks: int, count: int) -> None:
         lambda trio: peel(TrioGates(trio), shares[trio.me], candidates, range(count)),
         lambda t: costs.peel(t, picks, count, lists),
     )
-    assert tally.rounds == 7 + picks
-    assert tally.sent[1] <= picks * (12 * count * (count - 1) // 2 + 32 * count + 100)
+    assert tally.rounds == 4 + picks
+    assert tally.sent[1] <= picks * (9.5 * count * (count - 1) // 2 + 32 * count + 200)
 
 
 def test_a_list_of_one_needs_no_opening() -> None:
@@ -125,7 +125,7 @@ def test_a_list_of_one_needs_no_opening() -> None:
         lambda trio: peel(TrioGates(trio), shares[trio.me], leaving([], range(2)), range(2)),
         lambda t: costs.peel(t, 2, 2, [2, 1]),
     )
-    assert tally.rounds == 8
+    assert tally.rounds == 5
 
 
 def test_picks_open_random_words_of_their_own_list_only() -> None:
@@ -314,7 +314,7 @@ def test_many_candidates_are_picked_one_after_the_other(picks: int, count: int) 
         lambda trio: pick_several(TrioGates(trio), shares[trio.me], plan),
         lambda t: costs.pick_several(t, count, sizes),
     )
-    assert tally.rounds == 23 * picks
+    assert tally.rounds == {2: 36, 3: 57}[picks]
     assert tally.sent[1] <= 500 * picks * count
 
 
@@ -335,39 +335,39 @@ def chosen(plan: SelectionPlan, keys: NDArray[Any]) -> tuple[list[int], PickSize
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_picks_by_runs_are_the_same_picks(seed: int) -> None:
-    """Runs of every length up to the limit, conflicts between runs, ties, candidates that cannot win on some list, lists that
+def test_picks_by_families_are_the_same_picks(seed: int) -> None:
+    """Families of every size up to the limit, conflicts between them, ties, candidates that cannot win on some list, lists that
     run out; what travels is what the costs say."""
     rng = np.random.default_rng(seed)
-    runs = np.repeat(np.arange(9), rng.integers(1, 7, 9))
-    count, picks = len(runs), int(rng.integers(2, 7))
+    family = np.repeat(np.arange(9), rng.integers(1, 7, 9))
+    count, picks = len(family), int(rng.integers(2, 7))
     together = rng.random((9, 9)) < (0.2, 0.6)[seed % 2]
     conflicts = [
-        [p for p in range(q + 1, count) if runs[p] == runs[q] or together[runs[q], runs[p]]]
+        [p for p in range(q + 1, count) if family[p] == family[q] or together[family[q], family[p]]]
         for q in range(count)
     ]
     penalties = [F(int(p)) for p in rng.choice([0, 100, 4000, 9000] if seed % 3 else [0], count)]
     plan = plan_selection([F(1)] * count, penalties, F(2), [900] * count, 1000, 1, picks, conflicts)
-    assert max(map(len, plan.runs)) == selection.MAX_RUN
+    assert max(map(len, plan.families)) == selection.MAX_FAMILY
     low, high = (np.array([of[q] for q in plan.contenders]) for of in (plan.lowest, plan.highest))
     keys = rng.integers(low, high + 1, (picks, len(low)))
     if seed % 4 == 0:  # ties wherever the ranges allow
         keys = np.clip(np.full_like(keys, int(low.max())), low, high)
     shares = deal_ring(keys.astype(np.uint32), rng)
     expected, sizes = chosen(plan, keys)
-    results, traffic = run_trio(lambda trio: pick_by_runs(TrioGates(trio), shares[trio.me], plan))
+    results, traffic = run_trio(lambda trio: pick_by_families(TrioGates(trio), shares[trio.me], plan))
     assert results == [expected] * 3
     tally = Tally.of()
-    costs.pick_by_runs(tally, sizes)
+    costs.pick_by_families(tally, sizes)
     compare(tally, traffic)
 
 
-def test_runs_open_random_words_but_for_the_winners() -> None:
-    """Words of the runs on each list, and of the places in the runs picked; none twice, half of the bits set (5 sigma)."""
+def test_families_open_random_words_but_for_the_winners() -> None:
+    """Words of the families on each list, and of the places in those picked; none twice, half of the bits set (5 sigma)."""
     count, picks, width = 300, 4, 3
     apart = [[p for p in range(q + 1, count) if p // width == q // width] for q in range(count)]
     plan = even_plan(count, picks, apart)
-    assert picks_form(picks, count, [width] * 100, 4, LATENCY_BYTES) == "runs"
+    assert picks_form(picks, count, [width] * 100, 4, LATENCY_BYTES) == "families"
     keys = np.tile(np.arange(count, dtype=np.uint32), (picks, 1))
     shares = deal_ring(keys, np.random.default_rng(4))
     frames: list[Frame] = []
@@ -375,7 +375,7 @@ def test_runs_open_random_words_but_for_the_winners() -> None:
         lambda trio: pick_several(TrioGates(trio), shares[trio.me], plan), tap=frames.append
     )
     assert results == [[299, 296, 293, 290]] * 3
-    assert max(of.rounds for of in traffic) == 17 + picks + 1
+    assert max(of.rounds for of in traffic) == 11 + picks + 1
     for several, zeros in [*((100 - number, 1) for number in range(picks)), (picks * width, picks)]:
         sent = [np.frombuffer(f.payload, np.uint64) for f in frames if len(f.payload) == 16 * several][-6:]
         parts = {part.tobytes(): part for part in sent}
@@ -387,13 +387,13 @@ def test_runs_open_random_words_but_for_the_winners() -> None:
         assert abs(ones - 64 * len(losers)) < 5 * (32 * len(losers)) ** 0.5
 
 
-def test_runs_are_contenders_that_leave_together() -> None:
-    """Neighbours in conflict with one another and with the same others, at most MAX_RUN of them; none where keys of different
+def test_families_are_contenders_that_leave_together() -> None:
+    """Neighbours in conflict with one another and with the same others, at most MAX_FAMILY of them; none where keys of different
     lists might not be told apart in the ring."""
     conflicts: list[list[int]] = [[1, 2, 7], [2, 7], [7], [], [5, 6], [6], [], [], [9, 10, 11, 12, 13]]
     conflicts += [list(range(q + 1, 14)) for q in range(9, 14)]
     plan = even_plan(14, 3, conflicts)
-    assert plan.runs == ((0, 1, 2), (3,), (4, 5, 6), (7,), (8, 9, 10, 11), (12, 13))
-    assert plan.runs_of([1, 2, 7, 12]) == (0, 3, 5)
+    assert plan.families == ((0, 1, 2), (3,), (4, 5, 6), (7,), (8, 9, 10, 11), (12, 13))
+    assert plan.families_of([1, 2, 7, 12]) == (0, 3, 5)
     far = replace(plan, lowest=(-(1 << 31), *plan.lowest[1:]))
-    assert far.runs == tuple((q,) for q in range(14))
+    assert far.families == tuple((q,) for q in range(14))

@@ -43,7 +43,7 @@ from tests.mpc_protocols.replicated.trio_run import (
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
-@pytest.mark.parametrize("planes", [2, 3, 4, 5, 9, 17, 24, 31, 32, 48, 64])
+@pytest.mark.parametrize("planes", [2, 3, 4, 5, 9, 11, 17, 18, 24, 31, 32, 48, 64])
 def test_absolute_sums(dtype: type, planes: int) -> None:
     if planes > np.iinfo(dtype).bits:
         pytest.skip("more planes than the ring has bits")

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import from_bits, from_planes, to_bits, to_planes, words_for
+from mpc_protocols.engine.tally import Tally
+from mpc_protocols.replicated import costs
+from mpc_protocols.replicated.scores.shared_sign import shared_signs
 from mpc_protocols.replicated.sharing import boolean, ring, sign
+from mpc_protocols.replicated.sharing.conversion import chosen_sums
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import (
     deal_bits,
@@ -164,6 +168,38 @@ def test_signs_of_extreme_components(components: tuple[int, int, int]) -> None:
             )
         )
         assert to_bits(parity(results), 1)[0] == (value < 0)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("cells", [1, 64, 65, 130, 1000])
+def test_signs_by_three_dealers(dtype: type, cells: int) -> None:
+    """Shares of the signs, each party being the dealer of a third of the words, or of none."""
+    planes, rng = np.iinfo(dtype).bits, np.random.default_rng(cells)
+    values = spread(cells, 2 ** (planes - 1) - 1, rng)
+    shares = deal_ring(values.astype(dtype), rng)
+    results, traffic = run_trio(lambda trio: shared_signs(trio, shares[trio.me], planes))
+    np.testing.assert_array_equal(to_bits(parity(results), cells), values < 0)
+    tally = Tally.of()
+    costs.shared_signs(tally, cells, planes)
+    assert [of.bytes_sent for of in traffic] == tally.sent
+    assert [of.rounds for of in traffic] == tally.clocks
+    assert tally.rounds <= 4 + (planes == 64)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_sums_of_chosen_numbers(dtype: type) -> None:
+    rng = np.random.default_rng(7)
+    for rows, width in ((1, 1), (5, 3), (100, 4)):
+        numbers = rng.integers(0, np.iinfo(dtype).max, (rows, width), dtype=dtype, endpoint=True)
+        bits = rng.integers(0, 2, (rows, width))
+        shares, flags = deal_ring(numbers, rng), deal_flags(bits.reshape(-1), rng)
+        results, traffic = run_trio(
+            lambda trio, shares=shares, flags=flags: chosen_sums(trio, flags[trio.me], shares[trio.me])  # type: ignore[misc]
+        )
+        np.testing.assert_array_equal(total(results), (numbers * bits.astype(dtype)).sum(1, dtype=dtype))
+        tally = Tally.of()
+        costs.chosen_sums(tally, rows, width, np.dtype(dtype).itemsize)
+        assert [of.bytes_sent for of in traffic] == tally.sent and max(of.rounds for of in traffic) == 2
 
 
 def test_flags_roundtrip_through_shares() -> None:

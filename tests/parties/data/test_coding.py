@@ -40,6 +40,20 @@ def misfits(column: Column, values: list[object], kind: pa.DataType | None = Non
     return found
 
 
+def test_a_decimal_is_the_double_that_its_text_is() -> None:
+    """Arrow's own conversion multiplies 3 by 0.1."""
+    column = Edged((0, 0.1, 0.3, 0.35, 0.57, 0.6, 0.7, 1.2, 9))
+    numbers: list[object] = list(map(Decimal, ["0.10", "0.30", "0.35", "0.57", "0.60", "0.70", "1.20"]))
+    expected = [column.bin_of(float(str(number))) for number in numbers]
+    assert (
+        coded(column, numbers, pa.decimal128(9, 2))
+        == expected
+        == coded(column, [str(number) for number in numbers])
+    )
+    cents: list[object] = [Decimal(number).scaleb(-2) for number in range(0, 30_000, 100)]
+    assert coded(Integer(0, 299), cents, pa.decimal128(9, 2)) == list(range(300))
+
+
 @pytest.mark.parametrize(
     "kind",
     [

@@ -184,7 +184,7 @@ def test_what_data_may_be() -> None:
         {"url": "duckdb://x"},
         {"url": "", "table": "t"},
         {"url": "duckdb://x", "table": "t", "key": CANARY},
-        {"url": f"mysql://u:{CANARY}@h/db", "table": "t"},
+        {"url": f"redis://u:{CANARY}@h/db", "table": "t"},
         {"url": f"postgres://u:{CANARY}@h:port/db", "table": "t"},
         *({"url": "duckdb://x", "table": table} for table in (".", "a.", ".a", "a..b", 'a"b', '"a', '"a"b')),
     ):

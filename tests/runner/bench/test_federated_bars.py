@@ -20,19 +20,21 @@ def source() -> Source:
 
 
 @pytest.mark.parametrize(
-    ("method", "cluster", "label"),
+    ("method", "rounds", "cluster", "label"),
     [
-        ("collect", 0.26, 0.20),
-        ("collect:register=true:rounds=adaptive", 0.21, 0.185),
-        pytest.param("arriving", 0.42, 0.30, marks=pytest.mark.campaign),
-        pytest.param("light", 0.32, 0.275, marks=pytest.mark.campaign),
-        ("private", 0.40, 0.32),
+        ("collect", 10, 0.26, 0.20),
+        ("collect:register=true:rounds=adaptive", 10, 0.21, 0.185),
+        pytest.param("collect:rounds=adaptive", 22, 0.20, 0.175, marks=pytest.mark.campaign),
+        pytest.param("waves", 22, 0.22, 0.20, marks=pytest.mark.campaign),
+        pytest.param("arriving", 10, 0.42, 0.30, marks=pytest.mark.campaign),
+        pytest.param("light", 10, 0.32, 0.275, marks=pytest.mark.campaign),
+        ("private", 10, 0.40, 0.32),
     ],
 )
-def test_errors_on_adult(source: Source, method: str, cluster: float, label: float) -> None:
+def test_errors_on_adult(source: Source, method: str, rounds: int, cluster: float, label: float) -> None:
     """The seed is fixed, and with it the figure."""
     for split, limit in (("cluster", cluster), ("label:0.8", label)):
-        point = Point("adult", split, 100, 0.1, 10, 1.0, 1e-5, 1)
+        point = Point("adult", split, 100, 0.1, rounds, 1.0, 1e-5, 1)
         world = source.world(point, 0)
         assert world is not None
         assert run(Row.parse(method), world).scores["err"] <= limit, split

@@ -12,14 +12,17 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle as oracles
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.proved import addends
+from mpc_protocols.replicated.proved.dry_run import ProvedDryRun
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.oracle import contribute
+from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.worlds.guards import Recorder
@@ -49,8 +52,9 @@ def serve(
     of: StudyFacts | None = None,
     contributors: int = 0,
     tables: Sequence[NDArray[np.int64]] = CONTRIBUTORS,
+    traffic: list[Traffic] | None = None,
 ) -> Any:
-    """Answers at the leader. tables: of contributors."""
+    """Answers at the leader. tables: of contributors. traffic: takes what each party has sent."""
     of = of or facts()
     own = [counter(part) for part in tables[:contributors]]
     network = MemoryNetwork(3 + contributors, 3, session_id=of.session, patience_s=20)
@@ -58,7 +62,10 @@ def serve(
     def each(wire: Any) -> Any:
         return party(wire, body, of) if wire.me < 3 else contribute(wire, of, own[wire.me - 3])
 
-    return network.run([each] * (3 + len(own)))[1]
+    found = network.run([each] * (3 + len(own)))[1]
+    if traffic is not None:
+        traffic += map(network.traffic, range(3 + len(own)))
+    return found
 
 
 def ideal(body: Callable[[MarginalOracle], Any], of: StudyFacts | None = None, contributors: int = 0) -> Any:
@@ -66,8 +73,18 @@ def ideal(body: Callable[[MarginalOracle], Any], of: StudyFacts | None = None, c
     return body(IdealOracle(of or facts(), counter(rows), Recorder()))
 
 
-def test_noise_free_answers_equal_the_ideal_ones() -> None:
-    assert serve(work, None, 2) == ideal(work, None, 2)
+def test_noise_free_answers_equal_the_ideal_ones_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With everybody's counts checked. A dry run on the same table gives each party's bytes, and the rounds."""
+    monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
+    of, traffic = replace(facts(), inputs=InputRule(500)), list[Traffic]()
+    assert serve(work, of, 2, traffic=traffic) == ideal(work, None, 2)
+    dry = ProvedDryRun(of, counter(np.concatenate([*PARTS, *CONTRIBUTORS[:2]])), 2)
+    work(dry)
+    dry.close()
+    assert list(dry.sent) == [each.bytes_sent for each in traffic]
+    assert dry.rounds == max(each.rounds for each in traffic)
+    assert 0 < dry.input_checks[0] < dry.rounds and 0 < dry.input_checks[1] < sum(dry.sent)
+    assert dry.seconds > 0 and dry.beside_bytes > 0
 
 
 def test_contributors_counts_are_checked_with_proofs_too() -> None:

@@ -27,7 +27,7 @@ R = 1000
 OF = replace(facts(), inputs=InputRule(R))
 CELLS = 12 + 10
 """Of the two marginals that are shared."""
-Alter = Callable[[int, int, bytes], bytes | None]
+Alter = Callable[..., Any]
 
 
 def measured(oracle: MarginalOracle) -> list[list[int]]:
@@ -220,3 +220,19 @@ def test_a_selection_counts_everybody_once() -> None:
         return party(wire, body, OF, ahead=False)
 
     assert MemoryNetwork(3, session_id=OF.session, patience_s=20).run([each] * 3)[1] == [0]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_flipped_bit_of_any_message_never_gives_a_wrong_answer(cheat: int) -> None:
+    """Of a run with a contributor, from the counts on: whoever is honest stops, or has the right answer, and one stops."""
+    sizes: list[int] = []
+    run(cheat, lambda number, peer, payload: sizes.append(len(payload)), 1)
+    first = sizes.index(4 * CELLS) + 1
+    for number in range(first + 1, len(sizes) + 1):
+        found = run(
+            cheat, lambda at, peer, payload, number=number: flipped(payload) if at == number else None, 1
+        )
+        honest = [found[me] for me in range(3) if me != cheat]
+        assert any(isinstance(said, str) for said in [*honest, found[3]]), (number, found)
+        assert all(isinstance(said, str) or said == right(1) for said in honest), (number, found)

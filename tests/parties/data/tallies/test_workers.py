@@ -27,6 +27,13 @@ IDLE = (sys.executable, "-I", "-S", "-c", "")
 """A process that ends without a word."""
 
 
+class Given(io.BytesIO):
+    """A standard input that has a number."""
+
+    def fileno(self) -> int:
+        return 0
+
+
 def by_workers(location: Location, *, bound: int = 2, max_rows: int = 5000, min_rows: int = 0) -> LocalTable:
     with open_source(location) as source:
         return count_by_workers(
@@ -88,7 +95,8 @@ def test_a_process_that_finds_a_misfit_hands_nothing_back(
     monkeypatch.setattr("parties.data.tallies.worker_process.forbid_core_dumps", lambda: None)
     monkeypatch.setattr(worker_process, "_watch", lambda given: None)
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    table: Table = {**people(10), "code": [1] * 9 + [99]}
+    codes: list[object] = [*[1] * 9, 99]
+    table: Table = {**people(10), "code": codes}
     location = write_parquet(tmp_path / "t.parquet", table)
     sizes = []
     for rows in ([0, 9], [9, 10], [0, 10]):
@@ -101,7 +109,7 @@ def test_a_process_that_finds_a_misfit_hands_nothing_back(
         }
         text = json.dumps(job).encode()
         out = io.BytesIO()
-        given = io.BytesIO(len(text).to_bytes(4, "little") + text)
+        given = Given(len(text).to_bytes(4, "little") + text)
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given))
         monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
         worker_process.main()

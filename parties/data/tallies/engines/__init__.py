@@ -1,0 +1,8 @@
+"""Engines that a custodian may have, and that count its table with our code on their own machines.
+
+    task.py           what a worker runs: some files in, counts out, and never an exception
+    dask_cluster.py   `data = { dask = ... }`: the files of a table, dealt to the workers of a Dask cluster
+    spark.py          a Spark DataFrame, counted by its executors
+
+Neither engine is imported before it is asked for. Both are as trusted as the machine that has the table.
+"""
