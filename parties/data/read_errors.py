@@ -87,6 +87,8 @@ def unread(location: Location, error: Exception) -> str:
     if location.kind == "parquet":
         return f"{location.label} is not a whole Parquet file, or it is encrypted or damaged."
     if isinstance(error, UnknownType):
+        if str(error.kind).lower() == "nulltype":  # SQLite: also of a view's expressions, cast or not
+            return f'{location.label}, column "{error.column}" declares no type; make a table that declares text or numbers.'
         return (
             f'{location.label}, column "{error.column}": data of type {error.kind} cannot be read; a view can convert them '
             "to text or numbers."

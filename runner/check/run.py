@@ -148,7 +148,12 @@ def _everybody(study: Study) -> Iterator[Finding]:
         else:
             here.append((yield from _table(study, party.name, party.data, False, owner=False)))
     if not here:
-        yield note("no custodian's data is on this machine: only a deployment can run this study")
+        who = (
+            "only a deployment can run this study"
+            if study.contributors is None
+            else "a run here has bundles only"
+        )
+        yield note(f"no custodian's data is on this machine: {who}")
     elif isinstance(study, VerticalStudy):
         yield from vertical.ownership(study)
         if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:

@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         type=Path,
         required=True,
-        help="CSV or Parquet: rows with all columns of the study",
+        help="CSV or Parquet: rows with all columns of the study, named and written as the study has them",
     )
     parser.add_argument(
         "--test",
@@ -90,7 +90,10 @@ def run(arguments: argparse.Namespace) -> None:
         _private_score(arguments, finished)
         return
     if arguments.private is not None:
-        raise UsageError("--private belongs to --private-score: nothing else is charged to a ledger.")
+        raise UsageError(
+            "--private belongs to --private-score. Without it --real is read as the study writes its columns: "
+            "commas between them, the study's names and values."
+        )
     real = real_rows(arguments.real, finished.domain)
     held_out = None if arguments.test is None else real_rows(arguments.test, finished.domain)
     found = judge(finished, real, held_out, arguments.label)

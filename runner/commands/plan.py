@@ -21,7 +21,8 @@ Say what a run of the study will do, before anybody starts it: what is asked and
 privacy, rounds of messages, bytes, memory and time, and who learns what; and how good the table may
 become: rows for each cell against noise, bins that so many rows can carry, what to change. Rounds
 and bytes follow from public sizes; where they depend on the number of rows, which nobody knows
-beforehand, --rows may give a guess (default: the study's synthetic_rows, else max_rows).
+beforehand, --rows may give a guess (default: the study's synthetic_rows, else about as many as the
+tables on this machine have, else max_rows).
 
 With --compare: what the study would cost by every backend, who must not collude with whom, on
 what that rests, and what would have to change in the study. --delay-ms and --rate-mbit tell times

@@ -96,7 +96,7 @@ def quality(study: Study, plan: Plan, rows: int) -> Quality | None:
     warning = None
     if simplest > CLEAR:
         warning = (
-            f"for about {rows:,} rows even the smallest question that joins a column to another carries noise of "
+            f"for about {rows:,} rows half of the columns or more can be joined to another only with noise of at least "
             f"{simplest:.0%} of the rows: private independent columns would do about as well"
         )
     return Quality(

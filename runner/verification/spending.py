@@ -140,7 +140,11 @@ def journals(places: Sequence[Place]) -> Iterator[Finding]:
     if not seen:
         yield note("no journal of this run is here")
     elif not wrong:
-        yield fine(f"{seen} journals hold the same releases")
+        yield fine(
+            f"{seen} journals hold the same releases"
+            if seen > 1
+            else f"1 journal holds the releases of {RUN}"
+        )
 
 
 def booked(place: Place, ledger: Path) -> Finding:
