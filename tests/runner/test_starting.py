@@ -43,7 +43,8 @@ def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
     out = tmp_path / "study"
     given = ["--from", str(write(tmp_path / "t.csv")), "--codes", f"sex={tmp_path / 'sex.csv'}"]
     assert main(["init", str(out), *given]) == 0
-    assert "tell of the data" in capsys.readouterr().out.replace("\n", " ")
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert "tell of the data" in told and "an example of three custodians, to be replaced by yours" in told
     file = out / "domain.proposed.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     proposed = file.read_text()
@@ -71,6 +72,7 @@ def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
         "sex": {"kind": "categorical", "values": ["M", "F", "X"]}
     }
     private = tomllib.loads((out / "private.example.toml").read_text())
+    assert private["data"] == str(tmp_path / "t.csv")
     assert private["csv"] == {"delimiter": ";", "decimal": ",", "encoding": "windows-1252"}
     assert private["harmonise"]["columns"] == {"days in": {"missing": ["-9"]}, "fine": {"missing": ["NA"]}}
     # a person confirms, and the study is one
