@@ -136,8 +136,11 @@ def _inputs(study: Study) -> Finding:
 def _everybody(study: Study) -> Iterator[Finding]:
     """Without --party: the tables that happen to be on this machine, as a run on one machine would read them."""
     here: list[int | None] = []
+    idle = private_file.idle_here(study)
     for party in study.parties:
-        if party.data is None:
+        if party.name in idle:
+            yield problem(idle[party.name])
+        elif party.data is None:
             words = "only computes" if party.compute else "has its data in its private file, or none"
             yield note(f"{party.name} {words}, as far as the study says")
         elif party.data.path is not None and not party.data.path.exists():
@@ -289,6 +292,11 @@ def _budget(
 
     custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
     dataset = custodian.dataset
+    try:
+        ledger.rehearse()
+    except BudgetRefused as error:
+        yield problem(error)
+        return
     if isinstance(study, VerticalStudy):
         yield from vertical.quota(study, party, own, ledger, dataset)
     if cap.epsilon is None or cap.delta is None:
