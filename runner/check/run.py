@@ -136,11 +136,12 @@ def _inputs(study: Study) -> Finding:
 def _everybody(study: Study) -> Iterator[Finding]:
     """Without --party: the tables that happen to be on this machine, as a run on one machine would read them."""
     here: list[int | None] = []
-    idle = private_file.idle_here(study)
+    idle = private_file.idle_here(study)  # what a run refuses before it reads a table
+    yield from map(problem, idle.values())
     for party in study.parties:
         if party.name in idle:
-            yield problem(idle[party.name])
-        elif party.data is None:
+            continue
+        if party.data is None:
             words = "only computes" if party.compute else "has its data in its private file, or none"
             yield note(f"{party.name} {words}, as far as the study says")
         elif party.data.path is not None and not party.data.path.exists():
