@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from runner.study import Study
 from runner.study.hashing import digest_of
 from runner.verification.files import Place
 from runner.verification.spending import charged
-from synth.budget.accounting import Budget
 from tests.runner import small
 from tests.runner.folders import Folders
 
@@ -153,23 +151,18 @@ def test_what_is_spent_is_held_against_the_study_and_not_against_the_account(
     assert "the study promises epsilon 4 at delta 1e-06, and the events come to" in capsys.readouterr().out
 
 
-def test_a_promise_beyond_what_finite_precision_counts_is_judged_at_the_smaller_epsilon(out: Path) -> None:
-    """At epsilon 30 the samplers would take all of delta; the run is solved at the epsilon at which they take half."""
-    run = json.loads((out / "run.json").read_text())
-    run["agreed"]["privacy"].update(epsilon=30.0)
-    budget = Budget.of(30.0, 1e-6, Fraction(run["privacy"]["beta"]))
-    run["privacy"].update(epsilon=30.0, rho=float(budget.rho_cap))
-    spent = Fraction(budget.rho_cap) - sum(Fraction(event["rho"]) for event in run["privacy"]["events"])
-    total = {"what": "total", "rho": float(spent), "sigma2": str(1 / (2 * spent))}
-    run["privacy"]["events"].append(total)
-    assert not [finding for finding in charged(Place(out, run)) if finding.error]
-    total.update(rho=float(spent) * 1.1, sigma2=str(1 / (2 * spent) / Fraction("1.1")))
-    run["privacy"].update(rho=float(budget.rho_cap) * 1.2)
-    (dear,) = [finding.text for finding in charged(Place(out, run)) if finding.error]
-    assert (
-        "promises epsilon 30 at delta 1e-06, of which finite precision keeps" in dear
-        and "inf" not in dear.split()
-    )
+def test_a_loud_study_is_held_to_what_its_samplers_leave_of_the_promise(tmp_path: Path) -> None:
+    """At epsilon 30 the samplers' distances, times e^30, would take all of delta: the run promises itself less."""
+    changes = [("epsilon = 4.0", "epsilon = 30.0"), ('"replicated"', '"ideal"')]
+    trial = small.write(tmp_path / "study", count=100, changes=changes)
+    assert main(["run", str(trial.path), "--out", str(tmp_path / "out")]) == 0
+    place = Place.at(tmp_path / "out")
+    privacy = dict(place.run["privacy"])
+    assert privacy["calibrated_epsilon"] < 25 and not any(finding.error for finding in charged(place))
+    privacy["events"] = privacy["events"] + 5 * privacy["events"][-1:]
+    privacy["rho"] = 1e4
+    found = [finding.text for finding in charged(Place(place.directory, {**place.run, "privacy": privacy}))]
+    assert any("promises epsilon 30" in text for text in found), found
 
 
 def test_a_release_without_a_claim_is_one_of_an_algorithm_without_a_claim(out: Path) -> None:
