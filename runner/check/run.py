@@ -159,7 +159,12 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
     """
     here: list[int | None] = []
     tables = {party.name: party.data for party in study.parties if party.data is not None}
+    # what a run refuses before it reads a table; a private file may hold what the study does not say
+    idle = {name: why for name, why in private_file.idle_here(study).items() if name not in private}
+    yield from map(problem, idle.values())
     for party in study.parties:
+        if party.name in idle:
+            continue
         if party.name in private:
             own = private[party.name]
             data, rows = yield from _own_data(study, party.name, own, owner=False)
@@ -324,6 +329,11 @@ def _budget(
 
     custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
     dataset = custodian.dataset
+    try:
+        ledger.rehearse()
+    except BudgetRefused as error:
+        yield problem(error)
+        return
     if isinstance(study, VerticalStudy):
         yield from vertical.quota(study, party, own, ledger, dataset)
     if cap.epsilon is None or cap.delta is None:

@@ -10,12 +10,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from runner.cli import main
 from runner.commands.init import template
+from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
-from runner.study import read
+from runner.study import private_file, read
 from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
 
@@ -102,6 +104,39 @@ def test_kinds_are_told_from_texts(texts: list[str], kind: str, markers: tuple[s
     keys: dict[str, Any] = dict(found.keys)
     assert (keys["kind"], found.markers) == (kind, markers)
     column_from_spec(keys, "x")
+
+
+@pytest.mark.parametrize(
+    ("texts", "spellings"),
+    [
+        (["02.10.1954", "31.12.1999"], ("%d.%m.%Y",)),
+        (["2.1.1954"], ("%d.%m.%Y",)),
+        (["02/10/1954", "31/12/1999"], ("%d/%m/%Y",)),
+        (["02/10/1954", "12/31/1999", "NA"], ("%m/%d/%Y",)),
+        (["02/10/1954", "03/04/1999"], ("%d/%m/%Y", "%m/%d/%Y")),
+        (["1999/12/31"], ("%Y/%m/%d",)),
+        (["31.02.1999", "01.02.1999"], ()),
+        (["13/13/1999"], ()),
+        (["02.10.1954", "02/10/1954"], ()),
+    ],
+)  # fmt: skip
+def test_days_of_other_spellings_are_days_with_the_rule_that_reads_them(
+    tmp_path: Path, texts: list[str], spellings: tuple[str, ...]
+) -> None:
+    found = proposal("born on", Counter(texts), len(texts))
+    keys: dict[str, Any] = dict(found.keys)
+    assert found.spellings == spellings and (keys["kind"] == "date") == bool(spellings)
+    written = proposal_file("t.csv", [found], {})
+    assert all(line.startswith("#") for line in written.splitlines() if line)
+    assert ("AMBIGUOUS" in written) == (len(spellings) > 1)
+    days = [text for text in texts if text != "NA"]
+    rules = re.findall(r"sql = .*", written)
+    assert len(rules) == len(spellings)
+    for rule in rules:
+        (tmp_path / "private.toml").write_text(f'[harmonise.columns."born on"]\n{rule}\n')
+        sql = private_file.load(tmp_path / "private.toml").rules.columns["born on"].sql
+        read = duckdb.execute(f'SELECT {sql} FROM (SELECT unnest(?) AS "born on")', [days]).fetchall()
+        assert len(read) == len(days) and all(keys["low"] <= day.date() <= keys["high"] for (day,) in read)
 
 
 @pytest.mark.parametrize(
