@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 DAYS = 90
-"""How long after the collection's last day, or after its own making, a bundle may still be used."""
+"""How long after the collection's last day, or after its own making, a bundle may still enter a list. One that is in a list of a
+round of arrivals is in the sums of the later ones, too, though it expires in the meantime."""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def read_contributors(
     )
     expected = table.integer("expected_rows", low=1, high=1 << 31)
     minimum = table.integer("min", MIN_BUNDLES, low=2, high=MAX_CONTRIBUTORS)
-    closes = read_closes(table, schedule == ARRIVING, MAX_CONTRIBUTORS)
+    closes = read_closes(table, schedule == ARRIVING, minimum, MAX_CONTRIBUTORS)
     if keys and minimum > len(keys):
         table.problem(
             f"= {minimum} is more than the {len(keys)} contributors of keys: the study could never run", "min"
