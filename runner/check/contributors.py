@@ -48,6 +48,11 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
             f"an earlier wave of {len(wave.names):,} contributors with about {round(wave.wave.total):,} rows is added; nobody of "
             "it can be in this one"
         )
+        signers = "; ".join(f"{name} {key.fingerprint}" for name, key in wave.receivers.items())
+        yield fine(
+            f"its study has the digest {wave.study}, and the parties that have signed have keys with the fingerprints "
+            f"{signers}: compare"
+        )
     if public.close_at is not None and public.close_at <= datetime.now(UTC):
         yield note(
             f"the collection has closed at {public.close_at:%Y-%m-%d %H:%M:%S} UTC: no inbox takes bundles any more"
