@@ -151,6 +151,20 @@ def test_what_is_spent_is_held_against_the_study_and_not_against_the_account(
     assert "the study promises epsilon 4 at delta 1e-06, and the events come to" in capsys.readouterr().out
 
 
+def test_a_loud_study_is_held_to_what_its_samplers_leave_of_the_promise(tmp_path: Path) -> None:
+    """At epsilon 30 the samplers' distances, times e^30, would take all of delta: the run promises itself less."""
+    changes = [("epsilon = 4.0", "epsilon = 30.0"), ('"replicated"', '"ideal"')]
+    trial = small.write(tmp_path / "study", count=100, changes=changes)
+    assert main(["run", str(trial.path), "--out", str(tmp_path / "out")]) == 0
+    place = Place.at(tmp_path / "out")
+    privacy = dict(place.run["privacy"])
+    assert privacy["calibrated_epsilon"] < 25 and not any(finding.error for finding in charged(place))
+    privacy["events"] = privacy["events"] + 5 * privacy["events"][-1:]
+    privacy["rho"] = 1e4
+    found = [finding.text for finding in charged(Place(place.directory, {**place.run, "privacy": privacy}))]
+    assert any("promises epsilon 30" in text for text in found), found
+
+
 def test_a_release_without_a_claim_is_one_of_an_algorithm_without_a_claim(out: Path) -> None:
     run = json.loads((out / "run.json").read_text())
     run["privacy"]["events"][1].update(claim="none")

@@ -76,7 +76,9 @@ def main(grid: Grid, context: Context) -> None:
             "wall_s": round(time.monotonic() - began, 2),
         }
         print(json.dumps(told), flush=True)
-        if len(deliveries.contributors) >= (collection.close_bundles or len(collection.contributors)):
+        if len(deliveries.contributors) >= (
+            collection.closes[-1].bundles or len(collection.contributors) - len(collection.earlier)
+        ):
             return
         if number < int(config["rounds"]):
             time.sleep(float(config["pause-s"]))
