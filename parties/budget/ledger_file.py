@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from mpc_protocols.errors import BudgetRefused
 
-_VERSION = 4
+_VERSION = 5
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
 _REFUSALS = """
@@ -37,7 +37,7 @@ CREATE TABLE runs (
     unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL, computes INTEGER NOT NULL,
     aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
     size_delta TEXT NOT NULL DEFAULT '0', domain TEXT NOT NULL DEFAULT '', max_rows INTEGER NOT NULL DEFAULT 0,
-    curve TEXT NOT NULL DEFAULT '',
+    curve TEXT NOT NULL DEFAULT '', waves TEXT NOT NULL DEFAULT '[]',
     UNIQUE (dataset, run)
 );
 CREATE TABLE events (
@@ -59,6 +59,7 @@ ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
 """
     + _REFUSALS,
     3: _COLLECTIONS + "ALTER TABLE runs ADD COLUMN curve TEXT NOT NULL DEFAULT '';",
+    4: "ALTER TABLE runs ADD COLUMN waves TEXT NOT NULL DEFAULT '[]';",
 }
 
 

@@ -49,6 +49,11 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
             f"an earlier wave of {len(wave.names):,} contributors with about {round(wave.wave.total):,} rows is added; nobody of "
             "it can be in this one"
         )
+        signers = "; ".join(f"{name} {key.fingerprint}" for name, key in wave.receivers.items())
+        yield fine(
+            f"its study has the digest {wave.study}, and the parties that have signed have keys with the fingerprints "
+            f"{signers}: compare"
+        )
     if public.rounds > 1:
         yield note(
             f"a later round takes in nobody, or {public.minimum} newcomers at least: fewer wait for the next round, or after "
