@@ -90,7 +90,7 @@ def test_a_run_knows_what_custodians_count(tmp_path: Path) -> None:
     for study in (load(wanted(tmp_path).path), load(small.write(tmp_path / "plain").path)):
         plan = plan_of(study)
         facts = facts_of(study, 3, bytes(32), plan)
-        assert facts.counted == {frozenset(clique) for clique in [*plan.one_way, *plan.candidates]}
+        assert facts.counted == frozenset(map(frozenset, [*plan.one_way, *plan.candidates]))
         assert replace(facts, counted=None) == facts_of(study, 3, bytes(32))
     owned = load(split.write(tmp_path / "split").path)
     assert facts_of(owned, 2, bytes(32), plan_of(owned)).counted is None
