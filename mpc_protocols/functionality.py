@@ -179,7 +179,8 @@ class MarginalOracle(ABC):
         """Say before a selection that what it picks will be measured with noise of parameter sigma2, where that is known.
 
         Public, like every argument. The noise may be made while the selection is under way; no answer has another distribution,
-        and nothing is promised: what is asked next may be something else. An oracle that makes no use of it does nothing.
+        and nothing is promised: what is asked next may be something else. A selection raises `StudyInvalid` if no measurement may
+        have such a variance. An oracle that makes no use of it does nothing.
         """
 
     @abstractmethod

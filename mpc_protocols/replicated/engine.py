@@ -71,7 +71,8 @@ class ReplicatedEngine(SourcedEngine[RingShare]):
         """
         self.wire = wire
         self._facts = facts
-        self._trio = Trio(wire)
+        # A run may have several oracles on its wire, one after the other (rounds of arrivals): each has a session of its own.
+        self._trio = Trio(wire, facts.session.hex())
         self.gates = TrioGates(self._trio)
         self.beside = TrioGates(self._trio.fork("noise"))
         self._marginals = _source(self._trio, facts, counts)

@@ -31,7 +31,7 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from parties.budget import open_run
-from parties.budget.ledger_file import default_path, transaction
+from parties.budget.ledger_file import default_path, rehearse, transaction
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RecordedEvent, RunFile, as_recorded
 from parties.budget.spending import (
@@ -135,7 +135,7 @@ class Ledger:
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             return []
         self._settle_dead()
         with self.transaction() as database:
@@ -163,7 +163,7 @@ class Ledger:
 
     def refusals(self, dataset: str | None = None) -> list[Refusal]:
         """What was refused for the dataset (for all datasets), oldest first. No file: nothing."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             return []
         with self.transaction() as database:
             return [
@@ -293,6 +293,10 @@ class Ledger:
 
     def _open_run_path(self, number: int) -> Path:
         return self.path.with_name(self.path.name + ".open") / str(number)
+
+    def rehearse(self) -> None:
+        """Try whether a run could be charged here; nothing is left behind. Raises `BudgetRefused` as the run would."""
+        rehearse(self.path)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mpc_protocols.errors import BudgetRefused
 
@@ -75,17 +76,50 @@ def transaction(path: Path) -> Iterator[sqlite3.Connection]:
 
     Creates the file, or brings an older one to this version. Raises `BudgetRefused`.
     """
-    try:
+    with _told(path):
         _create(path)
-        database = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
-        try:
-            database.execute("PRAGMA synchronous = EXTRA")
-            database.execute("BEGIN IMMEDIATE")
-            _migrate(path, database)
+        with _begun(path) as database:
             yield database
             database.execute("COMMIT")
-        finally:
-            database.close()  # without COMMIT: rolled back
+
+
+def rehearse(path: Path) -> None:
+    """Try a transaction, leaving nothing behind. Raises `BudgetRefused` as a run would.
+
+    A file that is not there yet is made in a folder of its own beside, so that no run that makes it meanwhile loses it.
+    """
+    with _told(path):
+        file = Path(os.path.realpath(path))
+        if os.path.lexists(file):
+            with _begun(file) as database:
+                database.execute(f"PRAGMA user_version = {_VERSION}")  # rolled back, as all of it
+            return
+        there = next(folder for folder in file.parents if os.path.lexists(folder))
+        with TemporaryDirectory(prefix=".ledger-", dir=there) as folder:
+            trial = Path(folder) / file.relative_to(there)
+            _create(trial)
+            with _begun(trial):
+                pass
+
+
+@contextmanager
+def _begun(path: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction on tables of this version, rolled back unless it is committed."""
+    database = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+    try:
+        database.execute("PRAGMA synchronous = EXTRA")
+        database.execute("BEGIN IMMEDIATE")
+        _migrate(path, database)
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What goes wrong with the file, as `BudgetRefused`."""
+    try:
+        yield
     except (sqlite3.Error, OSError, ValueError) as error:
         reason = type(error).__name__
     else:

@@ -34,7 +34,8 @@ class Trio:
     """Masks and messages of party `wire.me` in 0, 1, 2. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
 
     def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
-        """ONE for a run's wire: masks depend on the session and `stream`, so a second one would use the first one's again.
+        """ONE for a wire's session and `stream`: masks depend on these, so a second one would use the first one's again. Forks
+        of a wire have its session and keys: what runs on several of them needs a `stream` for each.
 
         A computation that runs beside another gets its trio, and masks of its own, from `fork`. Raises `StudyInvalid` unless
         exactly three parties compute and this is one of them.

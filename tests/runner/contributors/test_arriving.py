@@ -11,9 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, PeerIdentity
+from mpc_protocols.replicated.sharing.trio import Trio
 from parties.budget.journal import read
 from runner.__main__ import main
 from runner.contributors import closing
@@ -93,6 +95,23 @@ def test_each_round_asks_those_who_are_there(
         assert len(facts["selected"]) == 3 and abs(facts["privacy"]["noisy_total"] - 300) < 30
         assert facts["public_study"]["contributors"]["schedule"] == "arriving"
     assert looks[0] >= 2
+
+
+def test_no_mask_is_used_in_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round has an oracle of its own over the same keys: what was masked alike twice would show its difference."""
+    made: dict[int, list[bytes]] = {number: [] for number in range(3)}
+    begin = Trio.__init__
+
+    def watched(self: Trio, *given: Any, **named: Any) -> None:
+        begin(self, *given, **named)
+        made[self.me] += [mask(8, np.uint64, 0).tobytes() for mask in (self.own_mask, self.next_mask)]
+
+    monkeypatch.setattr(Trio, "__init__", watched)
+    world = arriving(tmp_path)
+    deliver_when_looked_for(world, monkeypatch)
+    in_memory.run(world.trial.path, tmp_path / "out", monkeypatch)
+    for masks in made.values():
+        assert len(masks) >= 3 * 2 * 2 and len(set(masks)) == len(masks)
 
 
 def test_what_was_measured_of_few_rows_enters_as_of_all(
