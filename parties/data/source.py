@@ -244,7 +244,9 @@ class Source:
             raise
         if location.rows is not None and numbered(self._engine.fields):
             self.close()
-            raise DataRefused(f"{self.label} has a column {ROW_NUMBER} of its own and is not read in ranges; rename it.")
+            raise DataRefused(
+                f"{self.label} has a column {ROW_NUMBER} of its own and is not read in ranges; rename it."
+            )
         # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
         self._header = header or self._engine.fields
         self.columns: tuple[str, ...] = self._header

@@ -150,8 +150,8 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         inner = Table(given, table.file, f"{table.where} data".strip(), keys.TALLIES, table.problems)
         pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
         parts = inner.integer("parts", low=1) if "parts" in inner else None
-        place = Path(glob.escape(str(path.parent.resolve()))) / pattern
-        return DataLocation(tallies=TallyFiles(str(place), parts, _by_unit(inner)))
+        whole = Path(glob.escape(str(path.parent.resolve()))) / pattern
+        return DataLocation(tallies=TallyFiles(str(whole), parts, _by_unit(inner)))
     if isinstance(given, dict) and "dask" in given:
         return DataLocation(
             cluster=_cluster(

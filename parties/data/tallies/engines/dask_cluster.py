@@ -87,7 +87,9 @@ def count_on_cluster(
             future.release()
         again = client.submit(find_files, cluster.files, key=f"cosynth-{run}-again", pure=False)
         if _answer(cluster, again) != found:
-            raise DataRefused(f"{cluster.files} changed while it was counted; run again when nobody writes to it.")
+            raise DataRefused(
+                f"{cluster.files} changed while it was counted; run again when nobody writes to it."
+            )
     return total.table(allow_empty=allow_empty)
 
 
