@@ -10,7 +10,7 @@ Errors are the libraries' own, which quote records and addresses: `source.py` is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +33,11 @@ _SETTINGS = (
 )  # a moment in time is the same text at every custodian
 ROW_NUMBER = "file_row_number"
 """DuckDB's name for a row's place in a Parquet file, unless the file has a column that is called so."""
+
+
+def numbered(columns: Iterable[str]) -> bool:
+    """Whether a file has a column of that name, so that its rows cannot be read in ranges."""
+    return ROW_NUMBER in {name.lower() for name in columns}
 
 
 class Engine(Protocol):

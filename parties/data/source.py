@@ -36,7 +36,7 @@ from urllib.parse import unquote, urlsplit
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data import read_errors
-from parties.data.duckdb_engine import DuckDB, Engine, Shared
+from parties.data.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
 from parties.data.harmony.rules import RFC, Dialect
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
@@ -81,7 +81,8 @@ class Location:
     push_down: rows may not leave the database: it is asked for counts only.
 
     dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
-    rows: of a Parquet file, only those from the first number to before the second; None: all.
+    rows: of a Parquet file, only those from the first number to before the second; None: all. state: the size and the time
+    (mtime_ns) that the file must have; None: any.
     """
 
     kind: Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "server"]
@@ -94,6 +95,7 @@ class Location:
     recipe: Recipe | None = field(default=None, repr=False)
     push_down: bool = False
     rows: tuple[int, int] | None = None
+    state: tuple[int, int] | None = None
 
 
 def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
@@ -228,6 +230,8 @@ class Source:
         self.label = location.label
         self._stamp = self._stat()
         self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
+        if location.state is not None and (self._stamp or ())[1:] != location.state:
+            raise DataRefused(self._changed)
         self._scratch = Scratch()
         self._spill = str(self._scratch.path)
         _spills.add(self._scratch)
@@ -238,6 +242,11 @@ class Source:
         except BaseException:
             self.close()
             raise
+        if location.rows is not None and numbered(self._engine.fields):
+            self.close()
+            raise DataRefused(
+                f"{self.label} has a column {ROW_NUMBER} of its own and is not read in ranges; rename it."
+            )
         # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
         self._header = header or self._engine.fields
         self.columns: tuple[str, ...] = self._header

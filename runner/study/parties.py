@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import ipaddress
 import re
 from pathlib import Path
@@ -105,7 +106,14 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
                         f'names "{column}", which the domain does not have{nearest(column, domain.names)}',
                         "columns",
                     )
-    return Party(name, host, port, compute, read_location(table, path), fingerprint, columns)
+    data = read_location(table, path)
+    if data is not None and data.parts is not None:
+        table.problem(
+            "= { tallies = ... } or { dask = ... } would let whoever writes the study choose whose counts this custodian adds; "
+            "say it in the private file",
+            "data",
+        )
+    return Party(name, host, port, compute, data, fingerprint, columns)
 
 
 def read_address(table: Table, key: str) -> tuple[str, int]:
@@ -142,7 +150,8 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         inner = Table(given, table.file, f"{table.where} data".strip(), keys.TALLIES, table.problems)
         pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
         parts = inner.integer("parts", low=1) if "parts" in inner else None
-        return DataLocation(tallies=TallyFiles(str(path.parent.resolve() / pattern), parts, _by_unit(inner)))
+        whole = Path(glob.escape(str(path.parent.resolve()))) / pattern
+        return DataLocation(tallies=TallyFiles(str(whole), parts, _by_unit(inner)))
     if isinstance(given, dict) and "dask" in given:
         return DataLocation(
             cluster=_cluster(

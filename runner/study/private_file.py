@@ -7,7 +7,9 @@ Standard library only.
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -225,19 +227,33 @@ def _read(path: Path, found: list[str]) -> Private:
     def place(inner: Table, key: str) -> Path | None:
         return (path.parent / inner.text(key, expected="a path")).resolve() if key in inner else None
 
+    data, ca = read_location(table, path), place(table, "ca")
+    if data is not None and data.cluster is not None and ca is not None and _alike(data.cluster.ca, ca):
+        table.problem(
+            "is the CA of the session, whose other parties could then run anything on the cluster; "
+            "name the CA of this custodian's own cluster",
+            "data.ca",
+        )
     return Private(
-        data=read_location(table, path),
+        data=data,
         workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
         listen=read_address(table, "listen") if "listen" in table else None,
         out=place(table, "out"),
         cert=place(table, "cert"),
         key=place(table, "key"),
-        ca=place(table, "ca"),
+        ca=ca,
         allow_empty=table.flag("allow_empty", False),
         inbox=place(table, "inbox"),
         rules=read_rules(table),
         ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
+
+
+def _alike(one: Path, other: Path) -> bool:
+    """Whether two files are one, or copies."""
+    with suppress(OSError):
+        return one == other or filecmp.cmp(one, other, shallow=False)
+    return False
 
 
 def _ledger(given: object, where: str, base: Path, found: list[str]) -> LedgerSettings:

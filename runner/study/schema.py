@@ -156,14 +156,10 @@ def _alignment() -> Schema:
 
 def _party() -> Schema:
     data = _table(keys.DATA, {"url": TEXT, "table": TEXT, "push_down": FLAG}, ("url", "table"))
-    by = _words(keys.PARTITIONED_BY)
-    tallies = _table(keys.TALLIES, {"tallies": TEXT, "parts": WHOLE, "partitioned_by": by}, ("tallies",))
-    texts = dict.fromkeys(keys.DASK, TEXT)
-    dask = _table(keys.DASK, {**texts, "partitioned_by": by}, keys.DASK[:-1])
     forms = {
         "name": TEXT,
         "address": TEXT,
-        "data": {"anyOf": [TEXT, data, tallies, dask]},
+        "data": {"anyOf": [TEXT, data]},
         "compute": FLAG,
         "fingerprint": TEXT,
         "columns": TEXTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import stat
 from pathlib import Path
 
@@ -166,6 +167,35 @@ def test_a_dask_cluster_is_named_in_full(study: Path) -> None:
     ):
         private.write_text(DASK.replace(old, new))
         assert any(words in sentence for sentence in private_file.problems(private)), words
+
+
+def test_a_cluster_does_not_trust_the_parties_of_the_session(study: Path) -> None:
+    private, folder = study.parent / "north.toml", study.parent
+    for name in ("ca.crt", "copy.crt"):
+        (folder / name).write_text("of the session")
+    (folder / "cluster-ca.crt").write_text("of the cluster")
+    for name, found in (("ca.crt", 1), ("copy.crt", 1), ("cluster-ca.crt", 0)):
+        private.write_text('ca = "ca.crt"\n' + DASK.replace('ca = "ca.crt"', f'ca = "{name}"'))
+        assert len(private_file.problems(private)) == found
+
+
+@pytest.mark.parametrize("data", [DASK.removeprefix("data = ").strip(), '{ tallies = "*.tally" }'])
+def test_whose_counts_are_added_is_not_for_the_study_to_say(tmp_path: Path, data: str) -> None:
+    write_study(tmp_path, ('data = "north.csv"', f"data = {data}"))
+    with pytest.raises(StudyInvalid, match="say it in the private file"):
+        load(tmp_path / "study.toml")
+
+
+def test_a_folder_is_no_pattern(tmp_path: Path) -> None:
+    (tmp_path / "br[1]").mkdir()
+    (tmp_path / "br1").mkdir()
+    private = tmp_path / "br[1]" / "north.toml"
+    private.write_text('data = { tallies = "*.tally" }\n')
+    for folder in ("br[1]", "br1"):
+        (tmp_path / folder / "x.tally").touch()
+    data = private_file.load(private).data
+    assert data is not None and data.tallies is not None
+    assert glob.glob(data.tallies.pattern) == [str(tmp_path / "br[1]" / "x.tally")]
 
 
 def test_workers_are_counted_and_belong_to_tables_of_rows(

@@ -58,13 +58,16 @@ class Change:
         """The values changed: as text where there is a map or a decimal comma in text, else in their own type."""
         import pyarrow as pa
 
-        if self._idle or len(values) == values.null_count:
+        if self._idle:
             return values
         values = plain(values)
         text = bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
         if not (text or pa.types.is_boolean(values.type) or _countable(values.type)):
             return values  # of a type that the coder refuses
-        distinct, comma = Distinct(values), self._comma and text
+        comma = self._comma and text
+        if len(values) == values.null_count:
+            return pa.nulls(len(values), pa.string()) if self._maps or comma else values
+        distinct = Distinct(values)
         before = [written(value) for value in distinct.values.to_pylist()]
         read = [one.translate(_SWAPPED) for one in before] if comma else before
         marks = [

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
+import stat
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -47,10 +49,17 @@ class Total:
         return parse(content, self.layout, constraints, label, self._counting.study)
 
     def read(self, path: Path) -> PartitionCounts:
-        """A part's file. Raises `DataRefused`."""
+        """A part's file, which nobody else may have written. Raises `DataRefused`."""
         most = max_bytes(self.layout)
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_at_once) as file:
+                state = os.fstat(file.fileno())
+                own = stat.S_ISREG(state.st_mode) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+                if not own or (hasattr(os, "geteuid") and state.st_uid != os.geteuid()):
+                    raise DataRefused(
+                        f"{path} must be a file that this user owns and nobody else may write (mode 0600); see who has written "
+                        "it, and count its part again."
+                    )
                 content = file.read(most + 1)
         except OSError:
             raise DataRefused(f"{path} cannot be read; this user must own it (mode 0600).") from None
@@ -145,3 +154,8 @@ class Total:
     def digest(self) -> bytes:
         """32 bytes: which parts there are, in which state, in any order."""
         return hashlib.sha256(b"".join(sorted(self._partitions))).digest()
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

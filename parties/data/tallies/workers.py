@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import CosynthError, DataRefused
 from mpc_protocols.functionality import Clique
 from parties.data.arrow import bits
-from parties.data.duckdb_engine import ROW_NUMBER
+from parties.data.duckdb_engine import numbered
 from parties.data.local_marginals import LocalTable, count
 from parties.data.scan import Unit, inspect, named
 from parties.data.source import Source
@@ -121,7 +121,7 @@ def _counted(
     job = {"domain": domain.to_spec(), "cliques": [list(clique) for clique in cliques], "max_rows": max_rows}
     location = source.location
     direct = location.kind == "parquet" and location.recipe is None and location.rows is None
-    direct = direct and ROW_NUMBER not in {name.lower() for name in source.columns}
+    direct = direct and not numbered(source.columns)
     with ExitStack() as stack:
         children = [stack.enter_context(_Worker()) for _ in range(workers)]
         if direct:
@@ -169,12 +169,24 @@ def _deal(children: Sequence[_Worker], blocks: Iterator[pa.RecordBatch]) -> None
         feeder.start()
     try:
         for block in blocks:
-            dealt.put(block)
+            _put(dealt, block, feeders)
     finally:
         for _ in feeders:
-            dealt.put(None)
+            _put(dealt, None, feeders)
     for feeder in feeders:
         feeder.join()
+
+
+def _put(
+    dealt: queue.Queue[pa.RecordBatch | None],
+    block: pa.RecordBatch | None,
+    feeders: Sequence[threading.Thread],
+) -> None:
+    """Wait for room as long as anybody makes some."""
+    while any(feeder.is_alive() for feeder in feeders):
+        with suppress(queue.Full):
+            dealt.put(block, timeout=1)
+            return
 
 
 class _Worker:
@@ -204,11 +216,11 @@ class _Worker:
         self._write(len(text).to_bytes(4, "little") + text)
 
     def feed(self, blocks: queue.Queue[pa.RecordBatch | None]) -> None:
-        """Take blocks until there are none; of a child that has gone, they are taken all the same."""
+        """Take blocks until there are none. A child that cannot be given one is killed, and they are taken all the same."""
         from pyarrow import PythonFile, ipc
 
-        writer = None
-        with suppress(OSError):
+        writer = block = None
+        try:
             while (block := blocks.get()) is not None:
                 if writer is None:
                     writer = ipc.new_stream(PythonFile(self._process.stdin, "w"), block.schema)
@@ -217,9 +229,10 @@ class _Worker:
                 writer.close()
             assert self._process.stdin is not None
             self._process.stdin.close()
-            return
-        while blocks.get() is not None:
-            pass
+        except Exception:  # Arrow has its own for a block of another type; its result will be missing
+            self._process.kill()
+            while block is not None:
+                block = blocks.get()
 
     def result(self, most: int) -> bytes:
         """What the child hands back; nothing of one that has failed, or has found what does not fit."""

@@ -2,7 +2,8 @@
 
 The workers run `task.py` on whole files, or on ranges of rows of large ones, and hand back filled cells only; these are added
 here as they come. A worker that dies loses its task, which Dask gives to another one: a part is added when its result is here,
-once, and by its place no part can be added twice.
+once. A file that is found by two names is refused before anything is counted; one that changes, by the task that finds it
+changed, or when all are done.
 
 Threat model. Dask runs what it is sent, and reads what it is sent by unpickling: scheduler, workers and this process are one
 custodian's machine room, and whoever holds a certificate of its CA may do anything there. So TLS at both ends is not optional
@@ -84,6 +85,11 @@ def count_on_cluster(
                 raise DataRefused(content[1:].decode())
             total.add(total.parse(content[1:], label), label)
             future.release()
+        again = client.submit(find_files, cluster.files, key=f"cosynth-{run}-again", pure=False)
+        if _answer(cluster, again) != found:
+            raise DataRefused(
+                f"{cluster.files} changed while it was counted; run again when nobody writes to it."
+            )
     return total.table(allow_empty=allow_empty)
 
 
@@ -105,17 +111,25 @@ def count_task(files: Sequence[Location], counting: Counting, asked_by: str) -> 
 def _groups(
     found: Sequence[FoundFile], dialect: Dialect, recipe: Recipe | None, task_rows: int, whole: bool
 ) -> Iterator[list[Location]]:
-    """What one task counts: small files together, a large Parquet file in ranges; with `whole`, each file by itself."""
+    """What one task counts: small files together, a large Parquet file in ranges; with `whole`, each file by itself.
+
+    Raises `DataRefused` if a file is found twice, by whatever names.
+    """
+    seen = dict[object, str]()
+    for file in found:
+        if first := next((seen[one] for one in file.identities if one in seen), ""):
+            raise DataRefused(f"{file.path} and {first} are one file, which would count twice; name it once.")
+        seen.update(dict.fromkeys(file.identities, file.path))
     group, size = list[Location](), 0
     for file in found:
-        place = replace(locate(file.path), recipe=recipe)
+        place = replace(locate(file.path), recipe=recipe, state=(file.bytes, file.mtime_ns))
         if place.kind == "csv":
             place = replace(place, dialect=dialect)
         rows = file.bytes // CSV_ROW_BYTES if file.rows is None else file.rows
         if whole:
             yield [place]
             continue
-        if file.rows is None:
+        if file.rows is None or not file.divisible:
             group.append(place)
         else:
             ranges = max(1, rows // task_rows)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, DataRefused
+from parties.data.duckdb_engine import numbered
 from parties.data.source import open_source
 from parties.data.tallies.counting import Counting, count_partition, place_of
 from parties.data.tallies.total import Total
@@ -27,11 +29,25 @@ COUNTED, REFUSED = b"+", b"-"
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A part as a worker sees it. rows: of a Parquet file; None of any other."""
+    """A part as a worker sees it. mtime_ns: when it was written. rows: of a Parquet file; None of any other.
+
+    divisible: whether its rows can be read in ranges. place: the file itself, whatever it is called. Another machine numbers
+    its devices differently: two states of a part are compared without device and number.
+    """
 
     path: str
     bytes: int
+    mtime_ns: int
     rows: int | None
+    divisible: bool
+    place: str
+    device: int = field(compare=False)
+    number: int = field(compare=False)
+
+    @property
+    def identities(self) -> list[object]:
+        """Another name of this file, found by the same process, shares one of these."""
+        return [self.place, *([(self.device, self.number)] if self.number else [])]
 
 
 def software() -> str:
@@ -46,8 +62,20 @@ def find_files(pattern: str) -> list[FoundFile]:
     """The files of a pattern, by name. One that cannot be looked into is there, too: who counts it says why."""
     found = []
     for path in sorted(glob.glob(pattern, recursive=True)):
-        rows = _parquet_rows(path) if path.lower().endswith(".parquet") else None
-        found.append(FoundFile(path, Path(path).stat().st_size, rows))
+        state = Path(path).stat()
+        rows, divisible = _parquet_rows(path) if path.lower().endswith(".parquet") else (None, False)
+        found.append(
+            FoundFile(
+                path,
+                state.st_size,
+                state.st_mtime_ns,
+                rows,
+                divisible,
+                os.path.realpath(path),
+                state.st_dev,
+                state.st_ino,
+            )
+        )
     return found
 
 
@@ -86,10 +114,13 @@ def _counted(files: Sequence[Location], counting: Counting) -> bytes:
     return total.part((where, which)).to_bytes()
 
 
-def _parquet_rows(path: str) -> int | None:
+def _parquet_rows(path: str) -> tuple[int | None, bool]:
+    """How many, and whether they can be read in ranges."""
     from pyarrow import ArrowInvalid, parquet
 
     try:
-        return int(parquet.read_metadata(path).num_rows)
+        file = parquet.read_metadata(path)
     except (OSError, ArrowInvalid):
-        return None
+        return None, False
+    columns = (file.schema.column(number).path for number in range(len(file.schema)))
+    return int(file.num_rows), not numbered(column.partition(".")[0] for column in columns)

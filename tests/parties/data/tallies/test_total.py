@@ -166,3 +166,26 @@ def test_the_digest_is_of_the_parts_in_any_order(tmp_path: Path) -> None:
             total.add(part, str(number))
         digests.add(total.digest)
     assert len(digests) == 2
+
+
+def test_a_tally_that_others_may_have_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "t.tally"
+    file.write_bytes(partition(write_csv(tmp_path / "t.csv", people(5))).to_bytes())
+    file.chmod(0o600)
+    place = TallyFiles(str(file))
+    assert add_files(place, COUNTING, allow_empty=False).rows == 5
+    for mode in (0o620, 0o602):
+        file.chmod(mode)
+        with pytest.raises(DataRefused, match=r"t\.tally must be a file that this user owns"):
+            add_files(place, COUNTING, allow_empty=False)
+    file.chmod(0o600)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+        with pytest.raises(DataRefused, match="this user owns"):
+            add_files(place, COUNTING, allow_empty=False)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(DataRefused, match="must be a file"):
+        add_files(place, COUNTING, allow_empty=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import queue
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from parties.data.harmony.recipe import fit
+from parties.data.harmony.recipe import Step, fit
 from parties.data.harmony.rules import ColumnRule, Rules
+from parties.data.harmony.values import Change
 from parties.data.local_marginals import LocalTable, count
 from parties.data.source import Location, locate, open_source
 from parties.data.tallies import worker_process, workers
@@ -169,3 +172,26 @@ def test_ranges_of_rows_are_the_rows_of_the_file(tmp_path: Path) -> None:
                 found += batch.column(0).to_pylist()
             assert source.places({3}) == {3: f"row {begin + 4}"}
     assert found == list(range(1000))
+
+
+def test_a_block_that_arrow_refuses_costs_time_only() -> None:
+    """Whoever feeds a process goes on taking blocks, and kills it: the table is counted again."""
+    blocks = [pa.record_batch({"a": pa.array([1])}), *[pa.record_batch({"a": pa.array(["x"])})] * 8]
+    with workers._Worker() as child:
+        workers._deal([child], iter(blocks))
+        assert child.result(100) == b""
+
+
+def test_nobody_waits_for_room_that_nobody_makes() -> None:
+    gone = threading.Thread(target=lambda: None)
+    full: queue.Queue[pa.RecordBatch | None] = queue.Queue(1)
+    full.put(None)
+    workers._put(full, None, [gone])
+    assert full.qsize() == 1
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_a_block_of_missing_values_is_of_the_type_of_the_others(kind: pa.DataType) -> None:
+    change = Change(Step("x", values=(("1", "a"),)))
+    assert change(pa.nulls(3, kind)).type == pa.string()
+    assert change(pa.nulls(3, pa.binary())).type == pa.binary()
