@@ -207,7 +207,7 @@ def _read(path: Path, found: list[str]) -> Private:
         return (path.parent / inner.text(key, expected="a path")).resolve() if key in inner else None
 
     return Private(
-        data=read_location(table, path),
+        data=read_location(table, path, servers=True),
         workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
         listen=read_address(table, "listen") if "listen" in table else None,
         out=place(table, "out"),
