@@ -114,7 +114,8 @@ class StudyFacts:
     sizes: number of values of each column. unit_rows: the most rows of one privacy unit over all custodians
     (max_rows x max_custodians of the unit; 1 when the unit is a row). row_cap: custodians x max_rows, which bounds the
     total before a noisy one is known. session: public id of the run; public seeds are derived from it. leader: number of the
-    computing party that runs the synthesizer. inputs: None where contributors' counts are not checked.
+    computing party that runs the synthesizer. inputs: None where contributors' counts are not checked. counted: the sets of
+    columns whose marginals custodians count, so that no other one may be asked for; None where any may.
     """
 
     sizes: Mapping[str, int]
@@ -124,6 +125,7 @@ class StudyFacts:
     session: bytes
     leader: int = USUAL_LEADER
     inputs: InputRule | None = None
+    counted: frozenset[frozenset[str]] | None = None
 
     def cells(self, clique: Clique) -> int:
         """Number of cells of the clique's marginal."""
@@ -177,7 +179,8 @@ class MarginalOracle(ABC):
         """Say before a selection that what it picks will be measured with noise of parameter sigma2, where that is known.
 
         Public, like every argument. The noise may be made while the selection is under way; no answer has another distribution,
-        and nothing is promised: what is asked next may be something else. An oracle that makes no use of it does nothing.
+        and nothing is promised: what is asked next may be something else. A selection raises `StudyInvalid` if no measurement may
+        have such a variance. An oracle that makes no use of it does nothing.
         """
 
     @abstractmethod

@@ -55,6 +55,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(2 * (os.cpu_count() or 1), 16)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_ledger_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test, nor a process that it starts, writes into the ledger of the user who runs it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COSYNTH_LEDGER", str(tmp_path_factory.mktemp("account") / "ledger.db"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def quiet_machine(request: pytest.FixtureRequest) -> bool:
     """Whether times may be judged."""

@@ -100,6 +100,7 @@ REASONS = {
     "runner/report/files.py",
     "runner/results/release.py",
     "runner/study/contributors.py",
+    "runner/study/public_files.py",
     "runner/study/read.py",
     "runner/study/registered.py",
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -155,8 +156,8 @@ class CliqueRegister:
     def to_share(self, cliques: Sequence[Clique]) -> list[Clique]:
         """Which of these must be shared now: those that are sums neither of a shared one nor of another of these.
 
-        In the order given; of two with the same cells the first. Raises `StudyInvalid` for an unknown or repeated column, too
-        many cells or too many handles.
+        In the order given; of two with the same cells the first. Raises `StudyInvalid` for an unknown or repeated column, a
+        marginal that custodians do not count (`StudyFacts.counted`), too many cells or too many handles.
         """
         for clique in cliques:
             self._check(clique)
@@ -232,6 +233,28 @@ class CliqueRegister:
             raise StudyInvalid(
                 f"The clique {clique} has {cells} cells, at most {MAX_CELLS} can be shared; leave a column out."
             )
+        if not self._is_counted(frozenset(map(self.column, clique))):
+            raise StudyInvalid(
+                f"The clique {clique} is inside no marginal that custodians count; ask for what the study's plan names."
+            )
+
+    def _is_counted(self, columns: frozenset[str]) -> bool:
+        """Whether custodians can count a marginal of these columns: decided by public facts, before any count is touched."""
+        counted = self.facts.counted
+        if counted is None or columns in counted:
+            return True
+        return any(
+            columns <= of for of in min((self._counted.get(column, []) for column in columns), key=len)
+        )
+
+    @cached_property
+    def _counted(self) -> dict[str, list[frozenset[str]]]:
+        """Of each column, the counted sets that have it."""
+        found: dict[str, list[frozenset[str]]] = {}
+        for columns in self.facts.counted or ():
+            for column in columns:
+                found.setdefault(column, []).append(columns)
+        return found
 
     def _names(self, clique: Clique) -> dict[str, str]:
         """What the clique calls each of its columns."""

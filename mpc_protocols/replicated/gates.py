@@ -177,6 +177,7 @@ def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> 
     """
     rows, _ = keys.shape
     families, width = plan.families, max(map(len, plan.families))
+    assert width > 1  # or there is no place in a family to be opened
     column = {member: place for place, member in enumerate(plan.contenders)}
     places = np.array(
         [[column[family[min(place, len(family) - 1)]] for place in range(width)] for family in families]

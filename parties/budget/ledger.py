@@ -31,13 +31,14 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from parties.budget import open_run
-from parties.budget.ledger_file import default_path, transaction
+from parties.budget.ledger_file import default_path, rehearse, transaction
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RecordedEvent, RunFile, as_recorded
 from parties.budget.spending import (
     ALIGNMENT,
     SIZE,
     Cap,
+    Charge,
     Entry,
     Proposal,
     Refusal,
@@ -47,11 +48,12 @@ from parties.budget.spending import (
     ended,
     sizes_of,
 )
+from parties.budget.waves import check_waves
 from synth.budget.sampled_gaussian import SampledGaussian, curve_of
 
 _FIELDS = (
     "dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, "
-    "state, size_rho, size_delta, domain, max_rows, curve"
+    "state, size_rho, size_delta, domain, max_rows, curve, waves"
 )
 
 
@@ -75,7 +77,8 @@ class Ledger:
         A run that is resumed reserves again under its id. It keeps the events it has begun, and aligns again: that counts as one
         more alignment, and what its sizes revealed before stays charged beside what they will reveal now. A contributor's run
         that has ended is not resumed: its events would be another run's. Nor is a run resumed as one of another study.
-        Raises `BudgetRefused` for these, and if the dataset's cap or its quota of alignments forbids it.
+        Raises `BudgetRefused` for these, if the dataset's cap or its quota of alignments forbids it, and if the ledger has
+        charged another wave of the same table (`waves.py`).
         """
         cap = cap or Cap()
         self._settle_dead()
@@ -96,6 +99,13 @@ class Ledger:
                 raise BudgetRefused(
                     f"The run {reservation.run[:16]} is on record on dataset {reservation.dataset} as one of another study or "
                     "budget and is not resumed as this one; its parties must start a new one."
+                )
+            if all(entry.spent == Charge() for entry in own):  # else it is charged for this wave already
+                check_waves(
+                    self.path,
+                    reservation.dataset,
+                    reservation.waves,
+                    self._entries(database, None) if reservation.waves else [],
                 )
             if recorded is not None and len(releases) > recorded:
                 raise BudgetRefused(
@@ -135,7 +145,7 @@ class Ledger:
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             return []
         self._settle_dead()
         with self.transaction() as database:
@@ -163,7 +173,7 @@ class Ledger:
 
     def refusals(self, dataset: str | None = None) -> list[Refusal]:
         """What was refused for the dataset (for all datasets), oldest first. No file: nothing."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             return []
         with self.transaction() as database:
             return [
@@ -193,9 +203,9 @@ class Ledger:
 
     def _insert(self, database: sqlite3.Connection, reservation: Reservation) -> int:
         database.execute(
-            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?) "
+            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, aligns = excluded.aligns, "
-            "size_rho = excluded.size_rho, size_delta = excluded.size_delta, state = 'open'",
+            "size_rho = excluded.size_rho, size_delta = excluded.size_delta, waves = excluded.waves, state = 'open'",
             (
                 reservation.dataset,
                 reservation.run,
@@ -216,6 +226,7 @@ class Ledger:
                 reservation.domain,
                 reservation.max_rows,
                 "" if reservation.curve is None else reservation.curve.to_text(),
+                json.dumps(reservation.waves),
             ),
         )
         (number,) = database.execute(
@@ -293,6 +304,10 @@ class Ledger:
 
     def _open_run_path(self, number: int) -> Path:
         return self.path.with_name(self.path.name + ".open") / str(number)
+
+    def rehearse(self) -> None:
+        """Try whether a run could be charged here; nothing is left behind. Raises `BudgetRefused` as the run would."""
+        rehearse(self.path)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -401,6 +416,7 @@ def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
         domain,
         max_rows,
         curve,
+        waves,
     ) = fields
     reservation = Reservation(
         dataset,
@@ -420,5 +436,6 @@ def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
         domain,
         max_rows,
         SampledGaussian.from_text(curve) if curve else None,
+        tuple(json.loads(waves)),
     )
     return Entry(reservation, when, state, events)

@@ -10,10 +10,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mpc_protocols.errors import BudgetRefused
 
-_VERSION = 4
+_VERSION = 5
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
 _REFUSALS = """
@@ -36,7 +37,7 @@ CREATE TABLE runs (
     unit TEXT NOT NULL, rho TEXT NOT NULL, beta TEXT NOT NULL, counterparties TEXT NOT NULL, computes INTEGER NOT NULL,
     aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
     size_delta TEXT NOT NULL DEFAULT '0', domain TEXT NOT NULL DEFAULT '', max_rows INTEGER NOT NULL DEFAULT 0,
-    curve TEXT NOT NULL DEFAULT '',
+    curve TEXT NOT NULL DEFAULT '', waves TEXT NOT NULL DEFAULT '[]',
     UNIQUE (dataset, run)
 );
 CREATE TABLE events (
@@ -58,6 +59,7 @@ ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
 """
     + _REFUSALS,
     3: _COLLECTIONS + "ALTER TABLE runs ADD COLUMN curve TEXT NOT NULL DEFAULT '';",
+    4: "ALTER TABLE runs ADD COLUMN waves TEXT NOT NULL DEFAULT '[]';",
 }
 
 
@@ -75,17 +77,50 @@ def transaction(path: Path) -> Iterator[sqlite3.Connection]:
 
     Creates the file, or brings an older one to this version. Raises `BudgetRefused`.
     """
-    try:
+    with _told(path):
         _create(path)
-        database = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
-        try:
-            database.execute("PRAGMA synchronous = EXTRA")
-            database.execute("BEGIN IMMEDIATE")
-            _migrate(path, database)
+        with _begun(path) as database:
             yield database
             database.execute("COMMIT")
-        finally:
-            database.close()  # without COMMIT: rolled back
+
+
+def rehearse(path: Path) -> None:
+    """Try a transaction, leaving nothing behind. Raises `BudgetRefused` as a run would.
+
+    A file that is not there yet is made in a folder of its own beside, so that no run that makes it meanwhile loses it.
+    """
+    with _told(path):
+        file = Path(os.path.realpath(path))
+        if os.path.lexists(file):
+            with _begun(file) as database:
+                database.execute(f"PRAGMA user_version = {_VERSION}")  # rolled back, as all of it
+            return
+        there = next(folder for folder in file.parents if os.path.lexists(folder))
+        with TemporaryDirectory(prefix=".ledger-", dir=there) as folder:
+            trial = Path(folder) / file.relative_to(there)
+            _create(trial)
+            with _begun(trial):
+                pass
+
+
+@contextmanager
+def _begun(path: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction on tables of this version, rolled back unless it is committed."""
+    database = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+    try:
+        database.execute("PRAGMA synchronous = EXTRA")
+        database.execute("BEGIN IMMEDIATE")
+        _migrate(path, database)
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What goes wrong with the file, as `BudgetRefused`."""
+    try:
+        yield
     except (sqlite3.Error, OSError, ValueError) as error:
         reason = type(error).__name__
     else:

@@ -46,6 +46,10 @@ DECIMAL = re.compile(
 )  # bounded: a Fraction of "1e999999999" would fill the memory
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"  # no "nan", no "inf", no blanks
 
+_COMMA = r"\A[+-]?[0-9]*,[0-9]+\z"
+UNREAD = "the value is not a finite number in plain digits"
+COMMA = f'{UNREAD}, for it has a comma: if that is the decimal mark, say decimal = "," under [csv] of the private file'
+
 NOUNS = {"date": "day such as 2019-12-31", "datetime": "time such as 2019-12-31T23:59, without a zone"}
 
 
@@ -109,7 +113,8 @@ class Coder:
                 if isinstance(self.column, Calendar) and distinct is not None
                 else _numbers(values, distinct)
             )
-            return self._bins(numbers, self.column)
+            codes, faults = self._bins(numbers, self.column)
+            return codes, _with_commas_apart(faults, distinct)
         assert distinct is not None
         texts = [written(value) for value in distinct.values.to_pylist()]
         codes = distinct.each([self._code_of(text) for text in texts], -1)
@@ -134,11 +139,7 @@ class Coder:
         outside = (numbers < column.low) | (numbers > column.high)
         nothing = (numbers == 0) if column.zero else np.zeros(len(numbers), np.bool_)
         self.clamped += int(np.count_nonzero(outside & ~nothing))
-        unread = (
-            f"the value is not a {NOUNS[column.kind]}"
-            if isinstance(column, Calendar)
-            else "the value is not a finite number in plain digits"
-        )
+        unread = f"the value is not a {NOUNS[column.kind]}" if isinstance(column, Calendar) else UNREAD
         faults = [(~np.isfinite(numbers), unread)]
         if column.integral:
             whole = "integral = true" if column.kind == "numeric" else "integers"
@@ -332,6 +333,17 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
     parsed = np.full(len(plain), np.nan)
     parsed[truths(plain)] = entries(pc.cast(pc.filter(distinct.values, plain), pa.float64()), np.float64)
     return distinct.each(parsed, np.nan)
+
+
+def _with_commas_apart(faults: Faults, distinct: Distinct | None) -> Faults:
+    """The same faults; texts that a decimal comma may keep from being numbers have one of their own."""
+    import pyarrow.compute as pc
+
+    unread, reason = faults[0]
+    if distinct is None or reason != UNREAD or not unread.any():
+        return faults
+    comma = distinct.each(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
+    return [(unread & ~comma, UNREAD), (unread & comma, COMMA), *faults[1:]]
 
 
 def _moments(distinct: Distinct, column: Calendar) -> NDArray[np.float64]:

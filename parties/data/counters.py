@@ -29,7 +29,7 @@ _UNION_CELLS = 1 << 17  # 1 MiB of counters: larger unions miss the second-level
 
 
 class Counters:
-    """Counters of a few unions of the cliques, or a few rows' codes; and every marginal inside them.
+    """Counters of a few unions of the cliques, or a few rows' codes; and every marginal inside one of the cliques.
 
     Which unions there are follows from domain and cliques, in this order everywhere.
     """
@@ -131,21 +131,25 @@ class Counters:
         return cells
 
     def counts(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The marginals of these cliques: int64, cells in row-major order of each clique's columns as it lists them."""
+        """The marginals of these cliques: int64, cells in row-major order of each clique's columns as it lists them.
+
+        Raises `ValueError` for one that is inside none of the cliques; which these are does not depend on the rows.
+        """
         return [self._marginal(clique) for clique in cliques]
 
     def _marginal(self, clique: Clique) -> NDArray[np.int64]:
         import numpy as np
 
         own = self._mask(clique)
-        if not self._many and (own in self._counted or any(not own & ~mask for mask in self._counted)):
+        # decided alike whatever the rows are: a table of many has more marginals, of unions, and nobody may learn which it is
+        if own not in self._counted and not any(not own & ~mask for mask in self._counted):
+            raise ValueError(f"The marginal of {', '.join(clique)} was not counted.")
+        if not self._many:
             counts = np.zeros(self._cells(clique), np.int64)
             for block in self._few:
                 counts += np.bincount(self._numbers(clique, block), minlength=len(counts))
             return counts
-        union = next((union for mask, union in self._masks if not own & ~mask), None) if self._many else None
-        if union is None:
-            raise ValueError(f"The marginal of {', '.join(clique)} was not counted.")
+        union = next(union for mask, union in self._masks if not own & ~mask)
         whole = self._tables[union].reshape([self._sizes[name] for name in union])
         kept = [name for name in union if name in clique]
         summed = whole.sum(

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
-from parties.data.scan import Scan, inspect
+from parties.data.scan import Scan, Unit, inspect
 from parties.data.source import BLOCK_ROWS, Source
 from parties.data.survey import Survey, survey
 
@@ -66,18 +66,20 @@ def read(
     max_rows: int,
     allow_empty: bool = False,
     block_rows: int = BLOCK_ROWS,
+    unit: Unit | None = None,
 ) -> Records:
     """Read the table once. Raises `DataRefused` at the first thing that does not fit.
 
     domain: the columns that this party owns, and no others. policy: how identifiers are made, and whether duplicates are
-    refused; None for row order. max_rows: the study's public bound on the rows of the table, duplicates included.
+    refused; None for row order. max_rows: the study's public bound on the rows of the table, duplicates included. unit: of rows
+    that are not aligned, whom they are about, as `local_marginals.count` takes it.
     """
     import numpy as np
 
-    seen = inspect(source, domain, keys=policy.columns if policy is not None else ())
+    seen = inspect(source, domain, unit, policy.columns if policy is not None else ())
     for sentence in (*seen.problems, *_unordered(source, policy)):
         raise DataRefused(sentence)
-    scan, reader = _scan(source, domain, policy, max_rows, allow_empty)
+    scan, reader = _scan(source, domain, policy, max_rows, allow_empty, unit=unit)
     kept: dict[str, list[Codes]] = {name: [] for name in domain.names}
     for codes in scan.blocks(block_rows, stop=True):
         for name, blocks in kept.items():
@@ -159,6 +161,7 @@ def _scan(
     max_rows: int,
     allow_empty: bool,
     shapes: bool = False,
+    unit: Unit | None = None,
 ) -> tuple[Scan, IdentifierReader | None]:
     from parties.data.identifiers import IdentifierReader
 
@@ -166,4 +169,4 @@ def _scan(
     if policy is not None:
         untyped = source.location.kind == "csv"
         reader = IdentifierReader(policy, untyped=untyped, leave_out=source.leaves_out, shapes=shapes)
-    return Scan(source, domain, max_rows=max_rows, keys=reader, allow_empty=allow_empty), reader
+    return Scan(source, domain, max_rows=max_rows, unit=unit, keys=reader, allow_empty=allow_empty), reader

@@ -5,9 +5,14 @@
     confirm    hash of the list that it has on disk and is about to fix                                            1 round
 
 `agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so nobody chooses whom to
-leave out by who is there; a party can leave out whom it likes in advance, which harms nobody's privacy (who takes part is
-public, and a bundle runs once). A party fixes a list only after `confirm`: then all three have that list on disk, whatever a
-crash leaves fixed, and the next meeting takes it (`docs/design/federated.md` 3).
+leave out by who is there. A party can leave out whom it likes in advance. With one list that harms nobody's privacy (who takes
+part is public, a bundle runs once, and a sum is of the minimum at least). With a list for each round it could make one
+contributor the difference of two sums, so the lists of two rounds are the same or differ by the minimum at least (`grown`). A
+party fixes a list only after `confirm`: then all three have that list on disk, whatever a crash leaves fixed, and the next
+meeting takes it (`docs/design/federated.md` 3 and 6).
+
+While a round of arrivals is open, `looks` (1 round, 32 bytes) shows each party that all are ready, and that something has changed
+since they last tried: a random mark, drawn anew by whoever has other bundles than before.
 
 Who learns what: which bundles the others hold. Nothing of their content.
 """
@@ -55,6 +60,24 @@ def confirm(wire: Wire, agreed: AgreedList, names: Collection[str]) -> None:
 def all_say(wire: Wire, yes: bool) -> bool:
     """Whether all three parties do. 1 round. Blocks."""
     return all(value == _YES for value in _exchange(wire, _YES if yes else _NONE).values())
+
+
+def looks(wire: Wire, mark: bytes | None) -> tuple[bytes, ...] | None:
+    """The marks of all three parties, in their order; None unless each has one. 1 round. Blocks.
+
+    mark: 32 bytes, not all zero.
+    """
+    told = _exchange(wire, mark or _NONE)
+    return None if _NONE in told.values() else tuple(told[number] for number in sorted(told))
+
+
+def grown(before: AgreedList, common: AgreedList, minimum: int) -> AgreedList:
+    """A later round's list. before: of the round before. common: what all three hold, which contains it.
+
+    Fewer newcomers than the minimum wait for a later round: what is opened about two rounds differs by nobody, or by so many.
+    """
+    newcomers = len(common.entries) - len(before.entries)
+    return common if newcomers >= minimum else before
 
 
 def _exchange(wire: Wire, value: bytes) -> dict[int, bytes]:

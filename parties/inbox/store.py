@@ -226,9 +226,14 @@ class Inbox:
         """Whether the last list is fixed: no bundle is taken in any more. Raises `DataRefused`."""
         return self.agreed(self.collection.rounds) is not None
 
-    def waiting(self) -> int:
-        """How many bundles are here, whatever they are worth."""
-        return sum(1 for _ in (self.folder / BUNDLES).glob(f"*{SUFFIX}"))
+    def waiting(self) -> frozenset[tuple[str, int]]:
+        """The bundles that are here, whatever they are worth: name and time of each file, which are other ones when something has
+        come or gone. Nothing is opened."""
+        found = set()
+        for file in (self.folder / BUNDLES).glob(f"*{SUFFIX}"):
+            with suppress(FileNotFoundError):
+                found.add((file.name, file.stat().st_mtime_ns))
+        return frozenset(found)
 
     def agreed(self, round: int = 1) -> AgreedList | None:
         """The agreed list, once there is one; of a round. Raises `DataRefused` for a file that cannot be read."""

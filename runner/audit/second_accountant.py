@@ -145,6 +145,15 @@ def epsilon(events: Iterable[Mapping[str, Any]], delta: float, moves: int, unit_
     return min(map(at, orders))
 
 
+def countable(epsilon: float, delta: float, beta: float) -> float:
+    """The epsilon at which a promise is kept by samplers that are beta from their distributions: the promised one, or the smaller
+    one at which (1 + e^epsilon) beta is half of delta (`docs/design/privacy.md` 3). At most 0 if there is none."""
+    if beta == 0:
+        return epsilon
+    odds = delta / (2 * beta) - 1
+    return min(epsilon, math.log(odds)) if odds > 0 else 0.0
+
+
 def converted(divergence: float, order: float, delta: float) -> float:
     """Epsilon at delta of a divergence of one order."""
     return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))

@@ -14,6 +14,7 @@ from runner.study import Study
 from runner.study.private_file import Private
 
 if TYPE_CHECKING:
+    from runner.contributors.closing import Closing
     from synth.plan import Plan
 
 
@@ -48,6 +49,21 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
             f"an earlier wave of {len(wave.names):,} contributors with about {round(wave.wave.total):,} rows is added; nobody of "
             "it can be in this one"
         )
+        signers = "; ".join(f"{name} {key.fingerprint}" for name, key in wave.receivers.items())
+        yield fine(
+            f"its study has the digest {wave.study}, and the parties that have signed have keys with the fingerprints "
+            f"{signers}: compare"
+        )
+    if public.rounds > 1:
+        yield note(
+            f"a later round takes in nobody, or {public.minimum} newcomers at least: fewer wait for the next round, or after "
+            "the last one are left out"
+        )
+        if public.close_at is None:
+            yield note(
+                "the last close of [contributors] has no date: if too few contributors come, the run waits without end; give it "
+                "one"
+            )
     if public.close_at is not None and public.close_at <= datetime.now(UTC):
         yield note(
             f"the collection has closed at {public.close_at:%Y-%m-%d %H:%M:%S} UTC: no inbox takes bundles any more"
@@ -65,9 +81,7 @@ def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Findin
             return
         held, fixed = closing.held(), closing.record.fixed
         if fixed is not None:
-            yield note(
-                f"{party}: the list of {len(held)} bundles is fixed for this study; only a run on it is possible"
-            )
+            yield note(f"{party}: {_fixed(closing, fixed)}")
             return
         closing.inbox.secret()
     except CosynthError as error:
@@ -81,6 +95,19 @@ def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Findin
         yield note(f"{party} holds {count} bundles, and a run needs {least} that all three hold")
     else:
         yield fine(f"{party} holds {count} bundles; what all three hold will be run")
+
+
+def _fixed(closing: Closing, fixed: bytes) -> str:
+    """Which lists are fixed at a party. fixed: hash of the first round's. Raises `DataRefused`."""
+    bundles, rounds = len(closing.list_of(fixed).entries), closing.collection.rounds
+    while closing.round < rounds and (later := (following := closing.next_round()).fixed) is not None:
+        closing, bundles = following, len(following.list_of(later).entries)
+    if closing.round == rounds:
+        return f"the list of {bundles} bundles is fixed for this study; only a run on it is possible"
+    return (
+        f"the lists of {closing.round} of {rounds} rounds are fixed, the last one with {bundles} bundles; only their run is "
+        "possible, which goes on with those who arrive"
+    )
 
 
 def account(study: Study, name: str, own: Private) -> Iterator[Finding]:

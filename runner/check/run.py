@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import (
@@ -43,11 +44,20 @@ if TYPE_CHECKING:
 SOON_DAYS = 30
 
 
-def findings(path: Path, party: str | None, private: Path | None, connect: bool) -> Iterator[Finding]:
-    """All findings about a study, and about one party of it if named."""
+def findings(
+    path: Path,
+    party: str | None,
+    private: Path | None,
+    connect: bool,
+    here: Mapping[str, Path] = MappingProxyType({}),
+) -> Iterator[Finding]:
+    """All findings about a study, and about one party of it if named.
+
+    private: that party's private file. here: where no party is named, the private files of parties on this machine.
+    """
     wrong = [StudyInvalid(sentence) for sentence in problems(path)]
-    if private is not None:
-        wrong += [StudyInvalid(sentence) for sentence in private_file.problems(private)]
+    for file in (*filter(None, [private]), *here.values()):
+        wrong += [StudyInvalid(sentence) for sentence in private_file.problems(file)]
     yield from map(problem, wrong)
     if wrong:
         yield note("the rest is looked at once these are corrected")
@@ -61,6 +71,15 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
             )
         )
         return
+    for name in here:
+        if name not in (names := [member.name for member in study.parties]):
+            yield problem(
+                UsageError(
+                    f"--private {name}={here[name]}: {path} has no party {name}{nearest(name, names)}; its parties: "
+                    f"{', '.join(names)}."
+                )
+            )
+            return
     yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
     if private is not None:
         yield fine(f"{private}: this party's private file")
@@ -77,14 +96,14 @@ def findings(path: Path, party: str | None, private: Path | None, connect: bool)
     if isinstance(study, VerticalStudy):
         yield from vertical.alignment(study)
     if party is None:
-        yield from _everybody(study)
+        yield from _everybody(study, plan, {name: private_file.load(file) for name, file in here.items()})
         return
     if party in listed:
         yield from _contributor(study, party, own, plan)
         return
     known = yield from _certificates(study, study.party(party), own)
     yield from _second_proposal(study, party, own)
-    yield from _own_data(study, party, own)
+    yield from _own_data(study, party, own, owner=True)
     if plan is not None:
         with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
             yield from _budget(study, party, own, plan, private_file.location(study, party, own))
@@ -133,11 +152,29 @@ def _inputs(study: Study) -> Finding:
     return fine(f"contributors' counts are checked on shares; who sends impossible ones {then}")
 
 
-def _everybody(study: Study) -> Iterator[Finding]:
-    """Without --party: the tables that happen to be on this machine, as a run on one machine would read them."""
+def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) -> Iterator[Finding]:
+    """Without --party: the tables that happen to be on this machine, as a run on one machine would read them.
+
+    private: of the parties that have a private file here.
+    """
     here: list[int | None] = []
+    tables = {party.name: party.data for party in study.parties if party.data is not None}
+    # what a run refuses before it reads a table; a private file may hold what the study does not say
+    idle = {name: why for name, why in private_file.idle_here(study).items() if name not in private}
+    yield from map(problem, idle.values())
     for party in study.parties:
-        if party.data is None:
+        if party.name in idle:
+            continue
+        if party.name in private:
+            own = private[party.name]
+            data, rows = yield from _own_data(study, party.name, own, owner=False)
+            if data is not None:
+                tables[party.name] = data
+                here.append(rows)
+                if plan is not None:
+                    with contextlib.suppress(DataRefused):  # a place that cannot be: named already
+                        yield from _budget(study, party.name, own, plan, data)
+        elif party.data is None:
             words = "only computes" if party.compute else "has its data in its private file, or none"
             yield note(f"{party.name} {words}, as far as the study says")
         elif party.data.path is not None and not party.data.path.exists():
@@ -155,7 +192,7 @@ def _everybody(study: Study) -> Iterator[Finding]:
         )
         yield note(f"no custodian's data is on this machine: {who}")
     elif isinstance(study, VerticalStudy):
-        yield from vertical.ownership(study)
+        yield from vertical.ownership(study, tables)
         if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
             from mpc_protocols.psu.row_order.protocol import UNEQUAL
 
@@ -169,17 +206,20 @@ def _second_proposal(study: Study, party: str, own: Private) -> Iterator[Finding
         yield from map(note, second_proposal.warnings(study, party, own, files))
 
 
-def _own_data(study: Study, party: str, own: Private) -> Iterator[Finding]:
+def _own_data(
+    study: Study, party: str, own: Private, *, owner: bool
+) -> Generator[Finding, None, tuple[DataLocation | None, int | None]]:
+    """By the party's private file. Returns where its table is, if it has one, and what `_table` does."""
     try:
         data = private_file.location(study, party, own)
     except StudyInvalid as error:
         yield problem(error)
-        return
+        return None, None
     if data is None:
         yield fine(f"{party} has no data of its own: it computes")
-    else:
-        yield from parts.processes(party, own.workers)
-        yield from _table(study, party, data, own.allow_empty, owner=True)
+        return None, None
+    yield from parts.processes(party, own.workers)
+    return data, (yield from _table(study, party, data, own.allow_empty, owner=owner))
 
 
 def _table(
@@ -289,6 +329,11 @@ def _budget(
 
     custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
     dataset = custodian.dataset
+    try:
+        ledger.rehearse()
+    except BudgetRefused as error:
+        yield problem(error)
+        return
     if isinstance(study, VerticalStudy):
         yield from vertical.quota(study, party, own, ledger, dataset)
     if cap.epsilon is None or cap.delta is None:

@@ -51,21 +51,22 @@ def alignment(study: VerticalStudy) -> Iterator[Finding]:
             yield problem(StudyInvalid(f"{study.path}: {error.sentence}"))
 
 
-def ownership(study: VerticalStudy) -> Iterator[Finding]:
+def ownership(study: VerticalStudy, tables: Mapping[str, DataLocation]) -> Iterator[Finding]:
     """Whether the tables that the study names hold every column once, where all of them are on this machine.
 
-    A party whose data stands in its private file may yet bring what is lacking: then that is only worth knowing.
+    tables: by party, as far as the study or a private file here says. A party whose data stands in a private file elsewhere may
+    yet bring what is lacking: then that is only worth knowing.
     """
     from parties.data.source import open_source
 
     announced: dict[str, tuple[str, ...]] = {}
     for party in study.parties:
-        if party.data is None:
+        if party.name not in tables:
             continue
         columns = party.columns
         if columns is None:
             try:
-                with open_source(party.data.locate()) as source:
+                with open_source(tables[party.name].locate()) as source:
                     columns = tuple(name for name in study.domain.names if name in source.columns)
             except CosynthError:  # named already
                 return

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import UsageError
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -25,3 +28,26 @@ def command(
     )
     parser.set_defaults(run=run)
     return parser
+
+
+def private_file_of_one(given: Sequence[str]) -> Path | None:
+    """`--private FILE` beside `--party`. Raises `UsageError`."""
+    if len(given) > 1:
+        raise UsageError("--private is given twice; a party has one private file.")
+    return Path(given[0]) if given else None
+
+
+def private_files_of_all(given: Sequence[str]) -> dict[str, Path]:
+    """`--private NAME=FILE`... without `--party`, by party. Raises `UsageError`."""
+    files: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
+            raise UsageError(
+                f"--private {text} belongs to one party: name it with --party NAME, or write --private NAME=FILE when all "
+                "parties are here."
+            )
+        if name in files:
+            raise UsageError(f"--private is given twice for {name}; a party has one private file.")
+        files[name] = Path(file)
+    return files

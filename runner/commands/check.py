@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from runner.commands import command
+from runner.commands import command, private_file_of_one, private_files_of_all
 
 if TYPE_CHECKING:
     from runner.commands import Commands
 
 DESCRIPTION = """\
-Look for everything that would end a run, and name all of it: the study, and with --party this
-party's private file, table (every row is read), certificates, ledger and port. Nothing is spent,
+Look for everything that would end a run, and name all of it: the study and the tables that are on this
+machine, by the rules of the private files that --private NAME=FILE names; and with --party this party's
+private file, table (every row is read), certificates, ledger and port. Nothing is spent,
 and nothing of the data is sent. With --connect it then meets the other parties as a run would, and
 compares certificates, study and software with each: have the same command typed at all of them, in
 any order; each waits for the others until the study's connect_s is over. A run that is waiting is not
@@ -35,24 +36,33 @@ def add(commands: Commands) -> None:
         help="name every problem before a run",
         description=DESCRIPTION,
         examples="  python -m runner check study.toml\n"
+        "  python -m runner check study.toml --private north=north.toml --private south=south.toml\n"
         "  python -m runner check study.toml --party north --private north.toml --connect\n",
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("--party", metavar="NAME", help="this party, on this machine")
-    parser.add_argument("--private", metavar="FILE", type=Path, help="its private settings")
+    parser.add_argument(
+        "--private",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="its private settings; without --party NAME=FILE, once for each party here that has a private file",
+    )
     parser.add_argument("--connect", action="store_true", help="also meet the others, who type the same")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    for given, option in ((arguments.private is not None, "--private"), (arguments.connect, "--connect")):
-        if given and arguments.party is None:
-            raise UsageError(f"{option} belongs to one party: name it with --party NAME.")
+    if arguments.connect and arguments.party is None:
+        raise UsageError("--connect belongs to one party: name it with --party NAME.")
+    alone = arguments.party is not None
+    own = private_file_of_one(arguments.private) if alone else None
+    here = {} if alone else private_files_of_all(arguments.private)
     from runner.check.run import findings
 
     errors = []
-    for finding in findings(arguments.study, arguments.party, arguments.private, arguments.connect):
+    for finding in findings(arguments.study, arguments.party, own, arguments.connect, here):
         kind = "problem" if finding.error else "note" if finding.note else "ok"
         if arguments.json:
             code = finding.error.exit_code if finding.error else 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from runner.commands import command
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from runner.evaluation.judge import Table
     from runner.report.files import Run
 
 DESCRIPTION = """\
@@ -24,7 +27,10 @@ a table whose columns have no relation, and of real rows themselves.
 NOT PRIVATE: what is printed is a function of the real rows and is charged to no budget. It is for whoever
 holds these rows; do not publish it, and do not choose settings by it that a later run then uses. With
 --private-score EPSILON one figure, and no other, is released with noise and charged to the ledger of
-the private file, by whose rules the rows are read: the mean distance of pairs of columns.
+the private file: the mean distance of pairs of columns.
+
+Rows are read as the study writes its columns; with --private FILE by [csv] and [harmonise] of that file,
+as a run reads a custodian's table.
 """
 
 
@@ -38,6 +44,7 @@ def add(commands: Commands) -> None:
         description=DESCRIPTION,
         examples="  python -m runner evaluate out --real people.csv\n"
         "  python -m runner evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n"
+        "  python -m runner evaluate out --real clinic.csv --private clinic.toml\n"
         "  python -m runner evaluate out --real people.csv --private-score 0.2 --private north.toml\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
@@ -46,7 +53,7 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         type=Path,
         required=True,
-        help="CSV or Parquet: rows with all columns of the study, named and written as the study has them",
+        help="CSV or Parquet: rows with all columns of the study, written as the study has them, or as --private says",
     )
     parser.add_argument(
         "--test",
@@ -67,7 +74,7 @@ def add(commands: Commands) -> None:
         "--private",
         metavar="FILE",
         type=Path,
-        help="the private file of --private-score: how the rows are read; ledger, data set and cap",
+        help="a custodian's private file: how its rows are read; with --private-score also ledger, data set and cap",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page, for you alone")
@@ -75,7 +82,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.evaluation.judge import judge, real_rows
+    from runner.evaluation.judge import judge
     from runner.evaluation.words import lines, to_json, write_page
     from runner.report.files import load
     from runner.results.finished_run import open_run
@@ -89,13 +96,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.private_score is not None:
         _private_score(arguments, finished)
         return
-    if arguments.private is not None:
-        raise UsageError(
-            "--private belongs to --private-score. Without it --real is read as the study writes its columns: "
-            "commas between them, the study's names and values."
-        )
-    real = real_rows(arguments.real, finished.domain)
-    held_out = None if arguments.test is None else real_rows(arguments.test, finished.domain)
+    read = _reader(arguments, finished)
+    real = read(arguments.real)
+    held_out = None if arguments.test is None else read(arguments.test)
     found = judge(finished, real, held_out, arguments.label)
     print(to_json(found) if arguments.json else "\n".join(lines(found)))
     if arguments.html is not None:
@@ -103,6 +106,19 @@ def run(arguments: argparse.Namespace) -> None:
             write_page(arguments.html, finished, found)
         except OSError as error:
             raise UsageError(f"--html {arguments.html} cannot be written ({error.strerror}).") from None
+
+
+def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Table]:
+    """How real rows are read: as the study writes its columns, or by the rules of a private file, whose ledger is not touched."""
+    from runner.evaluation.judge import real_rows, rows_by_rules
+    from runner.results.finished_run import agreed_study
+    from runner.results.outdir import RUN
+    from runner.study import private_file
+
+    if arguments.private is None:
+        return partial(real_rows, domain=finished.domain)
+    study = agreed_study(finished.facts, arguments.dir / RUN)
+    return partial(rows_by_rules, study=study, rules=private_file.load(arguments.private).rules)
 
 
 def _private_score(arguments: argparse.Namespace, finished: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from dataclasses import replace
 from functools import partial
@@ -153,7 +154,7 @@ PRIVATE = """\
 # One party's private settings; this file never leaves the party: run study.toml --party north --private private.toml
 # Paths are relative to this file.
 
-data = "north.csv"             # .csv, .parquet, or { url = "postgres://...", table = "people" }, see docs/howto/databases.md
+{data} # .csv, .parquet, or { url = "postgres://...", table = "people" }, see docs/howto/databases.md
 # listen = "0.0.0.0:7101"      # if it differs from the study's address
 # out = "out"
 cert = "north.crt"             # from `python -m runner certs make` or `certs request` and `certs sign`
@@ -171,6 +172,13 @@ cap_delta = 1e-8
 # max_alignments = 3           # runs of vertical studies with one and the same other party
 # file = "ledger.db"           # default: $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data directory
 """
+
+
+def private_template(table: Path = Path("north.csv")) -> str:
+    """A party's private file, of the custodian of this table."""
+    return PRIVATE.replace(
+        "{data}", f"{f'data = {json.dumps(str(table), ensure_ascii=False)}':<{COMMENT - 1}}"
+    )
 
 
 def template(vertical: bool, domain: str = _COLUMNS) -> str:
@@ -245,7 +253,7 @@ def _looked_at(arguments: argparse.Namespace) -> dict[str, str]:
             raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
         booked[name] = code_books.read(Path(file))
     files = {"study.toml": template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)}
-    private = PRIVATE
+    private = private_template()
     if arguments.table is not None:
         from parties.data.source import locate
 
@@ -253,6 +261,7 @@ def _looked_at(arguments: argparse.Namespace) -> dict[str, str]:
         if place.path is not None and place.path.is_file() and place.kind == "csv":
             place = replace(place, dialect=dialect_of(place.path))
         found = proposals(place)
+        private = private_template(arguments.table.resolve())
         if more := private_settings(place.dialect, found):
             private += "\n" + more
         files["domain.proposed.toml"] = proposal_file(str(arguments.table), found, booked)
@@ -265,7 +274,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.table is not None or arguments.codes:
         files = _looked_at(arguments)
     else:
-        files = {"study.toml": template(arguments.vertical), "private.example.toml": PRIVATE}
+        files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
     from runner.study.schema import schema_text
 
     files["study.schema.json"] = schema_text()
@@ -285,7 +294,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"{directory} cannot be written ({reason(error)}); name another directory."
         ) from None
     study = directory / "study.toml"
-    described = (
+    parties = (
         "two owners of different columns, and a third party that computes"
         if arguments.vertical
         else "three custodians"
@@ -296,8 +305,13 @@ def run(arguments: argparse.Namespace) -> None:
             "limits and values taken\nfrom data tell of the data. Confirm each column by what is publicly known, then move it "
             "to the study."
         )
-    print(f"""{study} describes a study of {described}. Next:
-  1. declare your columns under [domain.columns] and the parties' names; put each table where `data` says
+    described = (
+        f"has an example of {parties}, to be replaced by yours"
+        if arguments.table is not None or arguments.codes
+        else f"describes a study of {parties}"
+    )
+    print(f"""{study} {described}. Next:
+  1. declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` says
   2. python -m runner check {study}
   3. python -m runner plan {study}
   4. python -m runner run {study} --out {directory / "out"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from mpc_protocols.errors import UsageError
 from runner.commands import command
 from runner.study import load
+from runner.study.private_file import idle_here
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -97,6 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
         if value is not None and not least <= value <= 1e6:
             raise UsageError(f"{option} must be from {least:g} to 1,000,000, got {value:g}.")
     study = load(arguments.study)
+    for error in idle_here(study).values():
+        raise error
     from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)

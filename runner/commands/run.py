@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError, PeerIdentity, PeerUnreachable, UsageError
-from runner.commands import command
+from runner.commands import command, private_file_of_one, private_files_of_all
 from runner.failures import describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, watch
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if arguments.insecure_key:
         raise UsageError("--insecure-key belongs to one party: name it with --party NAME.")
-    private = _private_files(arguments.private)
+    private = private_files_of_all(arguments.private)
     from runner.launch.launcher import launch
 
     out = arguments.out or Path("out")
@@ -249,22 +249,6 @@ def _is_done(arguments: argparse.Namespace, out: Path, tell: bool = True) -> boo
     return True
 
 
-def _private_files(given: list[str]) -> dict[str, Path]:
-    """NAME=FILE of a run of all parties."""
-    files: dict[str, Path] = {}
-    for text in given:
-        name, equals, file = text.partition("=")
-        if not (name and equals and file):
-            raise UsageError(
-                f"--private {text} belongs to one party: name it with --party NAME, or write --private NAME=FILE when all "
-                "parties run here."
-            )
-        if name in files:
-            raise UsageError(f"--private is given twice for {name}; a party has one private file.")
-        files[name] = Path(file)
-    return files
-
-
 def _second_proposal(options: PartyOptions, name: str) -> tuple[str, ...]:
     """What the custodian should know of earlier studies of the same parties on the same data."""
     from runner.party.second_proposal import warnings
@@ -327,9 +311,7 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         raise UsageError(
             f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}."
         )
-    if len(arguments.private) > 1:
-        raise UsageError("--private is given twice; a party has one private file.")
-    private = private_file.load(*arguments.private or (None,))
+    private = private_file.load(private_file_of_one(arguments.private))
     data = {name: Path(job.data)} if job and job.data else {}
     if not data:
         private_file.location(study, name, private)

@@ -7,7 +7,8 @@
     finish      the results are in place: bundles, sum and keys are deleted
 
 A study that selects while contributors arrive has a list for each round, which holds the one before: `next_round`, then `agree`
-and `collected` again, when the round is over; parties look into their inboxes until then.
+and `collected` again, when the round is over; parties look into their inboxes until then. Fewer newcomers than the minimum wait
+for a later round.
 
 Before `begin` nothing is opened: a run that ends earlier may be started anew, on the same list. A study that will not be run is
 declared void (`runner.contributors.void`): only then do contributors, who have reserved its budget, get that back.
@@ -15,6 +16,7 @@ declared void (`runner.contributors.void`): only then do contributors, who have 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 
-POLL_S = 1.0
-"""Between two looks into the inboxes while the next round's contributors arrive."""
+POLL_S, MAX_POLL_S = 1.0, 15.0
+"""Between two looks into the inboxes while the next round's contributors arrive: longer while nothing changes in the own one."""
 
 
 @dataclass
@@ -136,23 +138,30 @@ class Closing:
 
     def _arrived(self, wire: Wire) -> AgreedList:
         """The list of a later round, once it is over at all three parties. Blocks until then. Raises `ProtocolAborted`."""
-        from parties.inbox.agreement import agree, all_say
+        from parties.inbox.agreement import agree, all_say, grown, looks
 
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
+        watch, tried = _Watch(self), None
         while True:
-            if all_say(wire, self.is_over(self.inbox.waiting())):
-                agreed = agree(wire, self.held(), enrolled, names)
+            marks = looks(wire, watch.look())
+            if marks is not None and marks != tried:  # else they would find what they have found before
+                tried, agreed = marks, agree(wire, self.held(), enrolled, names)
                 if not self.lists[-1].entries.keys() <= agreed.entries.keys():
                     raise ProtocolAborted(
                         "A computing party does not hold a bundle any more that was in an earlier round; restore its inbox."
                     )
                 if all_say(wire, self.is_over(len(agreed.entries))):
-                    return agreed
-            time.sleep(POLL_S)
+                    return grown(self.lists[-1], agreed, self.collection.minimum)
+            time.sleep(watch.pause_s)
 
     def is_over(self, bundles: int) -> bool:
-        """Whether the round may be closed with so many bundles."""
-        return self.close.still_open(bundles, _now()) is None
+        """Whether the round may be closed with so many bundles: all rounds when the last one's date has come."""
+        return self.is_late() or self.close.still_open(bundles, _now()) is None
+
+    def is_late(self) -> bool:
+        """Whether a date has come that ends the round with whoever is there."""
+        dates = [at for at in (self.close.at, self.collection.close_at) if at is not None]
+        return bool(dates) and _now() >= min(dates)
 
     def check(self, run: bytes) -> None:
         """Raise `BudgetRefused` if another run of the study may have released something, or none ever may."""
@@ -185,6 +194,28 @@ class Closing:
         )
 
 
+@dataclass
+class _Watch:
+    """A party's looks into its inbox while a round is open. mark: changes with what is to be found there; 32 random bytes.
+
+    pause_s: until the next look.
+    """
+
+    closing: Closing
+    mark: bytes = b""
+    pause_s: float = POLL_S
+    _seen: object = None
+
+    def look(self) -> bytes | None:
+        """The mark; None as long as the round is not over here."""
+        bundles, late = self.closing.inbox.waiting(), self.closing.is_late()
+        if (bundles, late) == self._seen:
+            self.pause_s = min(2 * self.pause_s, MAX_POLL_S)
+        else:
+            self._seen, self.mark, self.pause_s = (bundles, late), secrets.token_bytes(32), POLL_S
+        return self.mark if self.closing.is_over(len(bundles)) else None
+
+
 def check_over(collection: Collection, bundles: int) -> None:
     """Raise `ProtocolAborted` unless the collection may be closed with so many bundles."""
     if sentence := collection.closes[0].still_open(bundles, _now()):
@@ -202,17 +233,8 @@ def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
     round of arrivals, once the round is over. IT PROTECTS NOTHING. Raises as `Closing.agree` and `Inbox.sum`."""
     import numpy as np
 
-    from parties.inbox.store import AgreedList
-
     if all(closing.fixed is None for closing in closings):
-        while True:
-            held = [closing.held() for closing in closings]
-            common = AgreedList(
-                {name: held[0][name] for name in held[0] if all(name in other for other in held)}
-            )
-            if closings[0].round == 1 or closings[0].is_over(len(common.entries)):
-                break
-            time.sleep(POLL_S)
+        common = _common(closings) if closings[0].round == 1 else _common_later(closings)
         for closing in closings:
             closing.propose(common)
     else:
@@ -223,6 +245,28 @@ def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
     for closing in closings:
         total += closing.inbox.sum(common, closing.round)
     return total.astype(np.int64)
+
+
+def _common(closings: Sequence[Closing]) -> AgreedList:
+    """What all hold."""
+    from parties.inbox.store import AgreedList
+
+    held = [closing.held() for closing in closings]
+    return AgreedList({name: held[0][name] for name in held[0] if all(name in other for other in held)})
+
+
+def _common_later(closings: Sequence[Closing]) -> AgreedList:
+    """The same of a later round, once it is over, with `grown`. Blocks until then."""
+    from parties.inbox.agreement import grown
+
+    first, watches, tried = closings[0], [_Watch(closing) for closing in closings], None
+    while True:
+        marks = [watch.look() for watch in watches]
+        if None not in marks and marks != tried:
+            tried, common = marks, _common(closings)
+            if first.is_over(len(common.entries)):
+                return grown(first.lists[-1], common, first.collection.minimum)
+        time.sleep(min(watch.pause_s for watch in watches))
 
 
 def check_custodians(study: Study, custodians: Sequence[str]) -> None:

@@ -59,6 +59,13 @@ def bundle_digest(study: Study) -> bytes:
     return digest(study, "")
 
 
+def waves_of(study: Study) -> tuple[str, ...]:
+    """How the waves of the study's table are known in ledgers, hex: by its own digest first, then by the earlier ones'."""
+    if study.contributors is None:
+        return ()
+    return (bundle_digest(study).hex(), *(wave.study for wave in study.contributors.after))
+
+
 def inbox_folder(study: Path, party: str, private: Private) -> Path:
     """Where a computing party's inbox lies."""
     return private.inbox or study.resolve().parent / INBOXES / party

@@ -25,7 +25,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from runner.contributors.collection import collection_of, contributors_of
+from runner.contributors.collection import collection_of, contributors_of, waves_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, Study
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 DAYS = 90
-"""How long after the collection's last day, or after its own making, a bundle may still be used."""
+"""How long after the collection's last day, or after its own making, a bundle may still enter a list. One that is in a list of a
+round of arrivals is in the sums of the later ones, too, though it expires in the meantime."""
 
 
 @dataclass(frozen=True)
@@ -188,23 +189,12 @@ class Contribution:
     def _check_waves(self) -> None:
         """Raise `BudgetRefused` if the rows are in an earlier wave, as its result or this contributor's own ledger says."""
         from parties.budget.ledger import Ledger
+        from parties.budget.waves import check_waves
 
-        own = contributors_of(self._study)
-        if self._name in own.earlier:
+        if self._name in contributors_of(self._study).earlier:
             raise in_earlier_wave(self._study, self._name)
-        earlier = {wave.study for wave in own.after}
-        if not earlier:
-            return
-        for entry in Ledger(self._custodian.ledger_file).entries(self._custodian.dataset):
-            if entry.reservation.digest not in earlier:
-                continue
-            if entry.state == "open":
-                raise BudgetRefused(
-                    f"{self._name} has left a bundle for an earlier wave that its ledger has not settled yet; settle it first "
-                    "with `contribute --settle` and that wave's result.json."
-                )
-            if entry.spent.rho > 0:
-                raise in_earlier_wave(self._study, self._name)
+        ledger = Ledger(self._custodian.ledger_file)
+        check_waves(ledger.path, self._custodian.dataset, waves_of(self._study), ledger.entries())
 
     def deliver(self, file: Path, box: Box) -> str:
         """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and as `upload.send`."""

@@ -29,15 +29,16 @@ if TYPE_CHECKING:
     from runner.results.release import Release
     from runner.study import Study
 
-KIND, FORMAT = "result", "cosynth-result-1"
+KIND, FORMAT = "result", "cosynth-result-2"
 
 
 @dataclass(frozen=True)
 class Result:
     """study, run, list, model: hex of hashes. contributors: who took part. events: what was released, with what each costs.
 
-    For a study that comes after this one (`runner.study.waves`): keys: SHA-256 of each contributor's key, hex. measurements: of
-    measurements.json, hex. promise: `promise_of`. registered, after: digests of registered columns and of earlier waves' studies.
+    For a study that comes after this one (`runner.study.waves`): keys: SHA-256 of each contributor's key, hex. custodians:
+    computing parties whose own tables were in it. measurements: SHA-256 of measurements.json, hex. promise: `promise_of`.
+    registered, after: digests of registered columns and of earlier waves' studies.
     """
 
     study: str
@@ -47,6 +48,7 @@ class Result:
     contributors: tuple[str, ...]
     events: tuple[Event, ...]
     keys: tuple[str, ...] = ()
+    custodians: tuple[str, ...] = ()
     measurements: str = ""
     promise: Mapping[str, Any] = field(default_factory=dict)
     registered: str = ""
@@ -66,8 +68,9 @@ class Result:
             names,
             tuple(release.events),
             tuple(hashlib.sha256(own.keys[name]).hexdigest() for name in names),
+            tuple(sorted(closing.custodians)),
             hashlib.sha256(measurements_json(release, study.domain).encode()).hexdigest(),
-            promise_of(study.privacy),
+            promise_of(study.privacy, study.domain),
             "" if own.registered is None else own.registered.digest.hex(),
             tuple(wave.study for wave in own.after),
         )
@@ -82,6 +85,7 @@ class Result:
             "model": self.model,
             "contributors": list(self.contributors),
             "keys": list(self.keys),
+            "custodians": list(self.custodians),
             "measurements": self.measurements,
             "promise": dict(self.promise),
             "registered": self.registered,
@@ -155,6 +159,7 @@ def parse(path: Path, content: bytes) -> Result:
                 for each in told["events"]
             ),
             tuple(map(str, told["keys"])),
+            tuple(map(str, told["custodians"])),
             str(told["measurements"]),
             dict(told["promise"]),
             str(told["registered"]),

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from mpc_protocols.bundles.sealing import SIGNATURE_BYTES, ReceiverKey, verifies
 from mpc_protocols.errors import PeerIdentity, StudiesDiffer, UsageError
+from runner.study.public_files import read_public
 
-MAX_BYTES = 64 << 20
 _MAX_SIGNATURES = 4096
 _SIGNATURES = b',\n"signatures":'
 
@@ -74,13 +74,14 @@ def _head(kind: str) -> bytes:
 
 def _parsed(path: Path, kinds: Mapping[str, str]) -> tuple[str, bytes, dict[str, bytes]]:
     try:
-        with path.open("rb") as file:
-            whole = file.read(MAX_BYTES + 1)
+        whole = read_public(path)
     except OSError as error:
         raise UsageError(f"The result {path} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise UsageError(f"The result {path} cannot be read: {error}.") from None
     body, _, rest = whole.partition(_SIGNATURES)
     for kind in kinds:
-        if len(whole) <= MAX_BYTES and len(rest) <= _MAX_SIGNATURES and body.startswith(_head(kind)):
+        if len(rest) <= _MAX_SIGNATURES and body.startswith(_head(kind)):
             try:
                 return kind, body.removeprefix(_head(kind)), _signatures(rest)
             except (ValueError, RecursionError):

@@ -24,7 +24,10 @@ from synth.metrics.prediction import auc
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
+    from parties.data.harmony.rules import Rules
+    from parties.data.records import Records
     from runner.report.files import Run
+    from runner.study import Study
 
 Table = NDArray[np.integer[Any]]
 
@@ -73,7 +76,32 @@ def real_rows(path: Path, domain: Domain) -> Table:
     from parties.data.source import locate, open_source
 
     with open_source(locate(path)) as source:
-        records = read(source, domain, None, max_rows=MAX_ROWS)
+        return _codes(read(source, domain, None, max_rows=MAX_ROWS), domain)
+
+
+def rows_by_rules(path: Path, study: Study, rules: Rules) -> Table:
+    """The same of a file that is written as a custodian's table: by the rules of its private file, as a run would read it.
+
+    Raises also `StudyInvalid` for rules that do not fit the study, and `UsageError` for a vertical one.
+    """
+    from parties.data.records import read
+    from parties.data.source import open_source
+    from runner.study import DataLocation, VerticalStudy
+    from runner.study.private_file import read_by_rules
+
+    if isinstance(study, VerticalStudy):
+        raise UsageError(
+            "A private file says how one owner's own columns are read; join all owners' columns as the study writes them, and "
+            "leave --private out."
+        )
+    unit = study.privacy.unit
+    named = (unit.id, unit.max_rows) if rules.leave_out and unit.id is not None else None
+    place = read_by_rules(study, DataLocation(path.resolve()), rules).locate()
+    with open_source(place) as source:
+        return _codes(read(source, study.domain, None, max_rows=MAX_ROWS, unit=named), study.domain)
+
+
+def _codes(records: Records, domain: Domain) -> Table:
     return np.column_stack([records.codes[name] for name in domain.names]).astype(np.int64)
 
 

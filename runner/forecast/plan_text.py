@@ -123,7 +123,11 @@ def _closing(close: Mapping[str, Any] | Sequence[Mapping[str, Any]], least: int)
     shown = (
         rounds if len(rounds) <= SHOWN_CLOSES else [*rounds[: SHOWN_CLOSES - 1], f"...        {rounds[-1]}"]
     )
-    return ["arriving   each round selects on the bundles that are there; the run waits in between", *shown]
+    return [
+        "arriving   each round selects on the bundles that are there; the run waits in between, and fewer than "
+        f"{least} newcomers wait for a later round",
+        *shown,
+    ]
 
 
 def _ends(close: Mapping[str, Any]) -> str:

@@ -184,6 +184,7 @@ class Custodian:
         sizes: what this party's lists reveal to the others in a vertical run, on top of it.
         """
         from parties.budget.spending import Reservation
+        from runner.contributors.collection import waves_of
 
         asked, privacy = self.proposal(digest), self._study.privacy
         rho, beta = plan.beside(self.columns) if isinstance(self._study, VerticalStudy) else (0, 0)
@@ -205,6 +206,7 @@ class Custodian:
             asked.domain,
             asked.max_rows,
             plan.budget.curve,
+            waves_of(self._study),
         )
 
     def reserve(

@@ -100,7 +100,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         custodian.reserve(plan, session, study_digest, computes=True)
     meter.mark("input")
     observe("input", "counted", custodians=custodial)
-    facts = facts_of(study, custodial, session)
+    facts = facts_of(study, custodial, session, plan)
     algorithm = trained(study)
     if algorithm is not None:
         counts = None
@@ -155,7 +155,7 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     else:
         if study.contributors is not None and study.contributors.arriving:
             own = [found for custodian in custodians.values() if (found := custodian.counts()) is not None]
-            oracles = clear_oracles(study, closings, own, session, accountant, history, watch)
+            oracles = clear_oracles(study, plan, closings, own, session, accountant, history, watch)
             synthesis = synthesize(study, plan, oracles, watch)
             custodial = len(custodians) + len(closings[0].agreed.entries)
         elif exchange is None:

@@ -207,7 +207,7 @@ class _Party:
             plan=plan,
             custodians=tuple(custodians),
             owned=owned,
-            facts=facts_of(self._study, tables, run),
+            facts=facts_of(self._study, tables, run, plan),
             limit=row_limit(self._study, len(custodians) + self._most_bundles()),
             journal=self._attempt.open(wire, run, self._digest, computes),
         )

@@ -61,8 +61,11 @@ def _offered(plan: Plan, rows: int) -> Plan:
     )
 
 
-def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
-    """The mechanisms' public facts, once it is known how many parties have data."""
+def facts_of(study: Study, custodians: int, session: bytes, plan: Plan | None = None) -> StudyFacts:
+    """The mechanisms' public facts, once it is known how many parties have data.
+
+    plan: of a run, in which nobody may ask custodians for what they have not counted; owners of columns keep their rows.
+    """
     from mpc_protocols.functionality import InputRule, StudyFacts
 
     privacy = study.privacy
@@ -76,6 +79,9 @@ def facts_of(study: Study, custodians: int, session: bytes) -> StudyFacts:
         most_rows(study, custodians),
         session,
         inputs=rule,
+        counted=None
+        if plan is None or isinstance(study, VerticalStudy)
+        else frozenset(map(frozenset, counted(plan))),
     )
 
 

@@ -66,8 +66,8 @@ def _when(rounds: Sequence[Mapping[str, Any]]) -> str:
     return (
         f" in each of {len(rounds)} rounds of arrivals ({lists} files), added up their parts without opening anything else, and "
         "selected on those who were there by then; what was measured of fewer rows was scaled to all. Whoever came late is in "
-        "the later releases only, and is charged for all. Between two rounds the noisy number of rows tells about how many the "
-        "newcomers have together: of a single newcomer, about how many its own table has."
+        "the later releases only, and is charged for all. A later round takes in nobody, or as many newcomers as the study’s "
+        "minimum at least: fewer wait for the next round. What two rounds have released tells, with noise, about these together."
     )
 
 

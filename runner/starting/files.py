@@ -34,8 +34,23 @@ def proposal_file(label: str, found: Sequence[Proposal], booked: Mapping[str, Se
                 f"[domain.columns.{_name(one.name)}]",
                 *(f"{key} = {_toml(value)}" for key, value in one.keys),
             ]
-            parts.append("".join(f"# {line}\n" for line in lines))
+            parts.append("".join(f"# {line}\n" for line in [*lines, *_read_by(one)]))
     return "\n".join(parts)
+
+
+def _read_by(one: Proposal) -> list[str]:
+    """How the private file reads days that are not written 2019-12-31."""
+    name = '"' + one.name.replace('"', '""') + '"'
+    rules = ["sql = " + _toml(f"try_strptime({name}, '{spelling}')") for spelling in one.spellings]
+    if not rules:
+        return []
+    table = f"[harmonise.columns.{_name(one.name)}]"
+    if len(rules) == 1:
+        return [f"days are not written 2019-12-31; in the private file, {table} reads them: {rules[0]}"]
+    return [
+        f"AMBIGUOUS: no value tells whether the day or the month is first; in the private file, {table} reads them, as one of:",
+        *(f"    {rule}" for rule in rules),
+    ]
 
 
 def private_settings(dialect: Dialect, found: Sequence[Proposal]) -> str:

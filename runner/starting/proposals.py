@@ -33,17 +33,23 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SPELLED = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{2,4}")
+_SPELLINGS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?")
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """One column: what to write into its table, or why it is left out (`advice`). markers: of missing values, as it seems."""
+    """One column: what to write into its table, or why it is left out (`advice`). markers: of missing values, as it seems.
+
+    spellings: of days that are not written 2019-12-31, as strptime has them; several if all of them read every value.
+    """
 
     name: str
     keys: tuple[tuple[str, object], ...] = field(default=(), repr=False)
     advice: str = ""
     markers: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
 
 
 def dialect_of(path: Path) -> Dialect:
@@ -99,7 +105,9 @@ def proposal(name: str, values: Counter[str], rows: int) -> Proposal:
         return Proposal(name, advice="it holds no value")
     markers = _markers(values)
     kept = Counter({text: count for text, count in values.items() if text not in markers})
-    found = _numeric(kept, rows) or _calendar(kept)
+    spellings = _spellings(kept)
+    days = Counter(_iso(text, spellings[0]) for text in kept) if spellings else kept
+    found = _numeric(kept, rows) or _calendar(days)
     if found is None:  # among texts they may be values
         markers, kept = (), values
         found = _listed(kept)
@@ -108,7 +116,9 @@ def proposal(name: str, values: Counter[str], rows: int) -> Proposal:
         what = "an identifier" if unlike else "free text, or a list too long to be public"
         return Proposal(name, advice=f"it looks like {what}, which cannot be synthesised: leave it out")
     missing = sum(kept.values()) < rows
-    return Proposal(name, (*found, *((("missing", True),) if missing else ())), markers=markers)
+    return Proposal(
+        name, (*found, *((("missing", True),) if missing else ())), markers=markers, spellings=spellings
+    )
 
 
 def _markers(values: Counter[str]) -> tuple[str, ...]:
@@ -156,6 +166,21 @@ def _outwards(low: float, high: float) -> tuple[float, float]:
     """Rounded away from each other, to a digit."""
     step = 10.0 ** math.floor(math.log10(max(high - low, abs(high) / 1000, 1e-9)))
     return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def _spellings(values: Counter[str]) -> tuple[str, ...]:
+    """Those by which every value is a day."""
+    if not values or not all(_SPELLED.fullmatch(text) for text in values):
+        return ()
+    return tuple(spelling for spelling in _SPELLINGS if all(_iso(text, spelling) for text in values))
+
+
+def _iso(text: str, spelling: str) -> str:
+    """The day as 2019-12-31; an empty text if it is not spelled so."""
+    try:
+        return datetime.strptime(text, spelling).date().isoformat()
+    except ValueError:
+        return ""
 
 
 def _calendar(values: Counter[str]) -> tuple[tuple[str, object], ...] | None:

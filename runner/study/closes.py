@@ -16,8 +16,10 @@ MAX_CLOSES = 1 << 10
 """Closes of a study that selects while contributors arrive."""
 
 
-def read_closes(table: Table, arriving: bool, most: int) -> tuple[Close, ...]:
-    """One; if selections are made while contributors arrive one for each round, each later than the one before. most: bundles.
+def read_closes(table: Table, arriving: bool, least: int, most: int) -> tuple[Close, ...]:
+    """One; if selections are made while contributors arrive one for each round, each later than the one before.
+
+    least: newcomers of a later round, and bundles of the first. most: bundles.
 
     Problems are noted in the table.
     """
@@ -36,6 +38,17 @@ def read_closes(table: Table, arriving: bool, most: int) -> tuple[Close, ...]:
         if _comes_first(later.at, earlier.at) or _comes_first(later.bundles, earlier.bundles):
             table.problem(
                 f"must come later from round to round, and {_words(later)} follows {_words(earlier)}", "close"
+            )
+            break
+        if (
+            earlier.bundles is not None
+            and later.bundles is not None
+            and later.bundles - earlier.bundles < least
+        ):
+            table.problem(
+                f"bundles = {later.bundles} follows bundles = {earlier.bundles}, and fewer newcomers than min = {least} wait for "
+                f"a later round: each must be at least {least} more than the one before",
+                "close",
             )
             break
     return closes

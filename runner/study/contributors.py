@@ -23,9 +23,10 @@ from runner.failures import reason
 from runner.study.closes import public_form, read_closes
 from runner.study.model import Party
 from runner.study.parties import NAME
+from runner.study.public_files import read_public
 from runner.study.registered import Registered, read_registered
 from runner.study.table import Table, nearest
-from runner.study.waves import EarlierWave, read_waves
+from runner.study.waves import EarlierWave, public_keys, read_waves
 
 if TYPE_CHECKING:
     from runner.study.model import Privacy
@@ -66,7 +67,7 @@ class Contributors:
     @property
     def earlier(self) -> frozenset[str]:
         """Those of the list who were in an earlier wave, by their name or their key: nobody takes part in two."""
-        names = {name for wave in self.after for name in wave.names}
+        names = {name for wave in self.after for name in wave.everybody}
         keys = {key for wave in self.after for key in wave.keys}
         return frozenset(
             name
@@ -79,17 +80,14 @@ class Contributors:
         closes = [public_form(close) for close in self.closes]
         return {
             "keys": [[name, key.hex()] for name, key in self.keys.items()],
-            "receivers": {
-                name: {"seal": key.sealing.hex(), "sign": key.signing.hex()}
-                for name, key in self.receivers.items()
-            },
+            "receivers": public_keys(self.receivers),
             "expected_rows": self.expected_rows,
             "min": self.minimum,
             "close": closes if self.arriving else closes[0],
             "schedule": self.schedule,
             **({"again": True} if self.again else {}),
             **({} if self.registered is None else {"registered": self.registered.digest.hex()}),
-            **({"after": [wave.digest.hex() for wave in self.after]} if self.after else {}),
+            **({"after": [wave.public() for wave in self.after]} if self.after else {}),
         }
 
 
@@ -140,7 +138,7 @@ def read_contributors(
     )
     expected = table.integer("expected_rows", low=1, high=1 << 31)
     minimum = table.integer("min", MIN_BUNDLES, low=2, high=MAX_CONTRIBUTORS)
-    closes = read_closes(table, schedule == ARRIVING, MAX_CONTRIBUTORS)
+    closes = read_closes(table, schedule == ARRIVING, minimum, MAX_CONTRIBUTORS)
     if keys and minimum > len(keys):
         table.problem(
             f"= {minimum} is more than the {len(keys)} contributors of keys: the study could never run", "min"
@@ -177,7 +175,7 @@ def read_contributors(
 
 def read_receivers(file: Path) -> dict[str, ReceiverKey]:
     """The computing parties' public keys. Raises OSError, ValueError with the reason."""
-    form = json.loads(file.read_text(encoding="utf-8"))
+    form = json.loads(read_public(file).decode("utf-8"))
     if not isinstance(form, dict):
         raise ValueError("it must be an object with a key for each computing party")
     found = {}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
+from parties.addresses import is_loopback
 from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
@@ -126,16 +127,34 @@ def location(
     party = study.party(name)
     found = instead or private.data or party.data
     if found is None and not party.compute:
-        raise StudyInvalid(
-            f"{study.path}: [[party]] {name} neither computes nor has data; give it data in the study or in its "
-            "private file, let it compute, or remove it."
-        )
+        raise _idle(study, name)
     if private.workers > 1 and isinstance(study, VerticalStudy):
         raise StudyInvalid(
             f"{study.path}: the rows of a vertical study are read by one process; remove `workers` from the private file of "
             f"party {name}."
         )
     return found and read_by_rules(study, found, private.rules)
+
+
+def idle_here(study: Study) -> dict[str, StudyInvalid]:
+    """By name, what is wrong with each party that neither computes nor has data, where a run of all on this machine is meant: all
+    addresses are this machine's, and it has a table that the study names.
+
+    Elsewhere a private file may name the data, and `location` tells at that party.
+    """
+    tables = [party.data for party in study.parties if party.data is not None]
+    here = any(table.path is None or table.path.exists() for table in tables)
+    if not here or not all(is_loopback(party.host) for party in study.parties):
+        return {}
+    idle = [party.name for party in study.parties if party.data is None and not party.compute]
+    return {name: _idle(study, name) for name in idle}
+
+
+def _idle(study: Study, name: str) -> StudyInvalid:
+    return StudyInvalid(
+        f"{study.path}: [[party]] {name} neither computes nor has data; give it data in the study or in its "
+        "private file, let it compute, or remove it."
+    )
 
 
 def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:

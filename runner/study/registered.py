@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
 from mpc_protocols.public.rationals import rational
+from runner.study.public_files import read_public
 
 if TYPE_CHECKING:
     from synth.budget.charges import Charges
@@ -50,7 +51,7 @@ class Registered:
 def read_registered(file: Path, domain: Domain) -> Registered:
     """Raises OSError; ValueError, with the reason, for a file that does not have every column of the study once, or has more:
     what else a run has measured or selected was charged to the same records, and its cost would not be told."""
-    content = file.read_bytes()
+    content = read_public(file)
     form = json.loads(content.decode("utf-8"))
     try:
         if form["columns"] != dict(domain.sizes):

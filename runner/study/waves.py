@@ -2,15 +2,14 @@
 
 A study over contributors who came too late names what an earlier one has released (`docs/design/federated.md` 5): result.json,
 signed by the earlier study's three computing parties, and the measurements.json beside it, whose hash is in what they signed. The
-signatures are verified with the keys of the earlier study's receivers.json before anything of it is read. Who was in an earlier
-wave cannot be in a later one. Standard library only, but for the check of signatures.
+signatures are verified with the keys of the earlier study's receivers.json before anything of it is read; both are in this
+study's digest. Who was in an earlier wave cannot be in a later one. Standard library only, but for the check of signatures.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -21,7 +20,9 @@ from mpc_protocols.bundles.sealing import ReceiverKey
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
 from mpc_protocols.public.rationals import rational
+from runner.study.hashing import canonical
 from runner.study.keys import WAVE
+from runner.study.public_files import read_public
 from runner.study.table import Table, shown
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 RESULT, MEASUREMENTS = "result.json", "measurements.json"
 MAX_COUNT = 1 << 50
+MAX_ROWS = 1 << 31
 MAX_WAVES = 64
 
 
@@ -41,16 +43,33 @@ class _Unusable(Exception):
 @dataclass(frozen=True)
 class EarlierWave:
     """One earlier wave. study: digest of its study, hex. names, keys: who was in it, and SHA-256 of each one's key, hex.
-    after: of the waves before it. registered: of the columns that its table was brought to, hex, or "". digest: SHA-256 of the
-    signed result. wave: what it has measured."""
+    custodians: computing parties whose own tables were in it. after: of the waves before it. registered: of the columns that its
+    table was brought to, hex, or "". digest: SHA-256 of the signed result. receivers: by whose keys it was signed. wave: what it
+    has measured."""
 
     study: str
     names: tuple[str, ...]
     keys: tuple[str, ...]
+    custodians: tuple[str, ...]
     after: tuple[str, ...]
     registered: str
     digest: bytes
+    receivers: Mapping[str, ReceiverKey]
     wave: Wave
+
+    @property
+    def everybody(self) -> frozenset[str]:
+        """Names of all whose tables were in it."""
+        return frozenset((*self.names, *self.custodians))
+
+    def public(self) -> dict[str, Any]:
+        """What the digest of a later study says of it. JSON-able."""
+        return {"result": self.digest.hex(), "receivers": public_keys(self.receivers)}
+
+
+def public_keys(receivers: Mapping[str, ReceiverKey]) -> dict[str, Any]:
+    """Keys of computing parties, hex."""
+    return {name: {"seal": key.sealing.hex(), "sign": key.signing.hex()} for name, key in receivers.items()}
 
 
 def together(waves: Sequence[EarlierWave]) -> Wave:
@@ -58,13 +77,15 @@ def together(waves: Sequence[EarlierWave]) -> Wave:
     return reduce(lambda some, more: some.plus(more), [each.wave for each in waves])
 
 
-def promise_of(privacy: Privacy) -> dict[str, object]:
-    """What a wave promises whose rows are in it: the same in all waves of a table."""
+def promise_of(privacy: Privacy, domain: Domain) -> dict[str, object]:
+    """What a wave promises whose rows are in it, and SHA-256 of the domain that they are counted in, constraints included: the
+    same in all waves of a table."""
     return {
         "epsilon": float(privacy.epsilon),
         "delta": float(privacy.delta),
         "adjacency": privacy.adjacency,
         "unit": privacy.unit.words,
+        "domain": hashlib.sha256(canonical(domain.to_spec())).hexdigest(),
     }
 
 
@@ -94,7 +115,7 @@ def read_waves(
         try:
             wave, promise = _read(run, folder / entry["receivers"], domain)
             _check(wave, waves)
-            _check_promise(wave, promise, privacy, registered)
+            _check_promise(wave, promise, promise_of(privacy, domain), registered)
         except OSError as error:
             table.problem(
                 f"names {run}, of which {error.filename} cannot be read ({error.strerror})", "after"
@@ -121,10 +142,21 @@ def _check(wave: EarlierWave, before: Sequence[EarlierWave]) -> None:
         raise _Unusable("it is the wave of a study that is named already")
     if before and wave.wave.known.keys() != before[0].wave.known.keys():
         raise _Unusable("it has measured other marginals than the wave before it")
+    for each in before:
+        if both := sorted(each.everybody & wave.everybody):
+            raise _Unusable(f"{both[0]} was in it and in another wave that is named")
+        if not set(each.keys).isdisjoint(wave.keys):
+            raise _Unusable("a contributor's key was in it and in another wave that is named")
 
 
-def _check_promise(wave: EarlierWave, promise: Mapping[str, Any], privacy: Privacy, registered: str) -> None:
-    if promise != promise_of(privacy):
+def _check_promise(
+    wave: EarlierWave, promise: Mapping[str, Any], own: Mapping[str, Any], registered: str
+) -> None:
+    if promise.get("domain") != own["domain"]:
+        raise _Unusable(
+            "its domain has other columns, numbers of values, bins, labels, orders of values or constraints than this study's"
+        )
+    if promise != own:
         raise _Unusable(
             "it promised another epsilon, delta, adjacency or unit, and all waves of a table promise the same: with registered "
             "columns, what these have left of the budget"
@@ -147,7 +179,7 @@ def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapp
     _, content, signatures = statement.read([run / RESULT], {result.KIND: result.FORMAT})
     statement.check_signatures(f"{run / RESULT}", result.signed(content), signatures, keys)
     told = result.parse(run / RESULT, content)
-    measurements = (run / MEASUREMENTS).read_bytes()
+    measurements = read_public(run / MEASUREMENTS)
     if hashlib.sha256(measurements).hexdigest() != told.measurements:
         raise _Unusable(f"its {MEASUREMENTS} is not the one that its parties have signed")
     if len(told.keys) != len(told.contributors) or not told.contributors:
@@ -157,9 +189,11 @@ def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapp
             told.study,
             told.contributors,
             told.keys,
+            told.custodians,
             told.after,
             told.registered,
             hashlib.sha256(content).digest(),
+            keys,
             _wave(measurements, domain),
         ),
         told.promise,
@@ -178,15 +212,21 @@ def _wave(content: bytes, domain: Domain) -> Wave:
         total = float(form["noisy_total"])
     except (KeyError, TypeError, AttributeError):
         raise _Unusable(f"its {MEASUREMENTS} is not that of a run") from None
-    if not entries or not math.isfinite(total):
+    if not entries:
         raise _Unusable("it has measured nothing")
+    if not 0 <= total < MAX_ROWS:
+        raise _Unusable(f"it says that it had {total:g} rows, and 0 to 2^31 are possible")
     return Wave.of(entries, total)
 
 
 def _marginal(entry: Mapping[str, Any], domain: Domain) -> tuple[tuple[str, ...], Sequence[int], Any]:
     clique, values = tuple(entry["clique"]), entry["values"]
-    if "resolution" in entry or entry.get("rows") is not None:
-        raise _Unusable("it has measured marginals over bins, or of some contributors only")
+    if "resolution" in entry:
+        raise _Unusable("it has measured marginals over bins")
+    if entry.get("rows") is not None:
+        raise _Unusable(
+            "its rounds were counted over different contributors, and a wave adds to one list of them"
+        )
     if not clique or len(set(clique)) != len(clique) or any(name not in domain for name in clique):
         raise _Unusable("it has measured columns that this study does not have")
     if not isinstance(values, list) or len(values) != domain.cells(clique):

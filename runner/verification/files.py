@@ -16,6 +16,7 @@ from runner.results.finished_run import agreed_study
 from runner.results.outdir import PARTY_FOLDERS, RESULT, RUN, SIGNATURES, finished
 from runner.study import Study
 from runner.study.hashing import agreed_tree, canonical, digest_of
+from runner.verification.collected import collected
 
 REPORT = "report.html"
 COMPARED = (*signatures.SIGNED, REPORT, RESULT, SIGNATURES)
@@ -60,6 +61,7 @@ def files(places: Sequence[Place], own: Study | None = None) -> Iterator[Finding
     if own is not None:
         yield same_study(first, own)
     yield from signed(first, own)
+    yield from collected(first, own)
     yield report(first)
 
 

@@ -74,19 +74,16 @@ def charged(place: Place) -> Iterator[Finding]:
     epsilon, delta = float(study.privacy.epsilon), float(study.privacy.delta)
     if not 0 <= privacy["beta"] < math.inf:
         raise ValueError("A statistical distance is finite and not below 0.")
-    counted, beta = epsilon, privacy["beta"]
-    if (
-        beta > 0
-    ):  # where samplers take more than half of delta, the run is calibrated to the epsilon at which they take half
-        counted = min(epsilon, math.log(max(delta / beta / 2 - 1, 1.0)))
-    left = delta - (1 + math.exp(min(counted, 700.0))) * beta
+    kept_at = second_accountant.countable(epsilon, delta, privacy["beta"])
+    left = delta - (1 + math.exp(min(kept_at, 700.0))) * privacy["beta"]
     found = second_accountant.epsilon(events, left, moves, rows) if left > 0 and events else 0.0
     if left <= 0:
         found = math.inf
-    if not found <= counted * (1 + ROUNDING):
+    if not found <= kept_at * (1 + ROUNDING):
+        finite = f", of which finite precision keeps {kept_at:g}" if kept_at < epsilon else ""
         yield problem(
             BudgetRefused(
-                f"{file}: the study promises epsilon {epsilon:g} at delta {delta:g}, and the events come to {found:.6g}."
+                f"{file}: the study promises epsilon {epsilon:g} at delta {delta:g}{finite}, and the events come to {found:.6g}."
             )
         )
     else:

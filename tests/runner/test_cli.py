@@ -322,6 +322,49 @@ def test_check_without_a_party_looks_at_the_tables_that_are_here(run: Run, tmp_p
     )
 
 
+def test_a_party_that_neither_computes_nor_has_data_is_named_as_a_run_would(run: Run, tmp_path: Path) -> None:
+    """Here at once; in a deployment its data may stand in its private file, and `check --party` tells."""
+    given = [('backend = "replicated"', 'backend = "pair"'), ('data = "west.csv"\n', "")]
+    tables(tmp_path)
+    study = write_study(tmp_path, *given)
+    words = "[[party]] west neither computes nor has data"
+    for command in (["check", study], ["plan", study], ["run", study, "--out", tmp_path / "out"]):
+        code, _, err = run(*command)
+        assert code == 10 and words in err, (command, err)
+    away = [("insecure-loopback", "mutual"), ("127.0.0.1:7103", "west.example:7103")]
+    study = write_study(tmp_path, *given, *away)
+    code, out, err = run("check", study)
+    assert code == 0 and "west has its data in its private file, or none" in out, err
+    assert words in run("check", study, "--party", "west")[1]
+
+
+@pytest.fixture
+def bad_ledgers(tmp_path: Path) -> list[Path]:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("no ledger")
+    return [
+        Path("/proc/x/ledger.db"),
+        tmp_path / "folder",
+        tmp_path / "text",
+        tmp_path / "text" / "ledger.db",
+        tmp_path / ("long" * 80),
+    ]
+
+
+def test_a_ledger_that_cannot_be_made_is_named_as_a_run_would(
+    run: Run, tmp_path: Path, bad_ledgers: list[Path]
+) -> None:
+    tables(tmp_path)
+    study, own = write_study(tmp_path), tmp_path / "north.toml"
+    for ledger in bad_ledgers:
+        own.write_text(f'[ledger]\nfile = "{ledger}"\ncap_epsilon = 2\ncap_delta = 1e-8\n')
+        before = sorted(tmp_path.rglob("*"))
+        code, out, _ = run("check", study, "--party", "north", "--private", own)
+        assert code == 50 and "ok       ledger" not in out, out
+        assert f"problem  The ledger {ledger} cannot be used" in out
+        assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a finished run on the ideal backend."""

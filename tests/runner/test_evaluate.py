@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mpc_protocols.errors import UsageError
 from parties.budget.ledger import Ledger
 from runner.cli import main
 from runner.evaluation import private_score
-from runner.evaluation.judge import judge, real_rows
+from runner.evaluation.judge import judge, real_rows, rows_by_rules
 from runner.report.files import load
 from runner.results.finished_run import agreed_study
+from runner.study import load as read_study
+from runner.study import private_file
+from runner.study.model import Unit
 from synth.budget.accounting import Accountant, rho_of
 from synth.metrics import marginal
 from synth.metrics.copies import share_in
+from tests.runner import split
 from tests.runner.test_columns import STUDY, write
 
 
@@ -82,16 +88,54 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
-def test_a_score_that_may_be_told_is_charged(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    private, real_file = tmp_path / "private.toml", tmp_path / "clinic.csv"
+def written_otherwise(run: Path, folder: Path) -> tuple[Path, Path]:
+    """A private file and the clinic's table as that one reads it."""
+    private, table = folder / "private.toml", folder / "clinic.csv"
     private.write_text(
         '[csv]\ndelimiter = ";"\n[harmonise.columns.ward]\nfrom = "station"\nvalues = { alpha = "A" }\n'
         '[ledger]\nfile = "ledger.db"\ndataset = "patients"\ncap_epsilon = 5.0\ncap_delta = 1e-6\n'
     )
-    table = (run / "clinic.csv").read_text().replace("ward", "station")
-    real_file.write_text(table.replace(",A\n", ",alpha\n").replace(",A\r\n", ",alpha\r\n").replace(",", ";"))
+    text = (run / "clinic.csv").read_text().replace("ward", "station")
+    table.write_text(text.replace(",A\n", ",alpha\n").replace(",A\r\n", ",alpha\r\n").replace(",", ";"))
+    return private, table
+
+
+def test_rows_are_read_by_a_private_file_whose_ledger_is_not_touched(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private, table = written_otherwise(run, tmp_path)
+    asked, more = ["evaluate", str(run / "out"), "--json"], ["--private", str(private)]
+    capsys.readouterr()
+    assert main([*asked, "--real", str(run / "clinic.csv"), "--test", str(run / "clinic.csv")]) == 0
+    facts = capsys.readouterr().out
+    assert main([*asked, "--real", str(table), "--test", str(table), *more]) == 0
+    assert capsys.readouterr().out == facts and not (tmp_path / "ledger.db").exists()
+    assert main([*asked, "--real", str(table)]) == 30
+
+
+def test_rows_without_an_identifier_are_left_out_as_a_run_leaves_them_out(run: Path, tmp_path: Path) -> None:
+    study = agreed_study(load(run / "out").facts, run / "out" / "run.json")
+    assert study.domain == load(run / "out").domain
+    header, *rows = (run / "clinic.csv").read_text().splitlines()
+    lines = [
+        f"person,{header}",
+        *(f"{number if number % 9 else ''},{row}" for number, row in enumerate(rows)),
+    ]
+    (tmp_path / "clinic.csv").write_text("\n".join(lines))
+    (tmp_path / "private.toml").write_text('[harmonise]\nmissing_ids = "leave out"\n')
+    rules = private_file.load(tmp_path / "private.toml").rules
+    persons = replace(study, privacy=replace(study.privacy, unit=Unit("person", 1)))
+    assert len(rows_by_rules(tmp_path / "clinic.csv", persons, rules)) == 800
+    assert len(real_rows(tmp_path / "clinic.csv", study.domain)) == 900
+    owners = read_study(split.write(tmp_path / "owners").path)
+    with pytest.raises(UsageError, match="join all owners' columns"):
+        rows_by_rules(tmp_path / "clinic.csv", owners, rules)
+
+
+def test_a_score_that_may_be_told_is_charged(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private, real_file = written_otherwise(run, tmp_path)
     asked = [
         "evaluate",
         str(run / "out"),
@@ -154,7 +198,7 @@ def test_the_score_has_the_law_of_its_noise(run: Path) -> None:
         (["--private-score", "0", "--private", "PRIVATE"], 2, "must be an epsilon above 0"),
         (["--private-score", "1e-12", "--private", "PRIVATE"], 2, "buys nothing"),
         (["--private-score", "1", "--label", "smokes"], 2, "--label shows exact figures"),
-        (["--private", "x.toml"], 2, "belongs to --private-score"),
+        (["--private", "x.toml"], 10, "x.toml"),
     ],
 )
 def test_what_is_refused(

@@ -139,6 +139,34 @@ def test_the_owner_alone_is_told_of_its_columns(tmp_path: Path, capsys: pytest.C
     assert "clamped" not in capsys.readouterr().out
 
 
+def test_all_tables_of_a_rehearsal_are_checked_by_their_private_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a certificate, and without what only an owner is shown; a cap that a run would meet is met."""
+    write(tmp_path)
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace('tls = "insecure-loopback"', ""))
+    own = ["--private", f"court={tmp_path / 'court.toml'}"]
+    assert main(check(tmp_path)) == 30
+    capsys.readouterr()
+    assert main(check(tmp_path, *own)) == 0
+    told = capsys.readouterr().out
+    assert "court: its table fits the study" in told and "clamped" not in told and "certificate" not in told
+    (tmp_path / "court.toml").write_text(PRIVATE + "[ledger]\ncap_epsilon = 1\ncap_delta = 1e-6\n")
+    assert main(check(tmp_path, *own)) == 50
+    write(tmp_path, odd=f"{SECRET};801;1,5;01.01.2013;1980;nein")
+    assert main(check(tmp_path, *own)) == 30
+    for given, words in (
+        (["east=x.toml"], "has no party east"),
+        (["x.toml"], "write --private NAME=FILE"),
+        (["court=x.toml", "court=y.toml"], "given twice for court"),
+    ):
+        (tmp_path / "x.toml").write_text("")
+        given = [given[0].replace("x.toml", str(tmp_path / "x.toml")), *given[1:]]
+        assert main(check(tmp_path, *(word for one in given for word in ("--private", one)))) == 2
+        assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [

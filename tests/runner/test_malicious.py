@@ -23,7 +23,7 @@ from runner.forecast.plan_text import words
 from runner.launch.launcher import launch
 from runner.party.course import agreed_table
 from runner.party.resume.earlier_attempt import cannot_resume
-from runner.party.synthesis import facts_of
+from runner.party.synthesis import facts_of, plan_of
 from runner.results.release import Release, parse
 from runner.study import load, problems
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
@@ -83,6 +83,17 @@ def test_who_has_no_data_counts_as_if_it_had(tmp_path: Path) -> None:
     study = load(wanted(tmp_path, data={"north": None}).path)
     assert facts_of(study, 3, bytes(32)).row_cap == 4 * study.privacy.max_rows
     assert {party.name for party in study.to_check} == {party.name for party in study.parties}
+
+
+def test_a_run_knows_what_custodians_count(tmp_path: Path) -> None:
+    """And refuses other questions, in either mode; owners of columns keep their rows, and count what they are asked for."""
+    for study in (load(wanted(tmp_path).path), load(small.write(tmp_path / "plain").path)):
+        plan = plan_of(study)
+        facts = facts_of(study, 3, bytes(32), plan)
+        assert facts.counted == frozenset(map(frozenset, [*plan.one_way, *plan.candidates]))
+        assert replace(facts, counted=None) == facts_of(study, 3, bytes(32))
+    owned = load(split.write(tmp_path / "split").path)
+    assert facts_of(owned, 2, bytes(32), plan_of(owned)).counted is None
 
 
 def test_check_and_plan_say_what_holds(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from runner.cli import main
 from runner.commands.init import template
+from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
-from runner.study import read
+from runner.study import private_file, read
 from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
 
@@ -43,7 +45,8 @@ def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
     out = tmp_path / "study"
     given = ["--from", str(write(tmp_path / "t.csv")), "--codes", f"sex={tmp_path / 'sex.csv'}"]
     assert main(["init", str(out), *given]) == 0
-    assert "tell of the data" in capsys.readouterr().out.replace("\n", " ")
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert "tell of the data" in told and "an example of three custodians, to be replaced by yours" in told
     file = out / "domain.proposed.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     proposed = file.read_text()
@@ -71,6 +74,7 @@ def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
         "sex": {"kind": "categorical", "values": ["M", "F", "X"]}
     }
     private = tomllib.loads((out / "private.example.toml").read_text())
+    assert private["data"] == str(tmp_path / "t.csv")
     assert private["csv"] == {"delimiter": ";", "decimal": ",", "encoding": "windows-1252"}
     assert private["harmonise"]["columns"] == {"days in": {"missing": ["-9"]}, "fine": {"missing": ["NA"]}}
     # a person confirms, and the study is one
@@ -100,6 +104,39 @@ def test_kinds_are_told_from_texts(texts: list[str], kind: str, markers: tuple[s
     keys: dict[str, Any] = dict(found.keys)
     assert (keys["kind"], found.markers) == (kind, markers)
     column_from_spec(keys, "x")
+
+
+@pytest.mark.parametrize(
+    ("texts", "spellings"),
+    [
+        (["02.10.1954", "31.12.1999"], ("%d.%m.%Y",)),
+        (["2.1.1954"], ("%d.%m.%Y",)),
+        (["02/10/1954", "31/12/1999"], ("%d/%m/%Y",)),
+        (["02/10/1954", "12/31/1999", "NA"], ("%m/%d/%Y",)),
+        (["02/10/1954", "03/04/1999"], ("%d/%m/%Y", "%m/%d/%Y")),
+        (["1999/12/31"], ("%Y/%m/%d",)),
+        (["31.02.1999", "01.02.1999"], ()),
+        (["13/13/1999"], ()),
+        (["02.10.1954", "02/10/1954"], ()),
+    ],
+)  # fmt: skip
+def test_days_of_other_spellings_are_days_with_the_rule_that_reads_them(
+    tmp_path: Path, texts: list[str], spellings: tuple[str, ...]
+) -> None:
+    found = proposal("born on", Counter(texts), len(texts))
+    keys: dict[str, Any] = dict(found.keys)
+    assert found.spellings == spellings and (keys["kind"] == "date") == bool(spellings)
+    written = proposal_file("t.csv", [found], {})
+    assert all(line.startswith("#") for line in written.splitlines() if line)
+    assert ("AMBIGUOUS" in written) == (len(spellings) > 1)
+    days = [text for text in texts if text != "NA"]
+    rules = re.findall(r"sql = .*", written)
+    assert len(rules) == len(spellings)
+    for rule in rules:
+        (tmp_path / "private.toml").write_text(f'[harmonise.columns."born on"]\n{rule}\n')
+        sql = private_file.load(tmp_path / "private.toml").rules.columns["born on"].sql
+        read = duckdb.execute(f'SELECT {sql} FROM (SELECT unnest(?) AS "born on")', [days]).fetchall()
+        assert len(read) == len(days) and all(keys["low"] <= day.date() <= keys["high"] for (day,) in read)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,20 @@ def test_what_is_lacking_may_be_in_a_private_file(tmp_path: Path, capsys: pytest
     )
 
 
+def test_owners_of_a_rehearsal_are_read_by_their_private_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = split.write(tmp_path, own=split.THREE)
+    rewrite(
+        tmp_path / "west.csv",
+        lambda rows: [[name.replace("grade", "Note") for name in rows[0]], *rows[1:]],
+    )
+    assert found(capsys, trial.path)[0] == 10  # nobody has grade
+    (tmp_path / "west.toml").write_text('[harmonise.columns.grade]\nfrom = "Note"\n')
+    code, findings = found(capsys, trial.path, "--private", f"west={tmp_path / 'west.toml'}")
+    assert code == 0 and any(text.startswith("west: its table fits the study") for _, text in findings)
+
+
 def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = split.write(tmp_path, changes=[("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')])
     private = tmp_path / "private.toml"

@@ -55,10 +55,10 @@ class PoolModel:
         return fresh
 
     def lacking(self, kind: Hashable, count: int) -> int:
-        """Rows to add so that `count` can be taken, or `most` if that is less: 0 if they are there, else GROWTH times as many as
-        are expected, up to `most`. Changes nothing."""
+        """Rows to add so that `count` can be taken: 0 if they are there, else GROWTH times as many as are expected, up to `most`;
+        0 if more than that are expected, for which they would have to be made anew. Changes nothing."""
         left = self.rows_left if kind == self.kind else 0
-        return 0 if left >= min(count, self.most) else min(GROWTH * count, self.most) - left
+        return 0 if left >= count or count > self.most else min(GROWTH * count, self.most) - left
 
     def fill(self, kind: Hashable, count: int) -> int:
         """Add what is lacking. Returns the number of rows generated for it; those of another kind are discarded then."""

@@ -32,7 +32,7 @@ from mpc_protocols.pair.transfers.transfer_pool import Demand
 AND_BYTES = message_bytes(1) + 16
 """Bytes of a word of ANDs: a transfer each way and two opened bits."""
 BYTE_WORTH = 3
-"""What a byte is worth where `engine.latency` counts 64 bytes for a microsecond: 216 bytes of ANDs take some ten of them."""
+"""What a byte of ANDs is worth, which costs computing, too: 216 bytes take ten microseconds where 64 bytes travel in one."""
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")
 
 CHUNK = 1 << 18

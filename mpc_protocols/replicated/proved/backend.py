@@ -19,7 +19,10 @@ _DEVIATES = (
 )
 _TOGETHER = "Two computing parties that pool what they hold can reconstruct everybody's counts."
 _NOISE = "The noise is drawn inside the protocol: no party knows any part of it, none can change it, and nobody can subtract it."
-_ABORT = "That a party stops tells nothing about the data: a check fails only if somebody has departed from the protocol."
+_ABORT = (
+    "That a party stops once counts are shared tells nothing about the data: a check fails only if somebody has departed from "
+    "the protocol, or, of the table's rows, if machines differ in floating point."
+)
 _UNCOVERED = (
     "Not covered: two computing parties that work together; rows that a custodian makes up; a party that delays or ends the "
     "run, or keeps a result that the others then do not get; the model, which the leading party fits by itself to what was "

@@ -103,7 +103,7 @@ class CountedGates(ProvedGates):
         self._prove_if_many()
         return zero_bits((words,))
 
-    def _prove(self, parts: Sequence[ProvedGates]) -> None:
+    def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
         together, due = Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates

@@ -33,7 +33,7 @@ from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
 MAX_UNPROVED: Final = 1 << 26
-"""Products that are proved together at most: they take a byte each in memory."""
+"""Once so many products of a stream have come together, they are proved; they take a byte each in memory."""
 
 
 class ProvedGates(TrioBitGates):
@@ -48,16 +48,20 @@ class ProvedGates(TrioBitGates):
         self.agreed = b""
         """Names the public inputs so far, on which all three have agreed: coins and proofs are bound to it."""
         self._beside = beside
-        self._unproved = False
-        """Whether products were taken out of the transcript that are not proved: in a proof, and for good if it failed."""
+        self._proofs = 0
+        """Proofs under way of products that were noted here."""
+        self._failed = False
+        """Whether one of them has failed, for good: no later proof covers its products."""
 
     def verify(self) -> None:
-        """Prove and verify all products so far. 7 rounds, 0 if there are none.
+        """Prove and verify all products so far. 7 rounds, 0 if there are none; besides, the rest of a proof under way beside.
 
-        Raises `ProtocolAborted` if any is wrong, also if an earlier proof was never finished.
+        Raises `ProtocolAborted` if any is wrong, also if an earlier proof has failed.
         """
         parts = [self, *([self._beside] if self._beside else [])]
-        if any(part._unproved for part in parts):
+        while self._beside and self._beside._proofs:  # alike at all parties (`interleave`)
+            self.turn()
+        if any(part._failed for part in parts):
             raise ProtocolAborted(
                 "Products of this run were not found to be right, so nothing that depends on them is opened; start a new run."
             )
@@ -65,13 +69,25 @@ class ProvedGates(TrioBitGates):
 
     def _prove(self, parts: Sequence[ProvedGates]) -> None:
         """Prove the products noted so far by these; a failure is remembered by all of them."""
+        for part in parts:
+            part._proofs += 1
+        try:
+            self._prove_noted(parts)
+        except BaseException:
+            for part in parts:
+                part._failed = True
+            raise
+        finally:
+            for part in parts:
+                part._proofs -= 1
+
+    def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
+        """The proof itself; what is noted from now on belongs to the next one."""
         together = merged([part.transcript for part in parts])
         for part in parts:
-            part.transcript, part._unproved = Transcript(), True
+            part.transcript = Transcript()
         if together.gates:
             prove(self.trio, together, agreed=self.agreed)
-        for part in parts:
-            part._unproved = False
 
     def and_bits(self, x: BitShare, y: BitShare) -> BitShare:
         shape = np.broadcast_shapes(x.shape, y.shape)

@@ -1,6 +1,6 @@
 """Which plan a batch of tables gets: chosen from public sizes, alike at every party and contributor (`plan` has the terms).
 
-Choices, by an estimate of what travels in all (bytes; local work counted at what a round is worth it, 64 bytes a microsecond):
+Choices, by an estimate of what travels in all (bytes; a round and local work at 64 bytes a microsecond, on whatever network):
   - a clique over several owners has as its left the widest joint; only pairs of narrow columns have the first owner's, so that
     all of them are one product of two matrices;
   - a clique within one owner is either wholly left, with w as its right (one order of the rows for each clique), or has its

@@ -92,7 +92,8 @@ def a_run_keeps_its_promise(subject: Subject) -> Finding:
     plan, events, privacy = ran.plan, ran.events, study.privacy
     epsilon, delta = float(privacy.epsilon), float(privacy.delta)
     beta = float(sum(event.beta for event in events))
-    left = delta - (1 + math.exp(epsilon)) * beta
+    kept_at = second_accountant.countable(epsilon, delta, beta)
+    left = delta - (1 + math.exp(min(kept_at, 700.0))) * beta
     spent = float(sum(event.rho for event in events))
     problems = []
     if spent > float(plan.budget.rho_cap) * (1 + ROUNDING):
@@ -102,8 +103,11 @@ def a_run_keeps_its_promise(subject: Subject) -> Finding:
         return judged(problems, "")
     listed = [second_accountant.as_json(event) for event in events]
     found = second_accountant.epsilon(listed, left, moves(subject), privacy.unit.rows)
-    if found > epsilon * (1 + ROUNDING):
-        problems.append(f"The run promises epsilon {epsilon:g} and has {found:.6g} at delta {delta:g}.")
+    if found > kept_at * (1 + ROUNDING):
+        problems.append(
+            f"The run promises epsilon {epsilon:g}, of which finite precision keeps {kept_at:g}, and has {found:.6g} at delta "
+            f"{delta:g}."
+        )
     return judged(
         problems,
         f"{len(events)} events of a run of {study.algorithm}: epsilon {found:.4f} by Rényi orders at delta {left:.3g} "

@@ -27,8 +27,8 @@ from runner.study.waves import MEASUREMENTS, RESULT
 FORMAT = "cosynth-study-files-1"
 MAX_BYTES = 64 << 20
 _NAME = r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}"
-_PATH = re.compile(rf"{_NAME}(/{_NAME}){{0,7}}")
-"""Below the study's folder: no way up, nothing hidden, nothing from the root."""
+_PATH = re.compile(rf"(?!.*\.bundle\Z){_NAME}(/{_NAME}){{0,7}}", re.IGNORECASE)
+"""Below the study's folder: no way up, nothing hidden, nothing from the root, and no contributor's bundle."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class StudyFiles:
             if not _PATH.fullmatch(name):
                 raise UsageError(
                     f"{study.path} names {name}, and a courier brings only files from the study's folder, called by letters, "
-                    'digits, "-", "_" and "."; put it there.'
+                    'digits, "-", "_" and ".", and none called ".bundle" at the end; put it there.'
                 )
         try:
             files = {name: (study.path.parent / name).read_bytes().decode() for name in names}
@@ -87,12 +87,25 @@ def parse(content: bytes, fingerprint: str) -> StudyFiles:
             f"The courier brought another study than the one confirmed here, whose fingerprint is {fingerprint}; compare it with "
             "what the computing parties say."
         )
-    form = json.loads(content)
-    if form["format"] != FORMAT or not all(map(_PATH.fullmatch, form["files"])):
+    try:
+        form = json.loads(content)
+    except (ValueError, RecursionError):
+        form = None
+    if not _readable(form):
         raise StudiesDiffer(
             "The confirmed study is in a form that this version does not read; use that of the others."
         )
     return StudyFiles(form["study"], form["files"])
+
+
+def _readable(form: object) -> bool:
+    """Whether it is the form above, with a study among its files."""
+    if not isinstance(form, dict) or form.keys() != {"format", "study", "files"} or form["format"] != FORMAT:
+        return False
+    study, files = form["study"], form["files"]
+    if not isinstance(study, str) or not isinstance(files, dict):
+        return False
+    return study in files and all(_PATH.fullmatch(name) and isinstance(files[name], str) for name in files)
 
 
 def named(tree: Mapping[str, Any]) -> Sequence[str]:

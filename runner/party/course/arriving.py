@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mpc_protocols.public.history import History, Sharing
     from mpc_protocols.wire import Wire
     from runner.study import Study
+    from synth.plan import Plan
 
 
 class InRoundsOfArrivals(Course):
@@ -89,6 +90,7 @@ class InRoundsOfArrivals(Course):
 
 def clear_oracles(
     study: Study,
+    plan: Plan,
     closings: list[Closing],
     own: Sequence[LocalCounts],
     session: bytes,
@@ -106,7 +108,7 @@ def clear_oracles(
     while True:
         layout, first = closings[0].collection.layout, closings[0]
         tables = [*own, layout.marginals(in_the_clear(closings))]
-        facts = _facts(study, len(own), first, session)
+        facts = _facts(study, plan, len(own), first, session)
         yield backend.oracle(facts, added(tables), guard, steps.next_round())
         if first.round == first.collection.rounds:
             return
@@ -126,10 +128,11 @@ def added(tables: Sequence[LocalCounts]) -> LocalCounts:
     return everybody
 
 
-def _facts(study: Study, custodians: int, closing: Closing, run: bytes) -> StudyFacts:
+def _facts(study: Study, plan: Plan, custodians: int, closing: Closing, run: bytes) -> StudyFacts:
     """Of a round, whose session id is its own."""
     tables = custodians + len(closing.agreed.entries)
-    return facts_of(study, tables, binding(b"arrivals", run, closing.round.to_bytes(4, "big")))
+    session = binding(b"arrivals", run, closing.round.to_bytes(4, "big"))
+    return facts_of(study, tables, session, plan)
 
 
 @dataclass
@@ -149,7 +152,7 @@ class _Rounds:
         while True:
             closing = self.closing
             data = closing.collected(run.custodian.counts())
-            facts = _facts(run.study, custodians, closing, run.id)
+            facts = _facts(run.study, run.plan, custodians, closing, run.id)
             yield run.wire.fork(f"arrivals {closing.round}"), facts, data, self.history.next_round()
             if closing.round == closing.collection.rounds:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, islice, permutations
 
 import numpy as np
@@ -33,6 +34,18 @@ def counted(clique: Clique) -> np.ndarray:
     sample = np.stack([TABLE[c] for c in clique], axis=1)
     cells, _ = np.histogramdd(sample, bins=[np.arange(SIZES[c] + 1) - 0.5 for c in clique])
     return cells.reshape(-1).astype(np.int64)
+
+
+def test_what_custodians_do_not_count_is_refused_before_anybody_looks() -> None:
+    halves = Level("halves of c", "c", (0, 0, 1, 1))
+    plan = frozenset(map(frozenset, [("a", "b"), ("b", "c"), ("d",)]))
+    known = CliqueRegister(replace(register().facts, counted=plan))
+    known.declare([halves])
+    inside: list[Clique] = [("b", "a"), ("c",), (halves.name, "b"), ("d",)]
+    assert known.to_share(inside) == [("b", "a"), ("c",), (halves.name, "b"), ("d",)]
+    for outside in [("a", "c"), ("a", halves.name), ("a", "b", "c"), ("d", "a"), ("e",)]:
+        with pytest.raises(StudyInvalid, match="inside no marginal that custodians count"):
+            known.to_share([("a", "b"), outside])
 
 
 @given(st.lists(clique_lists, min_size=1, max_size=3))

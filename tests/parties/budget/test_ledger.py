@@ -361,7 +361,7 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
     with sqlite3.connect(ledger.path) as new:
-        assert new.execute("PRAGMA user_version").fetchone() == (4,)
+        assert new.execute("PRAGMA user_version").fetchone() == (5,)
     new.close()
 
 
@@ -597,7 +597,7 @@ def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database" * 100)
     (tmp_path / "folder").mkdir()
     newer = sqlite3.connect(tmp_path / "newer")
-    newer.execute("PRAGMA user_version = 5")
+    newer.execute("PRAGMA user_version = 6")
     newer.close()
     foreign = sqlite3.connect(tmp_path / "foreign")
     foreign.execute("CREATE TABLE theirs (x)")
@@ -606,6 +606,51 @@ def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
         with pytest.raises(BudgetRefused) as caught:
             Ledger(tmp_path / name).reserve(RUN)
         assert str(tmp_path / name) in caught.value.sentence and caught.value.sentence.endswith(".")
+
+
+def test_a_rehearsal_leaves_nothing_behind(tmp_path: Path) -> None:
+    Ledger(tmp_path / "new" / "deep" / "ledger.db").rehearse()
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "empty.db").touch()
+    Ledger(tmp_path / "used.db").reserve(RUN)
+    (tmp_path / "link.db").symlink_to(tmp_path / "later.db")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    for name in ("empty.db", "used.db", "link.db"):
+        Ledger(tmp_path / name).rehearse()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_rehearsal_finds_what_may_not_be_written(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    for name in ("read-only.db", "closed/ledger.db"):
+        Ledger(tmp_path / name).reserve(RUN)
+    (tmp_path / "read-only.db").chmod(0o400)
+    closed.chmod(0o500)
+    for path in (
+        tmp_path / "read-only.db",
+        closed / "ledger.db",
+        closed / "new.db",
+        closed / "new" / "ledger.db",
+    ):
+        with pytest.raises(BudgetRefused, match="cannot be used"):
+            Ledger(path).rehearse()
+    closed.chmod(0o700)
+
+
+def test_the_tests_do_not_write_into_the_users_ledger(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert default_path().is_relative_to(tmp_path_factory.getbasetemp())
+    command = [
+        sys.executable,
+        "-c",
+        "from parties.budget.ledger_file import default_path; print(default_path())",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(default_path())
+    monkeypatch.delenv("COSYNTH_LEDGER")
+    assert not default_path().is_relative_to(tmp_path_factory.getbasetemp())  # what it keeps them from
 
 
 def test_where_the_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -183,6 +183,13 @@ def test_each_kind_of_misfit_is_reported_once_with_its_first_row() -> None:
     ]
 
 
+def test_a_decimal_comma_is_told_from_what_is_no_number() -> None:
+    for column in (Numeric(low=0, high=9, bins=3), Integer(0, 9, missing=True)):
+        found = misfits(column, ["1", "-2,5", CANARY, "1,2,3", "3,0"])
+        assert [(m.row, 'decimal = ","' in m.reason) for m in found] == [(2, False), (1, True)]
+        assert all(m.reason.startswith("the value is not a finite number in plain digits") for m in found)
+
+
 @given(st.lists(st.one_of(st.integers(-3, 12), st.just(0)), max_size=20))
 def test_a_zero_of_its_own_is_coded_as_the_domain_says(values: list[int]) -> None:
     for column in (

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -123,6 +124,31 @@ def test_a_marginal_that_was_not_counted_is_not_invented(tmp_path: Path) -> None
     assert local.counts([("c",)])[0].tolist() == [0, 1]
     with pytest.raises(ValueError, match="a, b"):
         local.counts([("a", "b")])
+
+
+@given(
+    st.lists(st.sets(st.sampled_from(DOMAIN.names), min_size=1).map(tuple), min_size=1, max_size=6),
+    st.sampled_from([0, 50, 1 << 17]),
+)
+def test_what_is_answered_does_not_depend_on_the_number_of_rows(
+    cliques: list[tuple[str, ...]], union_cells: int
+) -> None:
+    """Who may ask would learn from a refusal whether one more row is there."""
+
+    def answered(rows: int) -> set[tuple[str, ...]]:
+        tables, found = counters.Counters(DOMAIN, cliques), set[tuple[str, ...]]()
+        tables.add({name: np.zeros(rows, np.int64) for name in DOMAIN.names})
+        for clique in CLIQUES:
+            with suppress(ValueError):
+                assert tables.counts([clique])[0].sum() == rows
+                found.add(clique)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counters, "_UNION_CELLS", union_cells)
+        patch.setattr(counters, "_MAX_KEPT_ROWS", 4)
+        expected = {clique for clique in CLIQUES if any(set(clique) <= set(of) for of in cliques)}
+        assert answered(4) == answered(5) == expected
 
 
 def test_thousands_of_cliques_are_put_together_by_comparing_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from parties.inbox.agreement import agree, confirm, standing
+from parties.inbox.agreement import agree, confirm, grown, looks, standing
 from parties.inbox.store import AgreedList
 
 NAMES = ("north", "south", "west")
@@ -101,3 +101,22 @@ def test_a_list_that_is_none_or_another_than_announced_ends_the_run(announced: b
         MemoryNetwork(3, 3, patience_s=20).run(
             [honest, honest, _announces(binding(b"inbox", announced), sent)]
         )
+
+
+def test_a_later_list_has_nobody_more_or_the_minimum_at_least() -> None:
+    before = AgreedList(held(0, 1))
+    for newcomers, there in (
+        ((), False),
+        ((2,), False),
+        ((2, 3), False),
+        ((2, 3, 4), True),
+        ((2, 3, 4, 5), True),
+    ):
+        common = AgreedList(held(0, 1, *newcomers))
+        assert grown(before, common, 3) == (common if there else before)
+
+
+def test_who_looks_learns_whether_all_are_ready_and_whether_something_is_new() -> None:
+    marks = [bytes([number]) * 32 for number in (7, 8, 9)]
+    assert each(lambda wire: looks(wire, marks[wire.me])) == ([tuple(marks)] * 3, 1)
+    assert each(lambda wire: looks(wire, marks[wire.me] if wire.me else None)) == ([None] * 3, 1)

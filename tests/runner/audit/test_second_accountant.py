@@ -31,6 +31,16 @@ def test_noise_that_spends_all_of_a_budget_comes_to_its_epsilon(epsilon: float) 
     assert found == pytest.approx(float(budget.calibration.epsilon), rel=ROUNDING)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 12.0, 30.0, 1e4])
+def test_samplers_of_finite_precision_leave_the_epsilon_that_the_budget_was_solved_at(epsilon: float) -> None:
+    budget = Budget.of(epsilon, 1e-6, beta := Fraction(1, 10**12))
+    found = second_accountant.countable(epsilon, 1e-6, float(beta))
+    assert found == pytest.approx(float(budget.calibration.epsilon), rel=ROUNDING)
+    assert (found == epsilon) == (epsilon < 12.5)
+    assert second_accountant.countable(epsilon, 1e-6, 0.0) == epsilon
+    assert second_accountant.countable(epsilon, 1e-6, 1e-6) <= 0  # they take all of delta
+
+
 def test_one_changed_row_costs_more_under_replacement_and_with_many_rows() -> None:
     event = {"what": "measure", "cliques": [["a"]], "sigma2": "25/1"}
     rho = second_accountant.rho(event, 1, 1)

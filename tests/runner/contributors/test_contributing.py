@@ -215,7 +215,7 @@ def test_a_number_that_is_no_plain_rational_is_not_read_even_if_it_is_signed(wor
     form["events"][0]["rho"] = text
     content, path = canonical(form), world.folder / "odd.json"
     signers = {party: world.inbox(party).signer() for party in collecting.PARTIES}
-    signatures = {party: key.sign(b"cosynth-result-1" + content) for party, key in signers.items()}
+    signatures = {party: key.sign(b"cosynth-result-2" + content) for party, key in signers.items()}
     path.write_bytes(statement.to_bytes("result", content, signatures))
     with pytest.raises(UsageError, match="no result that this version can read"):
         world.contribution("c00").settle(path)

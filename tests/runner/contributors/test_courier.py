@@ -23,6 +23,7 @@ from mpc_protocols.errors import (
 )
 from parties.budget.ledger import Ledger
 from runner.check.run import findings
+from runner.contributors import contributing
 from runner.contributors.collection import bundle_digest
 from runner.contributors.courier import study_files
 from runner.contributors.courier.node import Node
@@ -130,6 +131,50 @@ def test_a_confirmed_message_cannot_write_elsewhere(fleet: Fleet, tmp_path: Path
         content = canonical({"format": "cosynth-study-files-1", "study": name, "files": {name: "x"}})
         with pytest.raises(StudiesDiffer, match="in a form that this version does not read"):
             study_files.parse(content, hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"study": "s.toml", "files": {"other.toml": "x"}},
+        {"study": "../s.toml", "files": {"s.toml": "x"}},
+        {"study": 7, "files": {"s.toml": "x"}},
+        {"study": "s.toml", "files": {"s.toml": 7}},
+        {"study": "s.toml", "files": ["s.toml"]},
+        {"study": "s.toml", "files": {"s.toml": "x", "n0001.bundle": "x"}},
+        {"study": "s.toml", "files": {"s.toml": "x", "a/n0001.BUNDLE": "x"}},
+        {"study": "s.toml"},
+        [],
+    ],
+)
+def test_a_confirmed_message_of_another_form_gets_the_sentence(form: object) -> None:
+    content = canonical({"format": "cosynth-study-files-1", **form} if isinstance(form, dict) else form)
+    for each in (content, content[:-1]):
+        with pytest.raises(StudiesDiffer, match="in a form that this version does not read"):
+            study_files.parse(each, hashlib.sha256(each).hexdigest())
+
+
+def test_a_kept_bundle_that_expires_too_early_is_made_anew_on_the_same_reservation(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(contributing, "DAYS", 20)
+        early = bundle(fleet, 2)
+    with pytest.raises(ProtocolAborted, match="must last until"):
+        fleet.deliveries().take(early, now())
+    kept = next((fleet.folder / "kept").rglob("n0002.bundle"))
+    outside = fleet.folder / "outside.toml"
+    outside.write_text(f'party = "n0002"\nstudy = "{kept.parent.name}"\nkeep = "{kept.parent.parent}"\n')
+    with pytest.raises(
+        UsageError, match="too early for an inbox to take it, and the settings name no private"
+    ):
+        Node.read(outside).bundle(fleet.message)
+    again = bundle(fleet, 2)
+    assert fleet.deliveries().take(again, now()) == "n0002" and bundle(fleet, 2) == again
+    assert len(Ledger(fleet.folder / "ledgers" / "n0002.db").entries()) == 1
+    kept.write_bytes(b"rubbish")
+    with pytest.raises(UsageError, match="is no bundle"):
+        bundle(fleet, 2)
 
 
 def test_a_study_that_says_where_data_lie_does_not_travel(fleet: Fleet) -> None:

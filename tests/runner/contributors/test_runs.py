@@ -101,6 +101,10 @@ def test_a_run_counts_contributors_and_parties_once(
         assert described["contributors"]["took_part"] == list(world.names)
         assert described["contributors"]["absent"] == []
         assert described["public_study"]["contributors"]["min"] == 2
+    told = [json.loads(file.read_bytes())["result"] for file in (tmp_path / "out").rglob("result.json")]
+    assert told and all(each["custodians"] == ([] if own is None else sorted(PARTIES)) for each in told)
+    known = [entry.reservation.waves for entry in Ledger(tmp_path / "ledger.db").entries()]
+    assert known == [(told[0]["study"],)] * (0 if own is None else 3)
 
 
 @pytest.mark.parametrize("changes", [(), (IDEAL,)])

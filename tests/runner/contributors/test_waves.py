@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -12,11 +14,19 @@ from typing import Any
 
 import pytest
 
+from mpc_protocols.bundles.sealing import ReceiverSecret
 from mpc_protocols.errors import BudgetRefused
+from parties.budget.ledger import Ledger
 from runner.__main__ import main
 from runner.check.run import findings
+from runner.contributors import result, statement
 from runner.party.synthesis import plan_of
+from runner.study import digest, public_files
+from runner.study.contributors import receivers_text
+from runner.study.hashing import canonical
 from runner.study.read import problems
+from runner.verification.collected import collected
+from runner.verification.files import Place
 from synth.budget.accounting import rho_of
 from synth.mrf import Model
 from tests.runner import in_memory, small
@@ -163,6 +173,18 @@ def bent(content: str, what: str) -> str:
     return json.dumps(form) + "\n"
 
 
+CHANGED = {
+    "bins": [("high = 80, bins = 6", "high = 200, bins = 6")],
+    "order": [('["no", "yes"]', '["yes", "no"]')],
+    "constraint": [
+        (
+            "[session]\n",
+            '[[domain.constraints]]\nif = { work = "None" }\nthen = { sick = "yes" }\n\n[session]\n',
+        )
+    ],
+}
+
+
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
@@ -170,7 +192,12 @@ def bent(content: str, what: str) -> str:
         ("value", "not the one that its parties have signed"),
         ("signature", "does not bear the signature"),
         ("receivers", "does not bear the signature"),
+        ("pipe", "must be a file"),
+        ("large", "is larger than"),
         ("epsilon", "promised another epsilon"),
+        ("bins", "bins, labels, orders of values or constraints"),
+        ("order", "bins, labels, orders of values or constraints"),
+        ("constraint", "bins, labels, orders of values or constraints"),
         ("registered", "other registered columns"),
         ("twice", "named already"),
         ("table", "must be { run ="),
@@ -178,9 +205,9 @@ def bent(content: str, what: str) -> str:
     ],
 )
 def test_an_earlier_wave_that_cannot_be_added_is_one_sentence(
-    tmp_path: Path, earlier: Path, what: str, sentence: str
+    tmp_path: Path, earlier: Path, monkeypatch: pytest.MonkeyPatch, what: str, sentence: str
 ) -> None:
-    changes, table = [IDEAL, LOUD], collecting.TABLE + AFTER
+    changes, table = [IDEAL, LOUD, *CHANGED.get(what, [])], collecting.TABLE + AFTER
     if what == "epsilon":
         changes = [IDEAL]
     world = later(tmp_path, earlier, changes, table)
@@ -194,6 +221,13 @@ def test_an_earlier_wave_that_cannot_be_added_is_one_sentence(
     elif what == "signature":
         file = first / "out" / "result.json"
         file.write_text(file.read_text().replace('"c03"', '"c09"', 1))
+    elif what == "pipe":
+        (first / "receivers.json").unlink()
+        os.mkfifo(first / "receivers.json")
+    elif what == "large":
+        monkeypatch.setattr(
+            public_files, "MAX_BYTES", (first / "out" / "measurements.json").stat().st_size - 1
+        )
     elif what == "receivers":
         shutil.copy(tmp_path / "receivers.json", first)
     elif what == "registered":
@@ -247,3 +281,159 @@ def test_a_third_wave_names_both_before_it(tmp_path: Path, earlier: Path) -> Non
     assert third.study.contributors.earlier == set(NAMES)
     plan: Any = plan_of(third.study)
     assert abs(plan.earlier.total - 360) < 20
+
+
+def signed_anew(
+    earlier: Path,
+    folder: Path,
+    change: Callable[[dict[str, Any], dict[str, Any]], object] = lambda told, measured: None,
+) -> str:
+    """The earlier wave's files in another folder, changed and signed by three other parties; its entry in `after`."""
+    out = folder / "out"
+    out.mkdir(parents=True)
+    told = json.loads((earlier / "out" / "result.json").read_bytes())["result"]
+    measured = json.loads((earlier / "out" / "measurements.json").read_bytes())
+    change(told, measured)
+    content = json.dumps(measured).encode()
+    (out / "measurements.json").write_bytes(content)
+    told["measurements"] = hashlib.sha256(content).hexdigest()
+    secrets = {name: ReceiverSecret.generate() for name in ("x", "y", "z")}
+    (folder / "receivers.json").write_text(
+        receivers_text({name: secret.public for name, secret in secrets.items()})
+    )
+    said = canonical(told)
+    signatures = {name: secret.sign(result.signed(said)) for name, secret in secrets.items()}
+    (out / "result.json").write_bytes(statement.to_bytes(result.KIND, said, signatures))
+    return f'{{ run = "{folder.name}/out", receivers = "{folder.name}/receivers.json" }}'
+
+
+def other_people(told: dict[str, Any], measured: dict[str, Any]) -> None:
+    told["study"] = "12" * 32
+    told["contributors"] = [f"other-{name}" for name in told["contributors"]]
+    told["keys"] = [key[::-1] for key in told["keys"]]
+
+
+def with_name(told: dict[str, Any], measured: dict[str, Any]) -> None:
+    other_people(told, measured)
+    told["contributors"][1] = "c01"
+
+
+def with_key(told: dict[str, Any], measured: dict[str, Any]) -> None:
+    key = told["keys"][2]
+    other_people(told, measured)
+    told["keys"][2] = key
+
+
+def with_custodian(told: dict[str, Any], measured: dict[str, Any]) -> None:
+    other_people(told, measured)
+    told["custodians"] = ["c02"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (other_people, ""),
+        (with_name, "c01 was in it and in another wave"),
+        (with_key, "a contributor's key was in it and in another wave"),
+        (with_custodian, "c02 was in it and in another wave"),
+    ],
+)
+def test_waves_that_share_somebody_are_not_added(
+    tmp_path: Path, earlier: Path, change: Callable[[dict[str, Any], dict[str, Any]], None], sentence: str
+) -> None:
+    world = later(tmp_path, earlier)
+    second = signed_anew(earlier, tmp_path / "second", change)
+    study = world.trial.path
+    both = f"after = [{AFTER.removeprefix('after = ').strip()}, {second}]\n"
+    study.write_text(study.read_text().replace(AFTER, both))
+    found = problems(study)
+    assert len(found) == bool(sentence) and sentence in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda told, measured: measured.update(noisy_total=-1.0), "0 to 2^31 are possible"),
+        (lambda told, measured: measured.update(noisy_total=2.0**31), "0 to 2^31 are possible"),
+        (lambda told, measured: measured.update(noisy_total=float("nan")), "0 to 2^31 are possible"),
+        (
+            lambda told, measured: measured["measurements"][-1].update(rows=20.0),
+            "its rounds were counted over different contributors",
+        ),
+    ],
+)
+def test_what_three_parties_have_signed_is_judged_all_the_same(
+    tmp_path: Path, earlier: Path, change: Callable[[dict[str, Any], dict[str, Any]], object], sentence: str
+) -> None:
+    world = later(tmp_path, earlier)
+    other = signed_anew(earlier, tmp_path / "other", change)
+    world.trial.path.write_text(world.trial.path.read_text().replace(AFTER, f"after = {other}\n"))
+    (found,) = problems(world.trial.path)
+    assert sentence in found and found.endswith(".")
+
+
+def test_whose_signatures_are_believed_is_in_the_digest_and_shown(tmp_path: Path, earlier: Path) -> None:
+    world, digests = later(tmp_path, earlier), []
+    text = world.trial.path.read_text()
+    for name in ("one", "two"):  # the same result, signed by others
+        entry = signed_anew(earlier, tmp_path / name)
+        world.trial.path.write_text(text.replace(AFTER, f"after = {entry}\n"))
+        world.__dict__.pop("study", None)
+        digests.append(digest(world.study, ""))
+    assert digests[0] != digests[1]
+    assert world.study.contributors is not None
+    (wave,) = world.study.contributors.after
+    words = " ".join(str(each) for each in findings(world.trial.path, None, None, False))
+    assert wave.study in words
+    assert all(f"{name} {key.fingerprint}" in words for name, key in wave.receivers.items())
+
+
+def test_a_computing_partys_own_table_of_the_first_wave_comes_no_more(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    keep = {"contributors": ["c00"], "custodians": ["c05"]}
+
+    def change(told: dict[str, Any], measured: dict[str, Any]) -> None:
+        told.update(keep, keys=told["keys"][:1])
+
+    entry = signed_anew(earlier, tmp_path / "other", change)
+    world.trial.path.write_text(world.trial.path.read_text().replace(AFTER, f"after = {entry}\n"))
+    with pytest.raises(BudgetRefused, match="c05 was in an earlier wave"):
+        world.contribute("c05")
+
+
+def test_a_wave_that_is_not_named_counts_in_the_ledger(tmp_path: Path, earlier: Path) -> None:
+    """c04 is in a second wave; a third one names only the first."""
+    world = later(tmp_path, earlier)
+    world.contribute("c04")
+    world.trial.path.write_text(world.trial.path.read_text().replace('name = "trial"', 'name = "third"'))
+    shutil.move(tmp_path / "c04.csv", tmp_path / "c04-moved.csv")
+    (tmp_path / "c04.toml").write_text(
+        'data = "c04-moved.csv"\nkey = "c04.key"\n[ledger]\nfile = "ledgers/c04.db"\n'
+    )
+    study = collecting.World(world.trial, world.names, world.rows)
+    with pytest.raises(BudgetRefused, match="does not name") as caught:
+        study.contribute("c04")
+    assert "data set c04 " in caught.value.sentence and caught.value.exit_code == 50
+    (refused,) = Ledger(tmp_path / "ledgers" / "c04.db").entries()
+    assert refused.state == "open"
+
+
+def test_verify_checks_what_contributors_are_told(tmp_path: Path, earlier: Path) -> None:
+    out = Path(shutil.copytree(earlier / "out", tmp_path / "out"))
+    (finding,) = collected(Place.at(out))
+    assert "contributors are told of this run, signed by north (" in finding.text and finding.error is None
+    file, measurements = out / "result.json", out / "measurements.json"
+    whole = file.read_text()
+    file.write_text(whole.replace('"c03"', '"c09"', 1))
+    (finding,) = collected(Place.at(out))
+    assert finding.error is not None and finding.error.exit_code == 21
+    file.write_text(whole)
+    measurements.write_text(bent(measurements.read_text(), "value"))
+    (finding,) = collected(Place.at(out))
+    assert finding.error is not None and "another measurements.json" in finding.text
+    file.unlink()
+    (finding,) = collected(Place.at(out))
+    assert finding.note
+    place = Place.at(out)
+    place.run["agreed"]["contributors"]["after"] = [{}]
+    assert [each.note for each in collected(place)] == [True, True]

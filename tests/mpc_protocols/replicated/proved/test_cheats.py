@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proved import gates as proved_gates
 from mpc_protocols.replicated.proved.addends import deal
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -177,3 +180,76 @@ def test_nothing_is_opened_after_a_proof_that_failed() -> None:
     for party in (0, 2):
         assert found[party][0].startswith("Party 1 sent party 0 products")
         assert all("were not found to be right" in said for said in found[party][1:])
+
+
+class Beside:
+    """Protocols that take turns: one multiplies a number of times and verifies, the products of the other are proved in between.
+
+    wrong: the party whose first message beside is another one.
+    """
+
+    def __init__(self, wire: Any, multiplications: int, wrong: int | None = None) -> None:
+        self._x = deal_bits(np.arange(64, dtype=np.uint64), np.random.default_rng(5))[wire.me]
+        trio = Trio(wire)
+        fork = trio.fork("noise")
+        if wire.me == wrong:
+            fork.wire = CheatingWire(fork.wire, lambda n, peer, payload: flipped(payload) if n == 1 else None)
+        self.beside = ProvedGates(fork)
+        self.gates = ProvedGates(trio, self.beside)
+        self._multiplications = multiplications
+        self.met = False
+        """Whether a proof was under way beside when the first wanted to verify."""
+
+    def first(self) -> None:
+        for _ in range(self._multiplications):
+            self.gates.and_bits(self._x[:1], self._x[:1])
+        self.met = bool(self.beside._proofs)
+        self.gates.verify()
+
+    def second(self) -> None:
+        self.beside.and_bits(self._x, self._x)
+
+    def run(self) -> bool:
+        interleave(self.gates, self.first, self.beside, self.second)
+        self.gates.verify()
+        return self.met
+
+
+@pytest.mark.parametrize("multiplications", [2, 5, 8])
+def test_a_proof_under_way_beside_is_waited_for(
+    multiplications: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever in it the first protocol wants to open something. Nobody has deviated, and nobody stops."""
+    monkeypatch.setattr(proved_gates, "MAX_UNPROVED", 64 * 64)
+    proofs, prove_noted = list[list[int]](), ProvedGates._prove_noted
+
+    def noted(self: ProvedGates, parts: Sequence[ProvedGates]) -> None:
+        proofs.append([part._proofs for part in parts])
+        prove_noted(self, parts)
+
+    monkeypatch.setattr(ProvedGates, "_prove_noted", noted)
+    assert outcomes(lambda wire: Beside(wire, multiplications).run()) == [True] * 3
+    assert proofs.count([1]) == 3 and {*map(tuple, proofs)} == {
+        (1,),
+        (1, 1),
+    }  # no two of the same stream at a time
+
+
+@pytest.mark.parametrize("multiplications", [1, 4])
+def test_a_failed_proof_beside_is_not_covered_by_another_one(
+    multiplications: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proved_gates, "MAX_UNPROVED", 64 * 64)
+
+    def body(wire: Any) -> list[str]:
+        protocols, said = Beside(wire, multiplications, wrong=1), []
+        for attempt in (protocols.run, protocols.gates.verify, protocols.beside.verify):
+            with pytest.raises(ProtocolAborted) as stopped:
+                attempt()
+            said.append(stopped.value.sentence)
+        return said
+
+    found = outcomes(body)
+    for honest in (0, 2):
+        assert found[honest][0].startswith("Party 1 sent party 0 products"), found
+        assert all("were not found to be right" in said for said in found[honest][1:]), found

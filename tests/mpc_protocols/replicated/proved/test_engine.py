@@ -18,6 +18,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.public.steps import MeasureStep
 from mpc_protocols.replicated.proved import addends
 from mpc_protocols.replicated.proved.dry_run import ProvedDryRun
 from mpc_protocols.replicated.proved.engine import ProvedEngine
@@ -194,6 +195,38 @@ def sweep(cheat: int, every: int) -> int:
         # a bit of a count of a cell that exists, not of padding: the lowest of the first word
         no_wrong_answer(attacked(cheat, number, flipped), cheat)
     return len(numbers)
+
+
+def test_a_leader_that_tells_two_parties_different_steps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the noise is ahead, so that nothing is compared before the result is there: nothing of it is opened."""
+    ahead, opened = list[bool](), list[int]()
+    has_noise, reveal = ComputingParty._has_noise, ProvedEngine.reveal
+
+    def noted(self: Any, samplers: Any) -> bool:
+        ahead.append(has_noise(self, samplers))
+        return ahead[-1]
+
+    def counted(self: Any, numbers: Any) -> Any:
+        opened.append(self.wire.me)
+        return reveal(self, numbers)
+
+    monkeypatch.setattr(ComputingParty, "_has_noise", noted)
+    monkeypatch.setattr(ProvedEngine, "reveal", counted)
+
+    def measured(oracle: MarginalOracle) -> None:
+        handles = oracle.prepare([("a", "b"), ("c", "d")])
+        for _ in range(3):
+            oracle.measure([handles[0]], SMALL)
+
+    def alter(number: int, peer: int, payload: bytes) -> bytes | None:
+        told = MeasureStep(2, (0,), SMALL).to_bytes()
+        return MeasureStep(2, (1,), SMALL).to_bytes() if (peer, payload) == (2, told) else None
+
+    network = MemoryNetwork(3, session_id=facts().session, patience_s=20)
+    found = outcomes(lambda wire: party(wire, measured, facts()), 1, alter, network=network)
+    assert sorted(ahead) == [False] * 6 + [True] * 3
+    assert all("has seen other public inputs" in found[honest] for honest in (0, 2)), found
+    assert sorted(opened) == [0, 0, 1, 1, 2, 2]  # of the first two measurements
 
 
 @pytest.mark.parametrize("cheat", range(3))
