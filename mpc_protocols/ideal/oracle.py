@@ -254,13 +254,8 @@ class IdealOracle(MarginalOracle):
 
     def _uniforms(self, bits: int, count: int) -> list[int]:
         """So many independent uniform integers of so many bits."""
-        width = max(1, (bits + 7) // 8)
-        unused = 8 * width - bits
-        drawn = self._randomness(width * count)
-        return [
-            int.from_bytes(drawn[start : start + width], "big") >> unused
-            for start in range(0, width * count, width)
-        ]
+        draw, width, unused = self._randomness, (bits + 7) // 8, -bits % 8
+        return [int.from_bytes(draw(width), "big") >> unused for _ in range(count)]
 
 
 class IdealAggregation(Aggregation):

@@ -91,6 +91,7 @@ def _count_inside(
     for union, table in counters.tables.items():
         cells, counts = pushed.cells(union)
         table[cells] = counts
+    pushed.check_again()
     return LocalTable(pushed.rows, counters.counts, pushed.clamped, pushed.absent, seen.ignored)
 
 

@@ -108,6 +108,14 @@ class Refusal:
     rows: tuple[int, ...] = field(default=(), repr=False)
 
 
+def too_many(source: Source, unit: Unit) -> str:
+    """The sentence about a person with more rows than the unit's bound."""
+    return (
+        f"{source.label}, column \"{unit[0]}\": a person (one value of the unit's id) has more rows than the study's unit "
+        f"max_rows = {unit[1]}."
+    )
+
+
 class Scan:
     """One pass over the rows. coders: per column of the domain; rows: read so far; left_out: rows without an identifier; then
     `problems`, each kind of misfit once, and `refusals`.
@@ -177,6 +185,7 @@ class Scan:
             if stop and self.refusals:
                 return
             yield codes
+        self._check_units_again()
         if self._source.left_out or self.left_out or any(self.broken.values()):
             log.info(
                 "own data: rows left out by the filter %d, without an identifier %d; breaking constraints %s",
@@ -210,15 +219,17 @@ class Scan:
         name, bound = self._unit
         above, absent = self._source.units(name, bound)
         if above:
-            self._general.append(
-                f'{self._source.label}, column "{name}": a person (one value of the unit\'s id) has more rows '
-                f"than the study's unit max_rows = {bound}."
-            )
+            self._general.append(too_many(self._source, self._unit))
         if absent and not self._source.leaves_out:
             self._general.append(
                 f'{self._source.label}, column "{name}": a row has no value of the unit\'s id, so its person '
                 "is not known."
             )
+
+    def _check_units_again(self) -> None:
+        if self._unit is not None and self._source.outgrown(*self._unit):
+            sentence = too_many(self._source, self._unit)
+            self._general += [] if sentence in self._general else [sentence]
 
     @property
     def broken(self) -> Mapping[str, int]:

@@ -40,7 +40,8 @@ from parties.data.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbe
 from parties.data.harmony.rules import RFC, Dialect
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
-from parties.data.sql.addresses import FILES, POSTGRES, SCHEMES, SERVERS
+from parties.data.sql.addresses import FILES, POSTGRES, SCHEMES, SERVERS, misfit
+from parties.data.sql.products import PRODUCTS
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
             push_down=push_down,
         )
     if scheme in (*POSTGRES, *SERVERS):
+        if wrong := misfit(url):
+            raise StudyInvalid(f"data.url {wrong}.")
         server = _shown(url)
         return Location(
             "postgres" if scheme in POSTGRES else "server",
@@ -346,6 +349,13 @@ class Source:
         """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
         engine, field = self._open(), self._field(name)
         return _attempt(lambda: engine.units(field, bound), self._unread)
+
+    def outgrown(self, name: str, bound: int) -> bool:
+        """Whether `units` has come to find a value with more than `bound` rows after the rows were read: asked again where
+        statements do not all see the same rows, as tables grow. False where they do."""
+        if self.location.kind != "server" or PRODUCTS[self.location.url.partition("://")[0]].snapshot:
+            return False
+        return self.units(name, bound)[0]
 
     def grouping(self) -> Grouping:
         """The table as one that is counted where it is. Raises `DataRefused` for a file of records."""

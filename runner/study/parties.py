@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from parties.addresses import is_loopback
-from parties.data.sql.addresses import FILES, SCHEMES
+from parties.data.sql.addresses import FILES, SCHEMES, is_server, misfit
 from parties.data.tallies.places import DaskCluster, TallyFiles
 from runner.study import keys
 from runner.study.model import DataLocation, Party
@@ -106,7 +106,7 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
                         f'names "{column}", which the domain does not have{nearest(column, domain.names)}',
                         "columns",
                     )
-    data = read_location(table, path)
+    data = read_location(table, path, servers=False)
     if data is not None and data.parts is not None:
         table.problem(
             "= { tallies = ... } or { dask = ... } would let whoever writes the study choose whose counts this custodian adds; "
@@ -141,8 +141,11 @@ def _is_host(host: str) -> bool:
         return HOST.fullmatch(host) is not None
 
 
-def read_location(table: Table, path: Path) -> DataLocation | None:
-    """`data` of a party or of a private file, relative to the file that names it; None if it is not there."""
+def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | None:
+    """`data` of a party or of a private file, relative to the file that names it; None if it is not there.
+
+    servers: whether it may be the table of a server: only its custodian says whom its own process gives a password.
+    """
     given = table.raw.get("data")
     if given is None:
         return None
@@ -165,6 +168,13 @@ def read_location(table: Table, path: Path) -> DataLocation | None:
         if "url" in inner and url.partition("://")[0] not in SCHEMES:
             # the address may hold a password: never echo it
             inner.problem("must begin with " + " or ".join(f"{scheme}://" for scheme in SCHEMES), "url")
+        elif "url" in inner and not servers and is_server(url):
+            inner.problem(
+                "is a server's, to which this party's process would give its password: say it in the private file",
+                "url",
+            )
+        elif wrong := misfit(url):
+            inner.problem(wrong, "url")
         scheme, _, place = url.partition("://")
         if scheme in FILES:
             file, mark, rest = place.partition("?")

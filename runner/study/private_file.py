@@ -227,7 +227,7 @@ def _read(path: Path, found: list[str]) -> Private:
     def place(inner: Table, key: str) -> Path | None:
         return (path.parent / inner.text(key, expected="a path")).resolve() if key in inner else None
 
-    data, ca = read_location(table, path), place(table, "ca")
+    data, ca = read_location(table, path, servers=True), place(table, "ca")
     if data is not None and data.cluster is not None and ca is not None and _alike(data.cluster.ca, ca):
         table.problem(
             "is the CA of the session, whose other parties could then run anything on the cluster; "

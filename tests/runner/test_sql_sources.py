@@ -81,11 +81,17 @@ def to_parquet(trial: small.Trial | split.Trial, name: str) -> str:
 def mixed(server: Postgres, trial: T) -> T:
     """north in the database, south in a CSV file, west in a Parquet file."""
     text = trial.path.read_text()
-    for name, data in (("north", move(server, trial, "north")), ("west", to_parquet(trial, "west"))):
+    for name, data in (("north", ""), ("west", f"data = {to_parquet(trial, 'west')}")):
         assert f'data = "{name}.csv"' in text
-        text = text.replace(f'data = "{name}.csv"', f"data = {data}")
+        text = text.replace(f'data = "{name}.csv"', data)
     trial.path.write_text(text)
+    private_of(trial).write_text(f"data = {move(server, trial, 'north')}\n")
     return trial
+
+
+def private_of(trial: small.Trial | split.Trial) -> Path:
+    """The private file of north, whose table a server has."""
+    return trial.path.parent / "north.toml"
 
 
 def assert_true(trial: small.Trial | split.Trial, out: Path) -> None:
@@ -115,6 +121,8 @@ def launched(study: Path, tmp_path: Path) -> End:
     return run(
         "run",
         study,
+        "--private",
+        f"north={study.parent / 'north.toml'}",
         "--out",
         tmp_path / "out",
         ledger=tmp_path / "ledger.db",
@@ -127,7 +135,7 @@ def test_a_database_a_csv_and_a_parquet_file_on_one_machine(tmp_path: Path, serv
     end = launched(trial.path, tmp_path)
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
-    assert_silent(tmp_path, "study.toml")
+    assert_silent(tmp_path, "north.toml")
 
 
 def test_owners_of_different_columns_join_across_formats(tmp_path: Path, server: Postgres) -> None:
@@ -136,7 +144,7 @@ def test_owners_of_different_columns_join_across_formats(tmp_path: Path, server:
     end = launched(trial.path, tmp_path)
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
-    assert_silent(tmp_path, "study.toml")
+    assert_silent(tmp_path, "north.toml")
 
 
 SQLITE = {
@@ -195,12 +203,13 @@ def test_a_run_whose_tables_stay_in_their_databases(tmp_path: Path, server: Post
     trial = small.write(tmp_path / "study", changes=[QUIET])
     data = move(server, trial, "north")
     inside = data.replace(" }", ", push_down = true }")
-    trial.path.write_text(trial.path.read_text().replace('data = "north.csv"', f"data = {inside}"))
+    trial.path.write_text(trial.path.read_text().replace('data = "north.csv"', ""))
+    private_of(trial).write_text(f"data = {inside}\n")
     to_sqlite(trial, "west")
     end = launched(trial.path, tmp_path)
     assert end.code == 0 and end.complaint == "", end
     assert_true(trial, tmp_path / "out")
-    assert_silent(tmp_path, "study.toml")
+    assert_silent(tmp_path, "north.toml")
 
 
 def test_a_servers_table_is_not_joined_by_an_order_that_it_does_not_have(
@@ -258,10 +267,10 @@ def test_what_the_database_refuses_ends_the_run_with_30(
     server.execute(
         "CREATE VIEW clinic.nulls AS SELECT sick, NULL::integer AS grade, income, work, age FROM clinic.people"
     )
-    text = trial.path.read_text()
+    text = private_of(trial).read_text()
     assert old in text
-    trial.path.write_text(text.replace(old, new))
+    private_of(trial).write_text(text.replace(old, new))
     end = launched(trial.path, tmp_path)
     assert end.code == 30 and words in end.complaint and end.complaint.count("\n") == 1, end
     assert "SECRET" not in end.complaint + end.output and not results(tmp_path)
-    assert_silent(tmp_path, "study.toml")
+    assert_silent(tmp_path, "north.toml")

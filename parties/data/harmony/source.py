@@ -188,6 +188,14 @@ class Harmonised(Source):
             return super().units(step.source or name, bound)
         return self._counted(name, bound)
 
+    def outgrown(self, name: str, bound: int) -> bool:
+        """See `Source`. What the last reading made of the values stays what it was."""
+        before = self.changes, self.left_out, self._kept
+        try:
+            return super().outgrown(name, bound)
+        finally:
+            self.changes, self.left_out, self._kept = before
+
     def _counted(self, name: str, bound: int) -> tuple[bool, bool]:
         import duckdb
         import pyarrow as pa

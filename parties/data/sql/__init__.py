@@ -18,5 +18,6 @@ SQLAlchemy is an extra (`cosynth[warehouse]` and a driver, `docs/howto/databases
 for it.
 
 Names and values of a study come from another organisation. Names of columns and tables are quoted by the library; texts, doubles
-and days travel as bound values, beside the statement; what is written into a statement as a number was made here from an integer.
+and days are bound values, which the driver sends beside the statement, or (MySQL's) escapes into it;
+what is written into a statement as a number was made here from an integer.
 """

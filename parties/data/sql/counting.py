@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
+from parties.data.scan import too_many
 from parties.data.sql.cases import Fate
 from parties.data.sql.grouping import Row
 from parties.data.sql.statements import Statement, fates_of
@@ -127,10 +128,7 @@ class PushedDown:
             name, bound = self._unit
             above, absent = self._source.units(name, bound)
             if above:
-                found.append(
-                    f"{label}, column \"{name}\": a person (one value of the unit's id) has more rows than the study's unit "
-                    f"max_rows = {bound}."
-                )
+                found.append(too_many(self._source, self._unit))
             if absent and not self._source.leaves_out:
                 found.append(
                     f'{label}, column "{name}": a row has no value of the unit\'s id, so its person is not known.'
@@ -158,6 +156,11 @@ class PushedDown:
                 f"{label} has no rows; if that is right, set allow_empty = true in the private file."
             )
         return found
+
+    def check_again(self) -> None:
+        """Behind the last union: raise `DataRefused` if a person's rows have become too many meanwhile."""
+        if self._unit is not None and self._source.outgrown(*self._unit):
+            raise DataRefused(too_many(self._source, self._unit))
 
     def cells(self, union: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells of a union of cliques that are not empty, in row-major order of its columns, and their counts."""

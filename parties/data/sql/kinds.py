@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Group = Literal["text", "integer", "decimal", "double", "boolean", "date", "timestamp", ""]
 MAX_INT64_DIGITS: Final = 18
+STORAGE: Final = {"text": ("text",), "integer": ("integer",), "double": ("integer", "real")}
+"""Where each value has a type of its own (SQLite), which ones a column of each group may hold."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from parties.data.coding import DECIMAL
+from parties.data.coding import DECIMAL, Coder
 from parties.data.sql.cases import UNREAD, Cases, Fate, Untranslated, When, number
 from parties.data.sql.kinds import Kind
 from parties.data.sql.probe import Probe, grouped
@@ -75,7 +75,10 @@ def binned(whens: list[When], probe: Probe, x: Expression, database: Product) ->
         if database.infinite:
             whens.append(When(x > database.given_double(_MAX_DOUBLE), probe(math.inf)))
             whens.append(When(x < database.given_double(-_MAX_DOUBLE), probe(-math.inf)))
-    values = list(dict.fromkeys(_numbers(probe.listed, kind)))
+    texts: list[str | Fraction] = [*probe.listed]
+    if isinstance(column, Categorical):  # written 1e16 in the study, 10000000000000000 by the stream
+        texts += Coder(column).decimals
+    values = list(dict.fromkeys(_numbers(texts, kind)))
     whens += _singled(line, values, probe, database)
     if isinstance(column, Categorical):
         rest = probe(next(value for value in range(len(values) + 1) if value not in values))
@@ -87,14 +90,14 @@ def binned(whens: list[When], probe: Probe, x: Expression, database: Product) ->
     return _bins(whens, probe, line, column, values)
 
 
-def _numbers(texts: Sequence[str], kind: Kind) -> Iterator[Any]:
-    """Of texts that are singled out, the numbers of this type that may be written so."""
+def _numbers(texts: Sequence[str | Fraction], kind: Kind) -> Iterator[Any]:
+    """Of texts and numbers that are singled out, the numbers of this type that may be written so."""
     for text in texts:
         if kind.group == "double" or (kind.group == "decimal" and not kind.exact):
             with suppress(ValueError):
                 if math.isfinite(value := float(text)):
                     yield value
-        elif DECIMAL.fullmatch(text):
+        elif isinstance(text, Fraction) or DECIMAL.fullmatch(text):
             scaled = Fraction(text) * 10**kind.scale
             low, high = (-(1 << 63), 1 << 63) if kind.signed else (0, 1 << 64)
             if scaled.denominator == 1:

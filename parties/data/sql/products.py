@@ -54,7 +54,8 @@ class Product:
     nan: whether a double is no number; None: none is. infinite: whether doubles may be.
     day: the beginning of a time's day. broken_days: whether a date may have a month or a day 0.
     unquotable: signs that no name may have. options: for the driver.
-    storage: whether each value has a type of its own. snapshot: whether all statements see the same rows.
+    storage: whether each value has a type of its own. snapshot: whether all statements see the same rows, of any table.
+    empty_is_null: whether the empty text is NULL, so that to compare with it is true of no row and false of none.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Product:
     broken_days: bool = False
     storage: bool = False
     snapshot: bool = True
+    empty_is_null: bool = False
 
 
 def _collated(name: str) -> Callable[[Expression], Expression]:
@@ -157,6 +159,12 @@ def _without_collation(text: Expression) -> Expression:
     return sa.func.collate(text, sa.literal_column("''"))
 
 
+def _only_encrypted(connection: Any) -> None:
+    """For ways to log in by which the server is told the password itself. No handler of ours: the driver has them."""
+    if not connection._secure:
+        raise ConnectionRefusedError("The server asks for the password itself without TLS.")
+
+
 _MYSQL = Product(
     "MySQL or MariaDB",
     "mysql+pymysql",
@@ -168,8 +176,14 @@ _MYSQL = Product(
         "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ),
     "MYSQL_PWD",
-    options={"init_command": "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00'"},
+    options={
+        "init_command": "SET SESSION sql_mode = 'STRICT_ALL_TABLES', time_zone = '+00:00'",
+        "charset": "utf8mb4",
+        "local_infile": False,  # or the server may ask for any file of this machine
+        "auth_plugin_map": {"mysql_clear_password": _only_encrypted, "dialog": _only_encrypted},
+    },
     broken_days=True,
+    snapshot=False,  # InnoDB has one, MyISAM and Aria have none
 )
 PRODUCTS: Final = {
     "postgres": Product(
@@ -219,6 +233,7 @@ PRODUCTS: Final = {
         nan=_is_nan_of_oracle,
         infinite=True,
         day=_truncated,
+        empty_is_null=True,
     ),
     "snowflake": Product(
         "Snowflake",

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from parties.data.postgres import UnknownType
 from parties.data.sql.grouping import Row, column, relation
-from parties.data.sql.kinds import Kind, of_sqlalchemy
-from parties.data.sql.products import PRODUCTS, Expression
+from parties.data.sql.kinds import STORAGE, Kind, of_sqlalchemy
+from parties.data.sql.products import PRODUCTS, Expression, Product
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
@@ -157,24 +157,18 @@ class Database:
         return trimmed(value, kind)
 
     def units(self, field: str, bound: int) -> tuple[bool, bool]:
-        """See `Engine`. Pushed down: a number comes back."""
-        import sqlalchemy as sa
-
+        """See `Engine`. Pushed down: numbers come back. Raises `UnknownType`, `ForeignValue`."""
         kind = self.kinds[field]
-        unit = trimmed(column(field), kind)
-        absent = unit.is_(None)
-        if kind.group == "text":
-            unit = self.product.exact(unit)
-            absent = sa.or_(absent, unit == self.product.given(""))
-        inner = (
-            sa.select(unit.label("unit")).select_from(self.relation).where(sa.not_(absent)).subquery("named")
-        )
-        above = (
-            sa.select(inner.c.unit).group_by(inner.c.unit).having(sa.func.count() > bound).subquery("above")
-        )
-        ((many,),) = self.fetch(sa.select(sa.func.count()).select_from(above), 1)
-        ((unknown,),) = self.fetch(sa.select(sa.func.count()).select_from(self.relation).where(absent), 1)
-        return bool(many), bool(unknown)
+        if self.product.storage:
+            if not kind.group:
+                raise UnknownType(field, kind.name)
+            ((foreign,),) = self.fetch(foreign_identifiers(self.relation, field, kind, self.product), 1)
+            if foreign:
+                raise ForeignValue
+        above, unknown = unit_statements(self.relation, field, kind, self.product, bound)
+        ((many,),) = self.fetch(above, 1)
+        ((without,),) = self.fetch(unknown, 1)
+        return bool(many), bool(without)
 
     def fetch(self, statement: Statement, most: int) -> list[Row]:
         """See `Grouping`."""
@@ -194,6 +188,43 @@ def trimmed(value: Expression, kind: Kind) -> Expression:
     import sqlalchemy as sa
 
     return sa.func.rtrim(value) if kind.padded else value
+
+
+def absent(field: str, kind: Kind, product: Product) -> Expression:
+    """Whether a row's identifier is NULL or the empty text; true or false of every row."""
+    import sqlalchemy as sa
+
+    value = trimmed(column(field), kind)
+    if product.empty_is_null or not (kind.group == "text" or product.storage):
+        return value.is_(None)
+    return sa.or_(value.is_(None), product.exact(value) == product.given(""))
+
+
+def unit_statements(
+    relation: Expression, field: str, kind: Kind, product: Product, bound: int
+) -> tuple[Statement, Statement]:
+    """How many identifiers have more than `bound` rows, and how many rows have none."""
+    import sqlalchemy as sa
+
+    unit, missing = trimmed(column(field), kind), absent(field, kind, product)
+    if kind.group == "text":
+        unit = product.exact(unit)
+    inner = sa.select(unit.label("unit")).select_from(relation).where(sa.not_(missing)).subquery("named")
+    above = sa.select(inner.c.unit).group_by(inner.c.unit).having(sa.func.count() > bound).subquery("above")
+    how_many = sa.select(sa.func.count())
+    return how_many.select_from(above), how_many.select_from(relation).where(missing)
+
+
+def foreign_identifiers(relation: Expression, field: str, kind: Kind, product: Product) -> Statement:
+    """How many identifiers are of another type than the column's: 1 and '1' may be one person and are not equal."""
+    import sqlalchemy as sa
+
+    expected = [sa.literal_column(f"'{name}'") for name in STORAGE[kind.group]]
+    return (
+        sa.select(sa.func.count())
+        .select_from(relation)
+        .where(sa.not_(absent(field, kind, product)), sa.func.typeof(column(field)).not_in(expected))
+    )
 
 
 def _read(value: Any, kind: Kind) -> Any:

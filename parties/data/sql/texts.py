@@ -20,7 +20,8 @@ _DIGITS = "^-?[0-9]{1,40}([.][0-9]{0,40})?!$"
 def listed(whens: list[When], probe: Probe, x: Expression, database: Product) -> Cases:
     """What becomes of texts."""
     exact = database.exact(x)
-    whens.append(When(exact == database.given(""), probe("")))
+    if not database.empty_is_null:
+        whens.append(When(exact == database.given(""), probe("")))
     atoms = [text for text in probe.listed if text]
     whens += grouped(exact, [(atom, database.given(atom)) for atom in atoms], probe)
     numbers = _declared(probe)

@@ -9,10 +9,10 @@ from parties.data.constraints import Constraints
 from parties.data.harmony.recipe import Step
 from parties.data.sql.cases import UNREAD, Cases, Untranslated, When
 from parties.data.sql.grouping import Grouping, column
-from parties.data.sql.kinds import Kind
+from parties.data.sql.kinds import STORAGE, Kind
 from parties.data.sql.numbers import binned, dated
 from parties.data.sql.probe import Probe
-from parties.data.sql.server import trimmed
+from parties.data.sql.server import absent, trimmed
 from parties.data.sql.statements import MAX_BROKEN_CELLS, Coded, Rule
 from parties.data.sql.texts import listed
 from synth.domain import Categorical
@@ -82,7 +82,7 @@ def cases(column: Column, step: Step, kind: Kind, x: Expression, database: Produ
         raise Untranslated(f"data of type {kind.name} cannot be counted")
     whens = [When(x.is_(None), probe(None))]
     if database.storage:
-        expected = [sa.literal_column(f"'{name}'") for name in _STORAGE[kind.group]]
+        expected = [sa.literal_column(f"'{name}'") for name in STORAGE[kind.group]]
         whens.append(When(sa.func.typeof(x).not_in(expected), UNREAD))
     if kind.group == "text":
         if not isinstance(column, Categorical):
@@ -96,7 +96,6 @@ def cases(column: Column, step: Step, kind: Kind, x: Expression, database: Produ
     return binned(whens, probe, database.double(x) if kind.group == "double" else x, database)
 
 
-_STORAGE = {"text": ("text",), "integer": ("integer",), "double": ("integer", "real")}
 _NOUNS = {
     "numeric": "numbers",
     "integer": "integers",
@@ -116,9 +115,5 @@ def _named(source: Source, grouping: Grouping, name: str) -> Expression:
             source,
             f"the private file's rules for the identifier {name} are computed on rows; write them into a view",
         )
-    kind = grouping.kinds[step.source or name]
-    identifier = trimmed(column(step.source or name), kind)
-    there = identifier.is_not(None)
-    if kind.group != "text":
-        return there
-    return sa.and_(there, grouping.product.exact(identifier) != grouping.product.given(""))
+    field = step.source or name
+    return sa.not_(absent(field, grouping.kinds[field], grouping.product))

@@ -138,6 +138,8 @@ def _counted(
                 return None
         contents = [child.result(max_bytes(total.layout)) for child in children]
     source.check_unchanged()
+    if unit is not None and source.outgrown(*unit):
+        return None
     try:
         for number, content in enumerate(contents):
             part = total.parse(content, source.label)
