@@ -23,7 +23,7 @@ from typing import Generic
 
 from mpc_protocols.engine.interface import N
 
-GROWTH = 8
+GROWTH = 4
 GUMBEL_ROWS = 1 << 14
 """Most rows of Gumbel noise made ahead: about 50 ms of computing."""
 GAUSSIAN_ROWS = 4096
