@@ -81,9 +81,13 @@ def test_three_parties_and_a_recipient(rehearsal: Path, tmp_path: Path) -> None:
     }
     checked = start("recipient", *arguments("recipient", rehearsal)).end()
     assert checked.code == 0, checked.output + checked.complaint
-    asked = re.search(r"compose run --rm recipient (sample .*)", (EXAMPLE / "README.md").read_text())
+    asked = re.search(
+        r"compose run --rm --no-deps recipient (sample .*)", (EXAMPLE / "README.md").read_text()
+    )
     assert asked
-    rows = start("asking", *shlex.split(outside(asked[1], mounts("recipient", rehearsal)))).end()
+    rows = start(
+        "asking", *shlex.split(outside(asked[1], mounts("recipient", rehearsal)), comments=True)
+    ).end()
     assert rows.code == 0 and len(rows.output.splitlines()) == 6, rows.complaint
     run = json.loads((release / "run.json").read_text(encoding="utf-8"))
     assert run["deployment"] == "distributed"

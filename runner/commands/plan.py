@@ -98,8 +98,6 @@ def run(arguments: argparse.Namespace) -> None:
         if value is not None and not least <= value <= 1e6:
             raise UsageError(f"{option} must be from {least:g} to 1,000,000, got {value:g}.")
     study = load(arguments.study)
-    for error in idle_here(study).values():
-        raise error
     from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
@@ -108,6 +106,8 @@ def run(arguments: argparse.Namespace) -> None:
             compared = compare(study, arguments.rows, networks, meter.show)
         print(json.dumps(compared.to_json()) if arguments.json else comparison(compared))
         return
+    for error in idle_here(study).values():  # with another backend a party may have something to do
+        raise error
     from runner.forecast.quality import lines, quality
     from runner.party.synthesis import plan_of
 
