@@ -254,8 +254,12 @@ class IdealOracle(MarginalOracle):
 
     def _uniforms(self, bits: int, count: int) -> list[int]:
         """So many independent uniform integers of so many bits."""
-        draw, width, unused = self._randomness, (bits + 7) // 8, -bits % 8
-        return [int.from_bytes(draw(width), "big") >> unused for _ in range(count)]
+        width, unused = (bits + 7) // 8, -bits % 8
+        drawn = self._randomness(width * count)
+        return [
+            int.from_bytes(drawn[place * width : (place + 1) * width], "big") >> unused
+            for place in range(count)
+        ]
 
 
 class IdealAggregation(Aggregation):

@@ -86,7 +86,7 @@ def forecast(
 
     def dry_run(share: float = 1.0) -> DryRun:
         return backend.dry_run(
-            facts_of(study, tables, os.urandom(32)),
+            facts_of(study, tables, bytes(32)),  # the same study is told the same each time
             PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
             len(study.computing),
             len(study.contributing),
@@ -95,6 +95,8 @@ def forecast(
 
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
     fits: list[float] = []
+    after_batch: list[list[int]] = []  # what each party has sent, and rounds
+    rest = [0] * (len(study.parties) + 1)
     offered: list[int] = []
     falls_back = False
     began = time.process_time()
@@ -109,6 +111,12 @@ def forecast(
             fits.append(seconds)
         if event == "selected" and isinstance(count := fields["candidates"], int):
             offered.append(count)
+        if event == "measured" and [*oracle.sent, oracle.rounds] not in after_batch[-1:]:
+            after_batch.append([*oracle.sent, oracle.rounds])
+        if event == "foreseen":
+            batches, like = int(str(fields["batches"])), int(str(fields["like"]))
+            steps = zip(after_batch[-1], after_batch[-1 - like], strict=True)
+            rest[:] = [batches * (now - then) // like for now, then in steps]
 
     events: list[Event] = []
     reported = ReportCost({}, 0)
@@ -130,10 +138,12 @@ def forecast(
     # A table's codes take as many bytes as it has rows; of larger ones a smaller part is rearranged.
     part = max(1.0, rows_out / DRAWN_ROWS)
     drawing = (time.process_time() - chosen) * part**0.5
-    work = chosen - began + drawing + oracle.seconds
+    secure = oracle.seconds * (whole := 1 + rest[-1] / max(1, oracle.rounds))
+    work = (chosen - began) * whole + drawing + secure
     rounds, sent = (
         (oracle.rounds, list(oracle.sent)) if not reported.rounds else (0, [0] * len(study.parties))
     )
+    rounds, sent = rounds + rest[-1], [own + more for own, more in zip(sent, rest, strict=False)]
     if not backend.ideal:
         handed = len(release.to_bytes(study.domain))
         handed += round((part - 1) * release.code_bytes(study.domain))
@@ -173,7 +183,7 @@ def forecast(
         rounds=rounds,
         sent=sent,
         work_s=work,
-        cpu_s=oracle.seconds,
+        cpu_s=secure,
         memory_mb=memory + 8 * study.config.model_mb,
         questions={
             "candidates": len(plan.candidates),
@@ -183,7 +193,7 @@ def forecast(
             "falls_back": falls_back,
             "shared_cells": oracle.shared_cells,
         },
-        bounds=_range(study, plan.batches, oracle.marks, rounds, sum(sent)),
+        bounds=_range(study, plan.batches, oracle.marks, (rounds, sum(sent)), (rest[-1], sum(rest[:-1]))),
         oversized=plan.oversized,
         inputs=_input_checks(study, oracle.input_checks),
         bundle=None if study.contributors is None else _bundle(study, plan),
@@ -247,14 +257,15 @@ def _range(
     study: Study,
     rounds: tuple[int, int],
     marks: Sequence[tuple[int, int]],
-    all_rounds: int,
-    all_bytes: int,
+    found: tuple[int, int],
+    foreseen: tuple[int, int],
 ) -> dict[str, list[int]]:
-    """Fewest and most, if the data decides how many steps select; else what one dry run found."""
+    """Fewest and most, if the data decides how many steps select; else what one dry run found: rounds, bytes. foreseen: part of
+    that, by steps which were not made."""
     if not algorithm_of(study).adaptive(study.config) or len(marks) < 3:
-        return {"rounds": [all_rounds, all_rounds], "bytes_sent": [all_bytes, all_bytes]}
+        return {"rounds": [found[0]] * 2, "bytes_sent": [found[1]] * 2}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]
-    base = [all_rounds - sum(step[0] for step in steps), all_bytes - sum(step[1] for step in steps)]
+    base = [found[i] - foreseen[i] - sum(step[i] for step in steps) for i in (0, 1)]
     return {
         name: [
             base[i] + rounds[0] * min(step[i] for step in steps),

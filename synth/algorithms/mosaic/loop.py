@@ -29,6 +29,7 @@ from synth.algorithms.mosaic.bins import is_ordered
 from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, column_sums, evidence
+from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING
 from synth.algorithms.mosaic.smoothing import MIN_VALUES, smoothed
 from synth.budget.charges import mean_noise
@@ -156,7 +157,12 @@ class MosaicRun(Run):
         """Batches until the budget is spent, with less noise whenever a batch saw nothing but noise."""
         selecting, measuring = self.plan.pick_rho
         typical = selecting + measuring
+        costs: list[Fraction] = []
         while self.candidates and self.picks < self.plan.rounds[1]:
+            if self.oracle.presumed and len(costs) == SEEN:
+                self._foresee(costs)
+                break
+            spent = self.spent
             epsilon = self.plan.charges.epsilon(selecting)
             select_rho = self.plan.charges.selecting(epsilon)
             final = self.left < 2 * BATCH * typical
@@ -175,11 +181,18 @@ class MosaicRun(Run):
             if not batch:
                 continue
             moved = self._measure_batch(batch, before)
+            costs.append(self.spent - spent)
             typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
             if self._is_vain():
                 break
             if 2 * moved <= len(batch):
                 selecting, measuring, typical = selecting * GROWTH, measuring * GROWTH, typical * GROWTH
+
+    def _foresee(self, costs: Sequence[Fraction]) -> None:
+        """The rest of a dry run, which is told and not made."""
+        most = -(-(self.plan.rounds[1] - self.picks) // BATCH)
+        self.observe("select", "foreseen", batches=min(most, batches_left(costs, self.left)), like=LIKE)
+        self.spent = self.plan.budget.rho_cap
 
     def fixed(self, rounds: int) -> None:
         """So many picks in batches, each pick with the same share of what is left."""

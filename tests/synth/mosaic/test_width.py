@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from mpc_protocols.backend import DryRun
 from mpc_protocols.functionality import MarginalOracle
+from synth.algorithms.mosaic import foreseen, loop
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
+from synth.algorithms.mosaic.plan import BATCH
 from synth.budget.accounting import Accountant
 from synth.metrics import workload_error
 from synth.run import PRESUMED_ITERATIONS
@@ -61,3 +67,45 @@ def test_only_a_dry_run_fits_roughly(presumed: bool, monkeypatch: pytest.MonkeyP
 
     run(oracle, plan, observe)
     assert fits and all((of == PRESUMED_ITERATIONS) == presumed for of in fits)
+
+
+@pytest.mark.parametrize("presumed", [False, True])
+def test_only_a_dry_run_stops_before_its_end_and_tells_the_rest(
+    presumed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("SEEN", 3), ("LIKE", 2)):
+        monkeypatch.setattr(loop, name, value)
+    monkeypatch.setattr(foreseen, "LIKE", 2)
+    plan = ALGORITHM.plan(DOMAIN, WORKLOAD, MosaicConfig(), epsilon=50.0, delta=1e-6, adjacency="add-remove")
+    guard = Accountant(plan.budget)
+    oracle = ideal(chained(np.random.default_rng(5)), DOMAIN, guard)
+    monkeypatch.setattr(oracle, "presumed", presumed, raising=False)
+    told: list[dict[str, object]] = []
+    batches: list[int] = []
+
+    def observe(phase: str, event: str, **fields: object) -> None:
+        if event == "foreseen":
+            told.append(fields)
+        if event == "exhausted" or (event == "measured" and fields["round"]):
+            batches.append(int(str(fields.get("round", 0))))
+
+    run(oracle, plan, observe)
+    if presumed:
+        assert len(told) == 1 and told[0]["like"] == 2 and int(str(told[0]["batches"])) > 0
+        assert max(batches) <= 3 * BATCH and guard.rho < 0.9 * plan.budget.rho_cap
+    else:
+        assert not told and max(batches) > 3 * BATCH and guard.rho > 0.95 * plan.budget.rho_cap
+
+
+@given(
+    count=st.integers(1, 500),
+    growth=st.floats(1.0, 1.3),
+    first=st.floats(1e-4, 1e4),
+)
+def test_a_budget_of_so_many_batches_pays_for_so_many(count: int, growth: float, first: float) -> None:
+    """Each costs the same factor more than the one before; half of the last is room for rounding."""
+    costs = [Fraction(first * growth**number) for number in range(foreseen.LIKE + 1)]
+    later = [float(costs[-1]) * growth ** (number + 1) for number in range(count)]
+    assume(later[-1] < 1e200 and sum(later) * 1e-9 < later[-1])
+    left = Fraction(sum(later) - later[-1] / 2)
+    assert foreseen.batches_left(costs, left) == count
