@@ -8,7 +8,6 @@ Answers are the ideal ones; what is picked follows them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mpc_protocols.backend import AllowAll
@@ -16,22 +15,18 @@ from mpc_protocols.engine.interface import Engine
 from mpc_protocols.engine.latency import count_delay
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.engine.tally import AGREEMENT, Tally
-from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
-from mpc_protocols.ideal.dry_run import IdealDryRun
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
-    BegunMeasure,
     BegunPrepare,
     BegunSelect,
     BegunTotal,
 )
 from mpc_protocols.public.steps import EndStep, PrepareStep
+from mpc_protocols.tallied_dry_run import TalliedDryRun
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mpc_protocols.public.rounded_answers import RoundedAnswers
     from mpc_protocols.public.state import PublicState
 
@@ -44,7 +39,7 @@ class CountingEngine(Engine[Any, Any], Protocol):
     check_cost: tuple[int, int]
 
 
-class PartyDryRun(IdealDryRun):
+class PartyDryRun(TalliedDryRun):
     """The ideal oracle, and the messages of a run."""
 
     def __init__(
@@ -56,46 +51,16 @@ class PartyDryRun(IdealDryRun):
         engine: CountingEngine,
     ) -> None:
         """counts: marginals of the presumed table. tally: of so many computing parties, and the contributors."""
-        super().__init__(facts, counts, len(tally.clocks), engine.dealers, self._count)
-        self._tally, self._engine = tally, engine
+        super().__init__(facts, counts, tally, engine.dealers)
+        self._engine = engine
         self._followers = [party for party in range(computing) if party != facts.leader]
         count_delay(tally, computing, facts.leader)
         self._party: ComputingParty[Any, Any] = ComputingParty(engine, facts, AllowAll(), None, delay=0)
         self._party.state = cast(Any, _Learned(self._ideal.state))
-        self._marks: list[tuple[int, int]] = []
-        self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
-
-    @property
-    def rounds(self) -> int:
-        return self._tally.rounds
-
-    @property
-    def sent(self) -> Sequence[int]:
-        return self._tally.sent
-
-    @property
-    def marks(self) -> Sequence[tuple[int, int]]:
-        return self._marks
 
     @property
     def input_checks(self) -> tuple[int, int]:
         return self._engine.check_cost
-
-    def select(
-        self,
-        handles: Sequence[Handle],
-        answers: Sequence[NDArray[np.float64]],
-        weights: Sequence[Fraction],
-        penalties: Sequence[Fraction],
-        epsilon: Fraction,
-        picks: int = 1,
-        conflicts: Sequence[tuple[int, int]] = (),
-    ) -> list[int]:
-        picked = super().select(handles, answers, weights, penalties, epsilon, picks, conflicts)
-        assert self._selecting is not None
-        self._engine.picked = picked
-        self._party.select(*self._selecting)
-        return picked
 
     def close(self) -> None:
         end = EndStep().to_bytes()
@@ -103,28 +68,27 @@ class PartyDryRun(IdealDryRun):
         self._engine.differing(bytes(AGREEMENT))
 
     def _count(self, begun: Begun, rounded: RoundedAnswers | None) -> None:
-        """What a step sends; a selection is counted when it is known what is picked."""
         party, request = self._party, b""
         if isinstance(begun, BegunPrepare) and begun.fresh:
             request = PrepareStep(begun.fresh, begun.levels).to_bytes()
         elif isinstance(begun, BegunTotal) and party.shares_rows_first(begun):
             request = PrepareStep((party.smallest(),), ()).to_bytes()
         self._announce(begun.step.to_bytes(), request)
-        if isinstance(begun, BegunSelect):
-            assert rounded is not None
-            self._selecting = begun, rounded
-        elif isinstance(begun, BegunDistances):
+        if isinstance(begun, BegunDistances):
             party.distances(begun, rounded)
         else:
             party.run(begun)
-        if isinstance(begun, BegunMeasure):
-            self._marks.append((self.rounds, sum(self.sent)))
+
+    def _count_select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
+        self._announce(begun.step.to_bytes(), b"")
+        self._engine.picked = picked
+        self._party.select(begun, rounded)
 
     def _announce(self, step: bytes, request: bytes) -> None:
         """The leader sends a step to all others that compute, and a request, if there is one, to contributors."""
         leader = self.facts.leader
         to_followers = [(leader, peer, len(step)) for peer in self._followers]
-        self._tally.step(
+        self.tally.step(
             to_followers + [(leader, peer, len(request)) for peer in self._party.wire.contributors]
         )
 

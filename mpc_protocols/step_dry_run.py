@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
-from mpc_protocols.ideal.dry_run import IdealDryRun
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.public.begun import (
     Begun,
@@ -25,11 +23,9 @@ from mpc_protocols.public.begun import (
     BegunTotal,
 )
 from mpc_protocols.public.steps import EndStep
+from mpc_protocols.tallied_dry_run import TalliedDryRun
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mpc_protocols.engine.inputs.check.costs import CheckSizes
     from mpc_protocols.engine.tally import Tally
     from mpc_protocols.mechanisms.gaussian import Sampler
@@ -40,10 +36,10 @@ G = TypeVar("G")
 """What a backend's costs know of a group of candidates."""
 
 
-class StepDryRun(IdealDryRun, Generic[G]):
+class StepDryRun(TalliedDryRun, Generic[G]):
     """The ideal oracle, counting what every party would send; a backend says what each step sends.
 
-    tally: clocks, bytes and messages so far. generated: rows of noise that a step makes, for itself and ahead (`PoolModel`).
+    generated: rows of noise that a step makes, for itself and ahead (`PoolModel`).
     """
 
     def __init__(
@@ -57,27 +53,12 @@ class StepDryRun(IdealDryRun, Generic[G]):
         noise_s: float = 0.0,
     ) -> None:
         """counts: marginals of the presumed table. gumbel_s, noise_s: CPU seconds of a party for one row of either noise."""
-        super().__init__(facts, counts, len(tally.clocks), dealers, self._count)
-        self.tally = tally
+        super().__init__(facts, counts, tally, dealers)
         self._gumbel_s, self._noise_s = gumbel_s, noise_s
         self._seconds = 0.0
         self._fresh_cells = 0
-        self._marks: list[tuple[int, int]] = []
         self._check_rounds = self._check_bytes = 0
-        self._selecting: tuple[BegunSelect, RoundedAnswers] | None = None
         self._gumbel, self._gaussian = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
-
-    @property
-    def rounds(self) -> int:
-        return self.tally.rounds
-
-    @property
-    def sent(self) -> Sequence[int]:
-        return self.tally.sent
-
-    @property
-    def marks(self) -> Sequence[tuple[int, int]]:
-        return self._marks
 
     @property
     def input_checks(self) -> tuple[int, int]:
@@ -90,21 +71,6 @@ class StepDryRun(IdealDryRun, Generic[G]):
     @property
     def seconds(self) -> float:
         return self._seconds
-
-    def select(
-        self,
-        handles: Sequence[Handle],
-        answers: Sequence[NDArray[np.float64]],
-        weights: Sequence[Fraction],
-        penalties: Sequence[Fraction],
-        epsilon: Fraction,
-        picks: int = 1,
-        conflicts: Sequence[tuple[int, int]] = (),
-    ) -> list[int]:
-        picked = super().select(handles, answers, weights, penalties, epsilon, picks, conflicts)
-        assert self._selecting is not None
-        self._count_select(*self._selecting, picked)
-        return picked
 
     def close(self) -> None:
         """The end of the run: one more step."""
@@ -168,13 +134,9 @@ class StepDryRun(IdealDryRun, Generic[G]):
     # -- what is counted alike ---------------------------------------------------------------------------------------------
 
     def _count(self, begun: Begun, rounded: RoundedAnswers | None) -> None:
-        """What a step sends."""
         announced = len(begun.step.to_bytes())
         if isinstance(begun, BegunPrepare):
             self._fresh_cells += self._prepare(announced, begun.fresh, begun.levels)
-        elif isinstance(begun, BegunSelect):
-            assert rounded is not None
-            self._selecting = begun, rounded  # counted when it is known on which lists the picks were made
         elif isinstance(begun, BegunDistances):
             assert rounded is not None
             sampler, count = begun.plan.samplers[0], len(begun.step.handles)
@@ -188,7 +150,6 @@ class StepDryRun(IdealDryRun, Generic[G]):
                 self._measure(announced, samplers, None)
             else:
                 self._measure(announced, samplers, self._noise(*samplers[0]))
-            self._marks.append((self.rounds, sum(self.sent)))
         elif isinstance(begun, BegunTotal):
             sampler = begun.plan.samplers[0]
             generated = self._noise(sampler, 1)
