@@ -40,4 +40,5 @@ def _inner_product(element: int, rows: int) -> list[tuple[int, int]]:
     """The prover's values; the hidden rows and the share of a right verifier; a tag."""
     values, hidden = elements_sent(rows, variables_for(rows))
     size = DEGREE * element
-    return [(_RIGHT, size * values), *[(_RIGHT, size * hidden // 2)] * 2, (_RIGHT, size), (_LEFT, BLOCK)]
+    rows_sent = [(_RIGHT, size * hidden // 2)] * 2 if rows else []
+    return [(_RIGHT, size * values), *rows_sent, (_RIGHT, size), (_LEFT, BLOCK)]

@@ -70,6 +70,8 @@ class CountedGates(ProvedGates):
         self._counted = trio
         self.statements: Counter[int] = Counter()
         """Words of statements to be proved, by their number of entries."""
+        self.matrices: Counter[int] = Counter()
+        """Rows of products of matrices to be proved, by the bytes of an element."""
         self.products = 0
         """Of the whole run."""
         self.most_unproved = 0
@@ -82,6 +84,10 @@ class CountedGates(ProvedGates):
         self.statements[entries] += words
         self.transcript.gates += 64 * entries * words
         self.products += 64 * entries * words
+
+    def note_matrices(self, element: int, rows: int) -> None:
+        """A product of matrices of so many rows, sums over them or not."""
+        self.matrices[element] += rows
 
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
@@ -104,14 +110,15 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        together, due = Counter[int](), 0
+        together, matrices, due = Counter[int](), Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
             together += part.statements
-            part.transcript, part.statements = Transcript(), Counter()
+            matrices.update(part.matrices)
+            part.transcript, part.statements, part.matrices = Transcript(), Counter(), Counter()
         self.most_unproved = max(self.most_unproved, due)
-        if due:
-            for row in proof_steps(together):
+        if due or matrices:
+            for row in proof_steps(together, matrices=matrices):
                 self._counted.all_send(row)
 
 

@@ -75,7 +75,7 @@ def multiply_rows(
         _check_columns((x.shape[1], y.shape[1]), x.dtype)
         part = x.own[:, :, np.newaxis] * (y.own + y.next)[:, np.newaxis, :]
         part += x.next[:, :, np.newaxis] * y.own[:, np.newaxis, :]
-        products.append((Rows, [(x, y)], part.reshape(len(x), -1)))
+        products.append((Rows, [(x, y)], part.reshape(len(x), x.shape[1] * y.shape[1])))
     return _sent(trio, transcript, products)
 
 
