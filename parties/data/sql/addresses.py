@@ -61,8 +61,9 @@ def misfit(url: str) -> str:
             "environment"
         )
     known = _OPTIONS[scheme].split()
-    for key, _ in parse_qsl(place.partition("?")[2], keep_blank_values=True):
+    for key, value in parse_qsl(place.partition("?")[2], keep_blank_values=True):
         if key.lower() not in (one.lower() for one in known):
-            named = f'the option "{key}"' if re.fullmatch(r"\w{1,40}", key) else "an option"
+            # without a value, it may be what is behind an "&" of a password
+            named = f'the option "{key}"' if value and re.fullmatch(r"\w{1,40}", key) else "an option"
             return f"has {named}, which is not handed to a driver; {scheme}:// takes {', '.join(known)}"
     return ""

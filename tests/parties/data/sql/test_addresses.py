@@ -91,6 +91,12 @@ def test_a_password_of_which_a_part_would_be_looked_up_as_a_host_is_refused(sche
     assert CANARY not in everything_in(refused.value)
 
 
+def test_a_password_that_would_be_taken_for_an_option_is_not_shown() -> None:
+    with pytest.raises(StudyInvalid, match="has an option, which is not handed") as refused:
+        locate({"url": "postgres://u@h/db?sslpassword=a&s3cret", "table": "people"})
+    assert "s3cret" not in everything_in(refused.value)
+
+
 def test_a_private_file_says_how_long_a_connection_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     psycopg = pytest.importorskip("psycopg")
     told = list[dict[str, object]]()
