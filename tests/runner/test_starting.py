@@ -265,5 +265,7 @@ def test_studies_fit_the_schema_and_mistakes_do_not() -> None:
     assert fits(as_json(studies[0] + more), schema())
     assert not fits(as_json(studies[0] + more.replace("then", "than")), schema())
     for scheme in SCHEMES:
-        table = re.sub('data = "north.csv" *#', f'data = {{ url = "{scheme}://a", table = "t" }} #', studies[0])
+        table = re.sub(
+            'data = "north.csv" *#', f'data = {{ url = "{scheme}://a", table = "t" }} #', studies[0]
+        )
         assert table != studies[0] and fits(as_json(table), schema()) == (not is_server(f"{scheme}://a"))

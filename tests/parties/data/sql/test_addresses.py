@@ -100,7 +100,12 @@ def test_a_password_that_would_be_taken_for_an_option_is_not_shown() -> None:
 def test_a_private_file_says_how_long_a_connection_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     psycopg = pytest.importorskip("psycopg")
     told = list[dict[str, object]]()
-    monkeypatch.setattr(psycopg, "connect", lambda url, **options: told.append(options) or SimpleNamespace())
+
+    def connect(url: str, **options: object) -> SimpleNamespace:
+        told.append(options)
+        return SimpleNamespace()
+
+    monkeypatch.setattr(psycopg, "connect", connect)
     for query in ("", "?connect_timeout=5", "?keepalives_idle=60"):
         _connected(f"postgres://connect_timeout=:keepalives_idle=@h/db{query}")
     assert [sorted(options) for options in told] == [
