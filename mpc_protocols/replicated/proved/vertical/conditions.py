@@ -1,4 +1,4 @@
-"""What must be 0 of an owner's columns, compared by those who hold their shares (`docs/design/malicious.md` 7.3).
+"""What must be 0 of an owner's columns, compared by those who hold their shares (`docs/design/malicious.md` 3.3).
 
 The entries are 0 or 1 (`entries`). Linear in them, for each row:
 

@@ -1,4 +1,4 @@
-"""That every entry which an owner inputs is 0 or 1, proved on its shares modulo 2^16 (`docs/design/malicious.md` 7.2).
+"""That every entry which an owner inputs is 0 or 1, proved on its shares modulo 2^16 (`docs/design/malicious.md` 3.3).
 
 An owner p that computes inputs A = x + y with x = F(k_p), which p-1 derives, and y sent to p+1. The bits of a sum are
 x_j ^ y_j ^ c_j; they are 0 from the second one on exactly if the carries are c_j = x_j ^ y_j there, that is if

@@ -1,4 +1,4 @@
-"""Plans of tables over split columns whose every product is proved: one-hot columns only (`docs/design/malicious.md` 7).
+"""Plans of tables over split columns whose every product is proved: one-hot columns only (`docs/design/malicious.md` 3.3).
 
 As in the semi-honest mode a table is LEFT^T RIGHT (`vertical.tables`), with what a proof makes dearer and cheaper:
 

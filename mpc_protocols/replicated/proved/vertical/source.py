@@ -1,4 +1,4 @@
-"""The marginals of vertically split data as shares, against one computing party that deviates (`docs/design/malicious.md` 7).
+"""The marginals of vertically split data as shares, against one computing party that deviates (`docs/design/malicious.md` 3.3).
 
     an owner that computes      A_p = F(k_p), A_{p+1} = A - F(k_p) to p+1: one sender, one receiver, whatever comes IS the input
     a contributor               three components, each to the two parties that hold it, who compare (`sharing.copies`); to all
