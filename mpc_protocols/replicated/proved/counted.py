@@ -96,7 +96,7 @@ class CountedGates(ProvedGates):
         self._prove_if_many()
 
     def note_matrices(self, element: int, rows: int) -> None:
-        """A product of matrices of so many rows."""
+        """A product of matrices of so many rows, sums over them or not."""
         self.matrices[element] += rows
 
     def release_bits(self, release: bytes) -> BitSource:
@@ -124,12 +124,13 @@ class CountedGates(ProvedGates):
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
             together = tuple(one + more for one, more in zip(together, part.statements, strict=True))
-            matrices += part.matrices
+            matrices.update(part.matrices)
             part.transcript, part.matrices = Transcript(), Counter()
             part.statements = (Counter(), Counter(), Counter())
         self.most_unproved = max(self.most_unproved, due)
         if due or matrices:
-            for rows in zip(*(proof_steps(of_prover) for of_prover in together), strict=True):
+            by_prover = [proof_steps(statements, matrices=matrices) for statements in together]
+            for rows in zip(*by_prover, strict=True):
                 self._counted.send(
                     [(i, (i + offset) % 3, size) for i in range(3) for offset, size in rows[(i - 1) % 3]]
                 )

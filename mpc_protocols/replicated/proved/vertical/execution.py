@@ -16,7 +16,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.replicated.proof.matrix_products.transcript import ProductSum, multiply_rows, reshare_sums
+from mpc_protocols.replicated.proof.matrix_products.multiplication import (
+    ProductSum,
+    multiply_rows,
+    reshare_sums,
+)
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.vertical.conditions import MEMBERSHIP, Conditions, compare
 from mpc_protocols.replicated.proved.vertical.entries import prove_entries, upper_bits
