@@ -120,7 +120,8 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        together, matrices, due = (Counter[int](), Counter[int](), Counter[int]()), Counter[int](), 0
+        together: tuple[Counter[int], ...] = (Counter(), Counter(), Counter())
+        matrices, due = Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
             together = tuple(one + more for one, more in zip(together, part.statements, strict=True))

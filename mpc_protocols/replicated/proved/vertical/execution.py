@@ -150,7 +150,7 @@ class RangeExecution:
             first = self._members.setdefault((owner, start), now)
             if first is not now:
                 zeros = now - first
-                self._conditions[owner].add_zeros(Matrix(zeros.own.shape, zeros.own, zeros.next))  # type: ignore[arg-type]
+                self._conditions[owner].add_zeros(Matrix(zeros.own.shape, zeros.own, zeros.next))
 
     def _factors(self, joints: dict[Factor | Joint, RingShare]) -> dict[Factor | Joint, RingShare]:
         """Every factor of a block, and the joints. A round a level, and those of the memberships' product."""
@@ -166,7 +166,7 @@ class RangeExecution:
                 for y in ys:
                     width = found[y].own.shape[1]
                     where = (slice(None), slice(None), slice(first, first + width))
-                    found[step_of(x, y)] = by_x[where].reshape(rows, breadth * width)  # type: ignore[index]
+                    found[step_of(x, y)] = by_x[where].reshape(rows, breadth * width)
                     first += width
         return found
 
@@ -225,7 +225,7 @@ def _in_order(
     )
 
 
-def _share(matrix: Matrix, dtype: type[np.unsignedinteger]) -> RingShare:  # type: ignore[type-arg]
+def _share(matrix: Matrix, dtype: type[np.unsignedinteger]) -> RingShare:
     return RingShare(
         *(np.zeros(matrix.shape, dtype) if part is None else part for part in (matrix.own, matrix.next))
     )

@@ -33,9 +33,10 @@ def lift(gates: ProvedGates, counts: RingShare) -> RingShare:
         trio.right: trio.next_mask(size, np.uint32, operation),
     }
     nothing = np.zeros(size, np.uint32)
-    masks = tuple(
-        Summand(*(-known[j] if of == j else nothing for of in (trio.me, trio.right))) for j in (0, 1)
-    )
+    masks = [
+        Summand(-known[j] if trio.me == j else nothing, -known[j] if trio.right == j else nothing)
+        for j in (0, 1)
+    ]
     wide = Summand(bits.own.astype(np.uint32), bits.next.astype(np.uint32))
     rest = add_up(gates, SummedNumbers(np.uint32, nothing, None, (wide, *masks))).single()
     gates.verify()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,16 +23,9 @@ COMPUTES, CONTRIBUTES = (0, 0, 2, 2), (0, 0, 3, 3)
 """Owners of a, b, c, d: the second one computes, or does not."""
 
 
-def pairs(oracle: Any) -> Any:
-    """Tables over both owners' columns, and one of the second owner's own three cells together."""
-    handles = oracle.prepare([("a", "b", "c"), ("a", "c", "d"), ("b", "d"), ("c", "d")])
-    return [x.tolist() for x in oracle.measure(handles, SMALL)]
-
-
-def twice(oracle: Any) -> Any:
-    """Two requests."""
-    found = pairs(oracle)
-    return [found, [x.tolist() for x in oracle.measure(oracle.prepare([("a", "b", "d")]), SMALL)]]
+FIRST: list[Clique] = [("a", "b", "c"), ("a", "c", "d"), ("b", "d"), ("c", "d")]
+"""Tables over both owners' columns, and one of the second owner's own; three cells together."""
+TWICE = [FIRST, [("a", "b", "d")]]
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, spoil: Spoil) -> None:
@@ -93,33 +85,33 @@ def fewer_rows_at_first(request: int, joints: Sequence[Clique], block: NDArray[A
 LIES = [two_values, weighted, negative, contradictory, fewer_rows_at_first]
 
 
-@pytest.mark.parametrize("owners", [COMPUTES, CONTRIBUTES])
-@pytest.mark.parametrize("spoil", LIES)
+@pytest.mark.parametrize(
+    ("owners", "spoil"),
+    [*((COMPUTES, spoil) for spoil in LIES), (CONTRIBUTES, two_values), (CONTRIBUTES, weighted)],
+)
 def test_an_owner_that_lies_about_its_columns_is_named(
     owners: tuple[int, int, int, int], spoil: Spoil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = world(owners, rows=60)
-    assert of.run(twice)[1] == of.ideal(twice)
     lying(monkeypatch, spoil)
-    found = of.run(twice)
-    liar = owners[2]
+    found, liar = world(owners, rows=40).share(TWICE), owners[2]
     for honest in {0, 1, 2} - {liar}:
         said = found[honest]
-        assert said.startswith(
-            f"Party {liar} shared columns of which a row names no value or several"
-        ) or said.startswith((f"Party {liar} sent party", "Party 1 sent party")), found
+        assert said.startswith(f"Party {liar} shared columns of which a row names no value or several") or (
+            said.startswith(f"Party {liar} sent party")
+        ), found
 
 
-def test_two_values_that_change_places_are_no_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Input substitution: an owner that brings other values, consistently, has the ideal answer for these."""
-    of = world(COMPUTES, rows=60)
+def test_values_that_change_places_are_no_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input substitution: an owner that brings other rows, consistently, has the tables of these."""
+    of = world(COMPUTES, rows=40)
 
-    def swapped(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+    def turned_round(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
         block[:] = block[::-1].copy()
 
-    honest = of.ideal(pairs)
-    lying(monkeypatch, swapped)
-    assert of.run(pairs)[1] != honest and isinstance(of.run(pairs)[1], list)
+    assert of.share(TWICE) == [of.counts(TWICE)] * 3
+    lying(monkeypatch, turned_round)
+    found = of.share(TWICE)
+    assert found[0] == found[1] == found[2] != of.counts(TWICE) and isinstance(found[0], list)
 
 
 def test_links_are_enough() -> None:
@@ -139,34 +131,31 @@ def test_links_are_enough() -> None:
 
 
 def no_wrong_answer(of: World, found: list[Any], cheat: int) -> None:
-    """Every honest party stops or has the right answer, and one of them at least stops."""
-    right = of.ideal(pairs)
-    honest = [said for me, said in enumerate(found[:3]) if me != cheat]
+    """Every honest party stops or has the right counts, and one of them at least stops."""
+    right = of.counts(TWICE)
+    honest = [said for me, said in enumerate(found) if me != cheat]
     assert any(isinstance(said, str) for said in honest), found
     for said in honest:
         assert isinstance(said, str) or said == right, found
 
 
-def messages(of: World, cheat: int) -> tuple[int, int]:
-    """Of how many messages a party's run consists, and how many come before its columns, or what it makes of others'."""
-    sent: list[int] = []
-    of.run(pairs, cheat, lambda number, peer, payload: sent.append(len(payload)))
-    return len(sent), next(n for n, size in enumerate(sent) if size > 400)
-
-
 def sweep(of: World, cheat: int, every: int) -> int:
-    """Flip a bit of each of a party's messages once columns are shared, or of every so many; how many runs."""
-    total, first = messages(of, cheat)
-    numbers = range(first + 1, total + 1, every)
+    """Flip a bit of each of a party's messages, or of every so many; how many runs."""
+    sent: list[int] = []
+    of.share(TWICE, cheat, lambda number, peer, payload: sent.append(number))
+    numbers = sent[every // 2 :: every]
     for number in numbers:
-        found = of.run(pairs, cheat, lambda n, peer, p, at=number: flipped(p) if n == at else None)
-        no_wrong_answer(of, found, cheat)
+
+        def alter(n: int, peer: int, payload: bytes, at: int = number) -> bytes | None:
+            return flipped(payload) if n == at else None
+
+        no_wrong_answer(of, of.share(TWICE, cheat, alter), cheat)
     return len(numbers)
 
 
 @pytest.mark.parametrize("cheat", range(3))
 def test_a_flipped_bit_never_gives_a_wrong_answer(cheat: int) -> None:
-    assert sweep(world(COMPUTES, rows=60), cheat, 29) >= 2
+    assert sweep(world(COMPUTES, rows=40), cheat, 61) >= 2
 
 
 @pytest.mark.campaign
@@ -175,26 +164,23 @@ def test_a_flipped_bit_never_gives_a_wrong_answer(cheat: int) -> None:
 def test_a_flipped_bit_of_any_message_never_gives_a_wrong_answer(
     owners: tuple[int, int, int, int], cheat: int
 ) -> None:
-    assert sweep(world(owners, rows=60), cheat, 1) > 40
+    assert sweep(world(owners, rows=40), cheat, 1) > 40
 
 
 @pytest.mark.parametrize("cheat", range(3))
 def test_an_error_in_a_row_product_is_found(cheat: int) -> None:
     """Of memberships: a weight on records. The message of products row by row, by its size."""
-    of = world((0, 1, 2, 2), rows=60)
+    of = world((0, 1, 2, 2), rows=40)
 
     def alter(number: int, peer: int, payload: bytes) -> bytes | None:
-        return (
-            bytes([payload[0] ^ 1]) + payload[1:]
-            if (peer, len(payload)) == ((cheat - 1) % 3, 2 * 60)
-            else None
-        )
+        is_product = (peer, len(payload)) == ((cheat - 1) % 3, 2 * 40)
+        return flipped(payload) if is_product else None
 
-    assert accused(of.run(pairs, cheat, alter)[:3], cheat)
+    assert accused(of.share([[("a", "c")]], cheat, alter), cheat)
 
 
-def test_a_contributors_two_different_copies_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    of, seen = world(CONTRIBUTES, rows=60), list[int]()
+def test_a_contributors_two_different_copies_are_found() -> None:
+    of, seen = world(CONTRIBUTES, rows=40), list[int]()
 
     def alter(number: int, peer: int, payload: bytes) -> bytes | None:
         if len(payload) > 400 and not seen:
@@ -202,14 +188,14 @@ def test_a_contributors_two_different_copies_are_found(monkeypatch: pytest.Monke
             return flipped(payload)
         return None
 
-    found = of.run(pairs, 3, alter)
-    assert sum("different copies of its data" in str(said) for said in found[:3]) == 2
-    assert not any(isinstance(said, list) for said in found[:3])
+    found = of.share(TWICE, 3, alter)
+    assert sum("different copies of its data" in str(said) for said in found) == 2
+    assert not any(isinstance(said, list) for said in found)
 
 
 def test_a_leader_that_asks_a_contributor_for_other_tables_is_found() -> None:
     """Of as many cells, so that everything else fits."""
-    of = world(CONTRIBUTES, rows=60)
+    of = world(CONTRIBUTES, rows=40)
     told = PrepareStep((("a", "c", "d"),), ()).to_bytes()
 
     def asked(oracle: Any) -> Any:
@@ -223,15 +209,3 @@ def test_a_leader_that_asks_a_contributor_for_other_tables_is_found() -> None:
         assert found[honest].startswith(
             "Party 3 was asked for other marginals than the computing parties share"
         ), found
-
-
-def test_selections_and_picks_on_split_columns() -> None:
-    """Scores rest on shares that were lifted."""
-
-    def body(oracle: Any) -> Any:
-        handles = oracle.prepare([("a", "c"), ("b", "d")])
-        answers = [np.full(15, 3.0), np.full(8, 9.0)]
-        return oracle.select(handles, answers, [Fraction(9), Fraction(1)], [Fraction(0)] * 2, Fraction(40))
-
-    of = world((3, 1, 2, 0), "union", rows=60)
-    assert of.run(body)[1] == of.ideal(body)

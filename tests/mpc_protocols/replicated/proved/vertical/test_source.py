@@ -37,14 +37,21 @@ def check(of: Partition, tables: dict[int, OwnRows], batches: Sequence[Sequence[
     assert rows == [int(expected[0].sum())] * len(batches)
 
 
-@pytest.mark.parametrize("population", ["intersection", "union"])
-@pytest.mark.parametrize("split", SPLITS)
-def test_pairs_then_other_tables(monkeypatch: pytest.MonkeyPatch, population: Population, split: str) -> None:
+@pytest.mark.parametrize(
+    ("split", "population"),
+    [
+        ("two", "intersection"),
+        ("three, one of which contributes", "intersection"),
+        ("two", "union"),
+        ("two that only contribute", "union"),
+    ],
+)
+def test_pairs_then_other_tables(monkeypatch: pytest.MonkeyPatch, split: str, population: Population) -> None:
     """Several row blocks, ranges and requests."""
-    monkeypatch.setattr(planner, "BLOCK_BYTES", 4000)
-    monkeypatch.setattr(planner, "MIN_BLOCK_ROWS", 10)
-    monkeypatch.setattr(planner, "NARROW_ROWS", 50)
-    monkeypatch.setattr(plans, "NARROW_ROWS", 50)
-    of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 120)
+    monkeypatch.setattr(planner, "BLOCK_BYTES", 6000)
+    monkeypatch.setattr(planner, "MIN_BLOCK_ROWS", 20)
+    monkeypatch.setattr(planner, "NARROW_ROWS", 40)
+    monkeypatch.setattr(plans, "NARROW_ROWS", 40)
+    of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 60)
     tables = random_owners(SIZES, of, [0.8] * len(of.owners), np.random.default_rng(1))
     check(of, tables, [PAIRS, [("c", "a", "b"), ("d",), ("d", "c", "a")]])

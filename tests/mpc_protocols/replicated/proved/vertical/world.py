@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,17 @@ import numpy as np
 
 from mpc_protocols.engine import oracle as oracles
 from mpc_protocols.engine.step import ComputingParty
-from mpc_protocols.functionality import MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Clique, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.replicated.proved.engine import ProvedEngine
+from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.oracle import contribute
+from mpc_protocols.replicated.proved.vertical.contributor import ProvedVerticalContributor
+from mpc_protocols.replicated.proved.vertical.source import ProvedVerticalMarginals
+from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.proof.cheating import Alter, outcomes
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
@@ -76,6 +81,34 @@ class World:
         if traffic is not None:
             traffic += map(network.traffic, range(self.parties))
         return found
+
+    def share(
+        self, batches: Sequence[Sequence[Clique]], cheat: int | None = None, alter: Alter | None = None
+    ) -> list[Any]:
+        """The vertical phase alone: what each computing party opens of all cells in the end, or a sentence."""
+
+        def party(wire: Any) -> Any:
+            own = VerticalData(self.split, self.tables.get(wire.me))
+            if wire.me >= 3:
+                contributor = ProvedVerticalContributor(wire, self.facts, own)
+                for batch in batches:
+                    contributor.send(batch, ())
+                return None
+            gates = ProvedGates(Trio(wire))
+            source = ProvedVerticalMarginals(gates, self.facts, own)
+            cells = []
+            for number, batch in enumerate(batches):
+                source.share(batch, (), bytes([number]))
+                cells += [source.shared(clique) for clique in batch]
+            return [int(count) for count in open_ring(gates.trio, concatenate(cells))]
+
+        network = MemoryNetwork(self.parties, 3, patience_s=20)
+        return outcomes(party, cheat, alter, network=network)[:3]
+
+    def counts(self, batches: Sequence[Sequence[Clique]]) -> list[int]:
+        """What is to be opened."""
+        cliques = [clique for batch in batches for clique in batch]
+        return [int(n) for cells in ideal_counts(self.split, self.tables, SIZES)(cliques) for n in cells]
 
 
 def world(
