@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Small
+from mpc_protocols.replicated.proof.matrix_products.galois import ROWS, GaloisRing, Small
 
 MAX_VARIABLES = 4
 """At 100 Mbit/s one more costs more time for products than it saves for bytes."""
@@ -37,7 +37,7 @@ def cube(variables: int) -> NDArray[np.intp]:
 
 def grid(x: Elements, y: Elements) -> Iterator[tuple[Elements, Elements]]:
     """X(u) and Y(u) at the points of {0, 1, inf}^v in order; each pair until the next is asked for. x, y: (2^v, m, d)."""
-    rooms = []
+    rooms: list[tuple[Elements, Elements]] = []
     while len(x) >> len(rooms) > 1:
         half = len(x) >> len(rooms) + 1
         rooms.append((np.empty_like(x[:half]), np.empty_like(y[:half])))
@@ -61,12 +61,18 @@ def _grid(
 
 def folded(ring: GaloisRing, rows: Elements, point: Sequence[Small]) -> Elements:
     """X(u) at a point of lifts: (2^v, m, d) to (m, d)."""
-    for u in point:
-        half = len(rows) // 2
-        width = rows.shape[1]
-        change = (rows[half:] - rows[:half]).reshape(-1, ring.degree)
-        rows = ring.plus_times(rows[:half].reshape(-1, ring.degree), change, u).reshape(half, width, -1)
-    return rows[0]
+    width = rows.shape[1]
+    found = np.empty((width, ring.degree), ring.dtype)
+    factors = [ring.times(u) for u in point]
+    step = max(1, 2 * ROWS // len(rows))
+    for start in range(0, width, step):
+        piece = rows[:, start : start + step]
+        for factor in factors:
+            low, high = np.split(piece, 2)
+            change = ring.combine((high - low).reshape(-1, ring.degree), factor)
+            piece = low + change.reshape(low.shape)
+        found[start : start + step] = piece[0]
+    return found
 
 
 def at(ring: GaloisRing, values: Elements, point: Sequence[Small]) -> Elements:
@@ -75,7 +81,8 @@ def at(ring: GaloisRing, values: Elements, point: Sequence[Small]) -> Elements:
         zero, one, infinity = values.reshape(3, -1, ring.degree)
         square = u @ ring.times(u)
         values = zero + ring.scaled(one - zero, u) + ring.scaled(infinity, square - u)
-    return values.reshape(ring.degree)
+    found: Elements = values.reshape(ring.degree)
+    return found
 
 
 def multilinear_at(ring: GaloisRing, values: Elements, point: Sequence[Small]) -> Elements:
@@ -83,4 +90,5 @@ def multilinear_at(ring: GaloisRing, values: Elements, point: Sequence[Small]) -
     for u in point:
         zero, one = values.reshape(2, -1, ring.degree)
         values = zero + ring.scaled(one - zero, u)
-    return values.reshape(ring.degree)
+    found: Elements = values.reshape(ring.degree)
+    return found

@@ -12,8 +12,6 @@ Everything long is a product of float64 matrices that is exact: elements have K 
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +48,8 @@ class GaloisRing:
         """The next uniform lifts of a stream: (count, d), 0 and 1."""
         drawn = np.empty((count, self.degree // 8), np.uint8)
         stream.fill(drawn)
-        return np.unpackbits(drawn, axis=1).astype(np.int64)
+        lifts: Small = np.unpackbits(drawn, axis=1).astype(np.int64)
+        return lifts
 
     def unit_lift(self, stream: Reader) -> Small:
         """The next lift of a stream that is not 0: (d,)."""
@@ -63,24 +62,31 @@ class GaloisRing:
         degree = self.degree
         shifted = np.zeros((degree, 2 * degree), np.int64)
         shifted[:, :degree] = element
-        return _skewed(shifted) @ self._powers
+        found: Small = _skewed(shifted) @ self._powers
+        return found
 
     def scaled(self, elements: Elements, factor: NDArray[np.integer]) -> Elements:
         """A few elements (.., d) times any element."""
         matrix = self.times(factor).astype(np.uint64)
-        return (elements.astype(np.uint64) @ matrix).astype(self.dtype)
+        found: Elements = (elements.astype(np.uint64) @ matrix).astype(self.dtype)
+        return found
 
-    def combine(self, values: Elements, factors: Small, out: Elements | None = None) -> Elements:
+    def combine(
+        self, values: Elements, factors: NDArray[np.integer], out: Elements | None = None
+    ) -> Elements:
         """values @ factors modulo 2^K: (n, w) of ring integers and (w, d) of small ones to (n, d). out: where to put it."""
         bound = int(np.abs(factors).sum(axis=0).max(initial=0))
         if bound << 8 * values.dtype.itemsize - 1 > 1 << _EXACT:
             raise ValueError(f"Factors that sum to {bound} are too large for an exact product of floats.")
-        floats = factors.astype(np.float64)
         found = np.empty((len(values), factors.shape[1]), self.dtype) if out is None else out
-        signed = values.view(f"i{values.dtype.itemsize}")
-        for start in range(0, len(values), 2 * ROWS):
-            piece = slice(start, start + 2 * ROWS)
-            found[piece] = (signed[piece].astype(np.float64) @ floats).astype(np.int64)
+        floats, signed = factors.astype(np.float64), values.view(f"i{values.dtype.itemsize}")
+        rows = min(ROWS, len(values))
+        converted, multiplied = (np.empty((rows, width)) for width in factors.shape)
+        for start in range(0, len(values), ROWS):
+            piece = signed[start : start + ROWS]
+            converted[: len(piece)] = piece
+            of = np.matmul(converted[: len(piece)], floats, out=multiplied[: len(piece)])
+            found[start : start + ROWS] = of.astype(np.int64)
         return found
 
     def plus_times(self, x: Elements, y: Elements, lift: Small) -> Elements:
@@ -95,7 +101,8 @@ class GaloisRing:
         padded = np.zeros((*gram.shape[:-1], 2 * degree), np.uint64)
         padded[..., :degree] = gram
         coefficients = _skewed(padded).sum(axis=-2, dtype=np.uint64)
-        return (coefficients @ self._powers.astype(np.uint64)).astype(self.dtype)
+        found: Elements = (coefficients @ self._powers.astype(np.uint64)).astype(self.dtype)
+        return found
 
 
 def _skewed(rows: NDArray[np.integer]) -> NDArray[np.integer]:
@@ -103,12 +110,6 @@ def _skewed(rows: NDArray[np.integer]) -> NDArray[np.integer]:
     *more, degree, width = rows.shape
     flat = rows.reshape(*more, degree * width)[..., : degree * (width - 1)]
     return flat.reshape(*more, degree, width - 1)
-
-
-@lru_cache(maxsize=4)
-def galois_ring(dtype: UInt, degree: int) -> GaloisRing:
-    """The ring; its table is made once."""
-    return GaloisRing(dtype, degree)
 
 
 class Products:

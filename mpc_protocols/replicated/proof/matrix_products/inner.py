@@ -1,6 +1,6 @@
 """The proof of matrix products of one ring: a batch of them becomes ONE inner product over GR(2^K, 64), which is proved.
 
-Problem and argument: `docs/design/malicious.md` 5; statements X^T Y = W: `statement`. The three messages travel with those of the
+Problem and argument: `docs/design/malicious.md` 4.8; statements X^T Y = W: `statement`. The three messages travel with those of the
 proof of gates (`products.prove`), after the same coins:
 
     coin     uniform lifts s_j, t_k for the columns of every product. One long inner product is claimed, rows of all products:
@@ -38,8 +38,8 @@ from mpc_protocols.replicated.proof.matrix_products.folding import (
 )
 from mpc_protocols.replicated.proof.matrix_products.galois import (
     ROWS,
+    GaloisRing,
     Products,
-    galois_ring,
 )
 from mpc_protocols.replicated.proof.matrix_products.statement import Coefficients, Combined, Statement
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -64,7 +64,7 @@ class InnerProduct:
     def __init__(self, trio: Trio, dtype: UInt, statements: Sequence[Statement], degree: int) -> None:
         """statements: of this dtype. degree: fewer than 64 only to see in tests that the bound is about right."""
         self._trio, self._statements = trio, statements
-        self._ring = galois_ring(dtype, degree)
+        self._ring = GaloisRing(dtype, degree)
         rows = sum(statement.rows for statement in statements)
         self.variables = variables_for(rows)
         self._width = -(-rows // (1 << self.variables))

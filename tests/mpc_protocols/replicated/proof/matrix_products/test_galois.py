@@ -11,7 +11,7 @@ import pytest
 
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.replicated.proof.matrix_products.folding import at, cube, folded, grid, multilinear_at
-from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products, galois_ring
+from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products
 
 RINGS = [(np.uint16, 8), (np.uint32, 8), (np.uint16, 64), (np.uint32, 64)]
 
@@ -37,7 +37,7 @@ def elements(ring: GaloisRing, *shape: int) -> Any:
 
 @pytest.mark.parametrize(("dtype", "degree"), RINGS)
 def test_products_are_those_of_polynomials(dtype: Any, degree: int) -> None:
-    ring = galois_ring(dtype, degree)
+    ring = GaloisRing(dtype, degree)
     x, y = elements(ring, 2, 3)
     top = np.full((1, degree), -1).astype(dtype)
     x, y = np.concatenate([x, top]), np.concatenate([y, top])
@@ -77,7 +77,7 @@ def test_the_polynomial_is_irreducible_modulo_two(degree: int) -> None:
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
 def test_long_inner_products_and_combinations_are_exact(dtype: Any) -> None:
     """Also of the largest and smallest signed elements, over more rows than one piece."""
-    ring = galois_ring(dtype, 64)
+    ring = GaloisRing(dtype, 64)
     half = 1 << 8 * np.dtype(dtype).itemsize - 1
     random = elements(ring, 700)
     for x, y in ((random, random[::-1].copy()), *((np.full_like(random, a),) * 2 for a in (half, half - 1))):
@@ -93,7 +93,7 @@ def test_long_inner_products_and_combinations_are_exact(dtype: Any) -> None:
 
 @pytest.mark.parametrize("variables", [0, 1, 3])
 def test_the_grid_gives_the_inner_product_of_folded_rows(variables: int) -> None:
-    ring = galois_ring(np.uint32, 64)
+    ring = GaloisRing(np.uint32, 64)
     x, y = elements(ring, 2, 1 << variables, 5)
     products = Products(ring)
     values = np.array([products.dot(*pair) for pair in grid(x, y)])

@@ -12,7 +12,7 @@ from mpc_protocols.replicated.proof import products
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.costs import proof_steps
 from mpc_protocols.replicated.proof.matrix_products.folding import cube
-from mpc_protocols.replicated.proof.matrix_products.galois import Products, galois_ring
+from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products
 from mpc_protocols.replicated.proof.matrix_products.inner import elements_sent, variables_for
 from mpc_protocols.replicated.proof.matrix_products.multiplication import ProductSum, multiply_rows
 from mpc_protocols.replicated.proof.products import prove
@@ -68,7 +68,7 @@ def test_the_number_of_variables_makes_few_bytes() -> None:
 
 # -- a prover whose products are wrong -------------------------------------------------------------------------------------------
 
-WRONG = {
+WRONG: dict[str, dict[int, Any]] = {
     "one": {1: ([3], [1])},
     "the highest bit": {1: ([5], [1 << 31])},
     "two that cancel in a row": {1: ([2, 3], [1, -1])},
@@ -175,7 +175,7 @@ def test_a_right_verifier_cannot_test_what_it_does_not_hold(
         return original(matches, holds)
 
     monkeypatch.setattr(Finding, "of", staticmethod(record))
-    ring = galois_ring(WIDE, 64)
+    ring = GaloisRing(WIDE, 64)
     error = np.zeros(64, WIDE)
     error[5] = 1 << 30
     hidden: list[Any] = []
@@ -212,7 +212,7 @@ class Forger:
 
     def __init__(self, root: Any = None) -> None:
         """root: one of q's, if the prover knows where it will be asked."""
-        self.ring = ring = galois_ring(WIDE, 8)
+        self.ring = ring = GaloisRing(WIDE, 8)
         self.variables = variables_for(FORGED[0])
         one = np.eye(8, dtype=np.int64)[0]
         g = np.array([0, 1, 0, 1, 0, 0, 0, 1]) if root is None else root
@@ -324,4 +324,4 @@ def test_factors_that_do_not_fit_are_refused() -> None:
         multiply_rows(
             Trio(MemoryNetwork(3).wire(0)), Transcript(), [(share(3, 1, dtype=np.uint64), share(3, 1))]
         )
-    assert Products(galois_ring(WIDE, 8)).dot(share(0, 8).own, share(0, 8).own).tolist() == [0] * 8
+    assert Products(GaloisRing(WIDE, 8)).dot(share(0, 8).own, share(0, 8).own).tolist() == [0] * 8

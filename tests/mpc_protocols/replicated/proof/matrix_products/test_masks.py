@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.proof import functional
 from mpc_protocols.replicated.proof.matrix_products import inner
 from mpc_protocols.replicated.proof.matrix_products.multiplication import ProductSum, reshare_sums
 from mpc_protocols.replicated.proof.products import prove
@@ -36,7 +37,7 @@ class Heard:
         frames: list[Frame] = []
         self.tag_keys: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
         self.drawable: dict[int, set[bytes]] = {}
-        tag = inner.message_tag
+        tag = functional.message_tag
 
         def noted_tag(key: bytes, content: Any) -> bytes:
             self.tag_keys[me()].append(key)
