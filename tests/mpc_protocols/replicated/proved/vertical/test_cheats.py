@@ -25,7 +25,7 @@ COMPUTES, CONTRIBUTES = (0, 0, 2, 2), (0, 0, 3, 3)
 
 FIRST: list[Clique] = [("a", "b", "c"), ("a", "c", "d"), ("b", "d"), ("c", "d")]
 """Tables over both owners' columns, and one of the second owner's own; three cells together."""
-TWICE = [FIRST, [("a", "b", "d")]]
+TWICE: list[list[Clique]] = [FIRST, [("a", "b", "d")]]
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, spoil: Spoil) -> None:
