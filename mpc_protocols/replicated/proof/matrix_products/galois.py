@@ -53,9 +53,11 @@ class GaloisRing:
 
     def unit_lift(self, stream: Reader) -> Small:
         """The next lift of a stream that is not 0: (d,)."""
-        while not (lift := self.lifts(stream, 1)[0]).any():
-            pass
-        return lift
+        while True:
+            [lift] = self.lifts(stream, 1)
+            if lift.any():
+                found: Small = lift
+                return found
 
     def times(self, element: NDArray[np.integer]) -> Small:
         """Multiplication by an element as a matrix: row j is z^j times it. Small if the element is a lift."""

@@ -1,10 +1,10 @@
 """The proof of matrix products of one ring: a batch of them becomes ONE inner product over GR(2^K, 64), which is proved.
 
-Problem and argument: `docs/design/malicious.md` 4.8; statements X^T Y = W: `statement`. The three messages travel with those of the
-proof of gates (`products.prove`), after the same coins:
+Problem and argument: `docs/design/malicious.md` 4.8. The three messages travel with those of the proof of gates, after the same
+coins (`products.prove`):
 
-    coin     uniform lifts s_j, t_k for the columns of every product. One long inner product is claimed, rows of all products:
-             sum_r X'_r Y'_r = sum_{j,k} s_j W_jk t_k        X' = X s, Y' = Y t
+    coin     uniform lifts, by which X and Y of all products become X' and Y' and all of W one w (`statement`). What is claimed is
+             one long inner product, over the rows of all products, sum_r X'_r Y'_r = w
     prover   P on the grid for u_1 .. u_v (`folding`) and a factor T: P(u, T) = <X'(u) + T D, Y'(u) + T E>, masked by a stream of
              prover and left verifier, to the right one. That sum_r P(r, 0) over the cube is what is claimed is not the prover's
              to say: the verifiers complete their shares by it
