@@ -291,11 +291,14 @@ ENGINES: dict[str, Any] = {
 }
 
 
-def compute(engine: str, states: list[RunState], keys: MemoryNetwork, streams: Streams) -> list[Any]:
-    """All parties; each with a guard that must be asked the same events every time. keys: whose they share."""
+def compute(
+    engine: str, states: list[RunState], keys: MemoryNetwork | None = None, streams: Streams | None = None
+) -> list[Any]:
+    """All parties; each with a guard that must be asked the same events every time. keys: whose they share, if not their own."""
     oracle, follows, parties = ENGINES[engine]
     network = MemoryNetwork(parties, parties, patience_s=20)
-    network.share_keys(keys)
+    if keys is not None:
+        network.share_keys(keys)
 
     def body(wire: Wire) -> Any:
         history, own = states[wire.me], table(wire.me)
@@ -304,7 +307,7 @@ def compute(engine: str, states: list[RunState], keys: MemoryNetwork, streams: S
                 return questions(leading)
         return follows(wire, FACTS, own, Guard(), unobserved, history=history)
 
-    with streams.watched():
+    with (streams or Streams()).watched():
         return network.run([body] * parties)
 
 

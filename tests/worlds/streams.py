@@ -57,7 +57,7 @@ class Streams:
     def watched(self) -> Iterator[None]:
         """Note all streams while the block runs."""
         note, stream, transfers = self._note, prg.KeyStream, ot_extension._Streams
-        begin, draw, read, derive = stream.__init__, stream.draw, stream.reader, bundle.derive
+        begin, draw, read, derive = stream.__init__, stream.draw, stream.reader, prg.derive
         begin_transfers, transfer = transfers.__init__, transfers.draw
 
         def began(self: Any, key: bytes) -> None:
