@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mpc_protocols.replicated.proof.field import BLOCK
+from mpc_protocols.replicated.proof.form import ProofSizes
 from mpc_protocols.replicated.proof.products import VARIABLES
 from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
 
@@ -13,17 +12,19 @@ _LEFT, _RIGHT = 2, 1
 """Offsets of the neighbours modulo 3."""
 
 
-def proof_steps(statements: Mapping[int, int], variables: int = VARIABLES) -> list[list[tuple[int, int]]]:
-    """Step by step what party i sends, as (to party i + offset, bytes). statements: words by number of entries."""
-    rows, values = 1 << variables, 3 ** (variables + 1) - (1 << variables)
-    hidden = [
-        (_RIGHT, 8 * rows * entries * -(-words // rows)) for entries, words in sorted(statements.items())
-    ]
+def proof_steps(
+    sizes: ProofSizes, latency_bytes: int, variables: int = VARIABLES
+) -> list[list[tuple[int, int]]]:
+    """Step by step what party i sends, as (to party i + offset, bytes)."""
+    form = sizes.form(variables, latency_bytes)
+    hidden = [(_RIGHT, block) for block in sizes.hidden_bytes(form, variables)]
     coin = [[(_LEFT, _COIN), (_RIGHT, _COIN)]] * 2
+    second = [[(_RIGHT, BLOCK * sizes.second_values(form))], *coin] if form.in_stages else []
     return [
         *coin,
-        [(_RIGHT, BLOCK * values)],
+        [(_RIGHT, BLOCK * sizes.first_values(form, variables))],
         *coin,
+        *second,
         [*hidden, *hidden, (_RIGHT, BLOCK), (_LEFT, BLOCK)],
         [(_LEFT, VERDICT_BYTES), (_RIGHT, VERDICT_BYTES)],
     ]

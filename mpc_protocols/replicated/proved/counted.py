@@ -7,7 +7,6 @@ code. What a proof sends is counted from the sizes of its statements. Nothing he
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -20,12 +19,14 @@ from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.noise.alias import Runs
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proof.form import ProofSizes
+from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -68,8 +69,8 @@ class CountedGates(ProvedGates):
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
-        self.statements: Counter[int] = Counter()
-        """Words of statements to be proved, by their number of entries."""
+        self.unproved = ProofSizes()
+        """What is to be proved."""
         self.products = 0
         """Of the whole run."""
         self.most_unproved = 0
@@ -79,9 +80,19 @@ class CountedGates(ProvedGates):
 
     def note(self, entries: int, words: int) -> None:
         """Statements of so many words."""
-        self.statements[entries] += words
+        self.unproved.gates[entries] += words
         self.transcript.gates += 64 * entries * words
         self.products += 64 * entries * words
+
+    def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        outputs, words = runs[0][0].outputs, inner.shape[1]
+        self._counted.all_send([(2, 8 * outputs * words)])
+        self.unproved.lookups[len(outer).bit_length() - 1] += words
+        kept = kept_as_products(len(outer), len(inner), words)
+        self.transcript.gates += kept
+        self.products += kept
+        self._prove_if_many()
+        return zero_bits((outputs, words))
 
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
@@ -104,14 +115,14 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        together, due = Counter[int](), 0
+        sizes, due = ProofSizes(), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
-            together += part.statements
-            part.transcript, part.statements = Transcript(), Counter()
+            sizes = sizes.together(part.unproved)
+            part.transcript, part.unproved = Transcript(), ProofSizes()
         self.most_unproved = max(self.most_unproved, due)
         if due:
-            for row in proof_steps(together):
+            for row in proof_steps(sizes, self._counted.latency_bytes):
                 self._counted.all_send(row)
 
 
