@@ -1,8 +1,8 @@
 """In how many rounds a batch is proved, and how often its columns are halved first: a function of public sizes.
 
-At once, in 7 rounds, a proof opens as many bits as the folded columns have. In stages, in 10, the columns are halved h times first,
-and lookups can be proved. What is cheapest is chosen: rounds count as bytes (`engine.latency`), and so does CPU, so small batches are proved at
-once and large ones in stages, and the more so, the nearer the parties are to each other.
+At once, in 7 rounds, a proof opens as many bits as the folded columns have. In stages, in 10, the columns are halved h times
+first, and lookups can be proved. What is cheapest is chosen: rounds count as bytes (`engine.latency`), and so does CPU. So small
+batches are proved at once and large ones in stages, and the more so, the nearer the parties are to each other.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class ProofSizes:
 
     def first_values(self, form: Form, variables: int) -> int:
         """Elements of the prover's first message."""
-        points, rows = 3**variables, 1 << variables
-        of_lookups = sum(3**outer - 1 for outer in self.lookups)
+        points, rows = int(3**variables), 1 << variables
+        of_lookups = sum(int(3**outer) - 1 for outer in self.lookups)
         return of_lookups + form.segments * (points - rows) + (0 if form.in_stages else 2 * points)
 
     def second_values(self, form: Form) -> int:
         """Elements of the prover's second message, in stages."""
-        return 3**form.halvings + 1 if form.in_stages else 0
+        return int(3**form.halvings) + 1 if form.in_stages else 0
 
     def hidden_bytes(self, form: Form, variables: int) -> list[int]:
         """Of each block that a right verifier opens under a mask, once for x and once for y."""
@@ -77,7 +77,7 @@ class ProofSizes:
         def cost(form: Form) -> int:
             elements = self.first_values(form, variables) + self.second_values(form)
             sent = BLOCK * elements + 2 * sum(self.hidden_bytes(form, variables))
-            evaluations = 3**form.halvings + form.segments + 2
+            evaluations = int(3**form.halvings) + form.segments + 2
             return ROUNDS[form.in_stages] * latency_bytes + sent + EVALUATION_BYTES * evaluations
 
         staged = [Form(True, halvings) for halvings in range(MAX_HALVINGS + 1)]

@@ -1,18 +1,18 @@
 """Lookups as one statement: sums over draws of a bilinear form of two vectors of bits, with a coefficient for every draw.
 
-Problem. In draw c, sum_hl o_h(c) i_l(c) T_b(h, l) = w_b(c) for every output bit b of a public table T; h has v bits. After the coin,
-with mu_b in GF(2^64), M(h, l) = sum_b mu_b T_b(h, l) and a functional L of rows of draws,
+Problem. In draw c, sum_hl o_h(c) i_l(c) T_b(h, l) = w_b(c) for every output bit b of a public table T; h has v bits. After the
+coin, with mu_b in GF(2^64), M(h, l) = sum_b mu_b T_b(h, l) and a functional L of rows of draws,
 
     X(u) = sum_h eq_h(u) o_h        Y(u) = sum_h eq_h(u) sum_l M(h, l) i_l        P(u) = L(X(u) Y(u))
     sum_h P(h) = sum_b mu_b L(w_b)                                                  if all outputs of all draws are right
 
-so the prover says P on {0, 1, inf}^v but at 0, which the sum gives. At a point rho, the entries o_h ARE the coordinates of X(rho)
-(`basis`; entries that are missing are rows of zeros), and Y(rho) = sum_l m_l i_l with public m_l: one product of elements a draw is
-left, where multiplied out there are 2^t bits.
+so the prover says P on {0, 1, inf}^v but at 0, which the sum gives. At a point rho, the entries o_h ARE the coordinates of
+X(rho) (`basis`; entries that are missing are rows of zeros), and Y(rho) = sum_l m_l i_l with public m_l: one product of elements
+a draw is left, where multiplied out there are 2^t bits.
 
-Soundness. Let a bit be wrong: L of that output's errors is not 0 but with the probability of `functional`, then the sum over b is not
-but with 2^-64; each draw has a coefficient of its own in L, so errors that are alike in two draws do not cancel, and each output
-one in mu. P on the grid: that of all lookups whose h has v bits, with functionals of their own.
+Soundness. Let a bit be wrong. L of that output's errors is 0 only with the probability of `functional`, and if it is not, the sum
+over b is 0 only with 2^-64. Each draw has a coefficient of its own in L, so errors that are alike in two draws do not cancel, and
+each output one in mu. P is that of all lookups whose h has v bits, with functionals of their own.
 """
 
 from __future__ import annotations

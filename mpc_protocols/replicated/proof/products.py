@@ -23,9 +23,9 @@ Small batches are proved at once (`form`): h = 0, and the first message has L((X
 Without the tag a right verifier that lies could test a guess of what it does not hold; with it, a verdict tells no more than that
 somebody deviated.
 
-10 rounds, 7 at once. For N gates N / 2^(h+2) bytes, 2^h times 10.6 kB, 12 kB more for lookups with 6 bits outside, 16 bytes a draw
-that is looked up; at once N / 4 and 34.3 kB. Some 4 ns of CPU a gate in all. Soundness error per prover below
-(S / 128 + 3) / 2^128 + (12 / 0.29 + 2 h + 3) / 2^64 < 2^-58, S the bits of a row. Who learns what: that all products are right,
+10 rounds, 7 at once. For N gates N / 2^(h+2) bytes and 2^h times 10.6 kB, with lookups at most 12 kB more and 16 bytes a draw; at
+once N / 4 bytes and 34.3 kB. Some 6 ns of CPU a gate in all. Soundness error per prover below
+(S / 128 + 3) / 2^128 + (14 / 0.29 + 2 h + 3) / 2^64 < 2^-58, S the bits of a row. Who learns what: that all products are right,
 nothing else.
 """
 

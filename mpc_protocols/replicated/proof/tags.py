@@ -1,9 +1,9 @@
 """What binds the right verifier to what the prover knows: a tag on the columns that it hides, without computing them.
 
-A and B are rows over GF(2) that both could compute from x, y, D, E; the right verifier sends its part of them to the left one. The
-prover's tag is a GMAC, under a one-time key that the right verifier does not know, of functionals of the rows of all blocks
-together, under another. Folding and multiplying by t add up rows as the public matrices say, so the functional of a row of A is
-the same sum of functionals: the prover folds these, 16 bytes a row, and not the columns.
+A and B are rows over GF(2) that the prover could compute from x, y, D, E; the right verifier sends its part of them to the left
+one. The prover's tag is a GMAC, under a one-time key that the right verifier does not know, of functionals of the rows of all
+blocks together, under another. Folding and multiplying by t add up rows as the public matrices say, so the functional of a row of
+A is the same sum of functionals: the prover folds these, 16 bytes a row, and not the columns.
 
 Statement. If A or B is changed, the tag fits with probability below (S / 128 + 2 + 132) / 2^128, S the bits of a row: some
 row differs, its functional with the probability of `functional`, and the GMAC of 64 different blocks then does.
@@ -45,7 +45,7 @@ class Tagger:
         return self._tag(plus_times(rows, fold.times_factor, self._functionals(masks, 1)))
 
     def _functionals(self, pairs: Pairs, segments: int, first: int = 0) -> Words:
-        """Sums over all arrays of functionals of their rows, segment by segment: (rows, 1, 2 segments). first: a block's number."""
+        """Sums over all arrays of functionals of their rows, by segment: (rows, 1, 2 segments). first: number of a block."""
         total = np.zeros((self._rows, 1, 2 * segments), np.uint64)
         for number, pair in enumerate(pairs, first):
             for side, array in enumerate(pair):
