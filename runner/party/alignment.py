@@ -105,6 +105,7 @@ def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
         alignment.size_epsilon,
         alignment.size_delta,
         sizes,
+        study.descriptor.malicious,
     )
 
 

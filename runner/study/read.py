@@ -151,7 +151,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         _cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
-        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
+        secured = backend.secured(security) if malicious and backend is not None else backend
+        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, secured)
         if algorithm is not None and isinstance(config, algorithm.config):
             misfit = algorithm.misfit(config, privacy.adjacency, not alignment.psu)
             if misfit is not None:
