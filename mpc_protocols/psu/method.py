@@ -196,7 +196,11 @@ def resolve(
         if refused is None:
             return method
         refusals.append(refused)
-    raise StudyInvalid(f"{refusals[0 if deviating else -1]}." if refusals else "No alignment method fits the study's backend.")
+    raise StudyInvalid(
+        f"{refusals[0 if deviating else -1]}."
+        if refusals
+        else "No alignment method fits the study's backend."
+    )
 
 
 def vias() -> tuple[str, ...]:

@@ -44,7 +44,9 @@ def method_of(study: VerticalStudy) -> AlignmentMethod:
     if alignment.via != AUTO:
         return METHODS[alignment.via]
     deviating = deviating_adjacency(study.descriptor, study.privacy)
-    return resolve(alignment.via, (), [party.name for party in study.computing], backend.alignments, deviating)
+    return resolve(
+        alignment.via, (), [party.name for party in study.computing], backend.alignments, deviating
+    )
 
 
 def deviating_adjacency(backend: Backend, privacy: Privacy) -> Adjacency | None:

@@ -149,8 +149,8 @@ def fit_study(
         and backend.malicious
     ):
         table.problem(
-            '= "union" does not stand with [study] security = "malicious" and adjacency = "add-remove": an owner that deviates can '
-            "enter any person, whose records elsewhere then change two cells of a marginal instead of one; use "
+            '= "union" does not stand with [study] security = "malicious" and adjacency = "add-remove": an owner that deviates '
+            "can enter any person, whose records elsewhere then change two cells of a marginal instead of one; use "
             'adjacency = "replace", or population = "intersection"',
             "population",
         )
@@ -164,7 +164,8 @@ def fit_study(
     sure = [party.name for party in parties if party.columns is not None or party.data is not None]
     if backend is not None:
         problems += [
-            f"{file}: {sentence}" for sentence in misfits_of_method(alignment, backend, parties, sure, privacy)
+            f"{file}: {sentence}"
+            for sentence in misfits_of_method(alignment, backend, parties, sure, privacy)
         ]
     return replace(privacy, unit=Unit(identifier=alignment.id))
 

@@ -63,9 +63,7 @@ class Helper(TwoOwners):
         return super().misfit(owners, computing)
 
     def weakness(self, adjacency: Adjacency) -> str:
-        return (
-            "a helper that deviates can put one person's two records into different rows, which doubles what that person changes"
-        )
+        return "a helper that deviates can put one person's two records into two rows, which doubles what that person changes"
 
     def between(
         self,

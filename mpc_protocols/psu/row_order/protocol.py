@@ -121,7 +121,7 @@ def _tell_extra(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entr
     first = context.owners[0].number
     noise = list_noise(spec)
     extra = draw(noise.epsilon, noise.c, entropy) if wire.me == first else 0
-    # not judged here: whether an altered K is still one that can be drawn would tell a relay about K (`docs/design/malicious.md` 9)
+    # not judged by its size: whether K as a relay alters it could still be drawn would tell the relay about K
     relayed = 0
     for owner in context.owners[1:]:
         for share, path in zip(
