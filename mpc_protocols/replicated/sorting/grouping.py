@@ -32,7 +32,7 @@ def repeats(gates: TrioBitGates, words: BitShare, ignored: int = 0, limit: int =
     for start in range(1, len(words), limit):
         stop = min(start + limit, len(words))
         flags.append(
-            equal(gates, _filled(words[start:stop]), _filled(words[start - 1 : stop - 1]), ignored)[
+            equal(gates, filled(words[start:stop]), filled(words[start - 1 : stop - 1]), ignored)[
                 : stop - start
             ]
         )
@@ -63,31 +63,31 @@ def spread(
 def _both(gates: TrioBitGates, flags: BitShare, distance: int) -> BitShare:
     """Flags AND the flags `distance` places before; none that near the beginning. 1 round, a bit a flag."""
     count = len(flags) - distance
-    z = gates.and_bits(_packed(flags[distance:]), _packed(flags[:count]))
+    z = gates.and_bits(packed(flags[distance:]), packed(flags[:count]))
     return BitShare(
         *(np.concatenate((np.zeros(distance, np.uint64), _masks(part, count))) for part in (z.own, z.next))
     )
 
 
-def _packed(flags: BitShare) -> BitShare:
-    """Words of ones or zeros to bits."""
+def packed(flags: BitShare) -> BitShare:
+    """Words of ones or zeros to bits, in whole words."""
     size = -(-len(flags) // 64) * 8
 
-    def packed(words: Words) -> Words:
+    def component(words: Words) -> Words:
         out = np.zeros(size, np.uint8)
         bits = np.packbits((words & np.uint64(1)).astype(np.uint8))
         out[: len(bits)] = bits
         return out.view(np.uint64)
 
-    return BitShare(packed(flags.own), packed(flags.next))
+    return BitShare(component(flags.own), component(flags.next))
 
 
 def _masks(bits: Words, count: int) -> Words:
-    """The inverse of `_packed` for one component."""
+    """The inverse of `packed` for one component."""
     return -np.unpackbits(bits.view(np.uint8))[:count].astype(np.uint64)
 
 
-def _filled(words: BitShare) -> BitShare:
+def filled(words: BitShare) -> BitShare:
     """Zeros after the end, up to a multiple of 64."""
     missing = -len(words) % 64
     if not missing:

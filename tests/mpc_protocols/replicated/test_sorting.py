@@ -75,7 +75,7 @@ def test_greater_and_equal() -> None:
     x, y = deal_bits(index_reversed(a), RNG), deal_bits(index_reversed(b), RNG)
     shares, traffic = run_trio(lambda trio: comparison.greater(TrioBitGates(trio), x[trio.me], y[trio.me]))
     np.testing.assert_array_equal(parity(shares), np.where(a > b, ONES, np.uint64(0)))
-    assert_cost(traffic, lambda tally: costs.comparisons(tally, len(a)))
+    assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a)))
     assert traffic[0].rounds == 7 and traffic[0].bytes_sent / len(a) == pytest.approx(19.6, abs=0.05)
     for ignored in (0, 1, 1 << 63 | 7, 2**64 - 1):
         shares, traffic = run_trio(
@@ -83,7 +83,7 @@ def test_greater_and_equal() -> None:
         )  # type: ignore[misc]
         same = (index_reversed(a) ^ index_reversed(b)) & np.uint64(~ignored & 2**64 - 1) == 0
         np.testing.assert_array_equal(parity(shares), np.where(same, ONES, np.uint64(0)))
-        assert_cost(traffic, lambda tally: costs.comparisons(tally, len(a), costs.EQUAL))
+        assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a), costs.EQUAL))
 
 
 LENGTHS = [
@@ -117,7 +117,7 @@ def test_merge(lengths: tuple[int, ...], limit: int) -> None:
         lambda trio: merging.merge(TrioBitGates(trio), [x[trio.me] for x in shares], limit)
     )
     np.testing.assert_array_equal(index_reversed(parity(merged)), np.sort(np.concatenate(lists)))
-    assert_cost(traffic, lambda tally: costs.merge(tally, lengths, limit))
+    assert_cost(traffic, lambda tally: costs.merge(costs.GateTally(tally), lengths, limit))
 
 
 @settings(max_examples=40, deadline=None)
@@ -141,7 +141,7 @@ def test_comparators_at_a_hundred_thousand() -> None:
     count = sum(sum(piece.count for _, piece in batch) for _, batch in merging.schedule([n], merging.BATCH))
     assert 0.94 < count / (n / 2 * np.log2(n)) <= 1.0
     tally = Tally.of()
-    costs.merge(tally, (n // 2, n // 2))
+    costs.merge(costs.GateTally(tally), (n // 2, n // 2))
     assert max(tally.sent) < 48e6 and tally.rounds == 8 * 18
 
 
@@ -160,12 +160,12 @@ def test_groups(count: int, longest: int, limit: int) -> None:
     x, y = deal_bits(values, RNG), deal_bits(named, RNG)
     flags, traffic = run_trio(lambda trio: grouping.repeats(TrioBitGates(trio), x[trio.me], 7, limit))
     np.testing.assert_array_equal(parity(flags), np.where(first == np.arange(count), np.uint64(0), ONES))
-    assert_cost(traffic, lambda tally: costs.repeats(tally, count, limit))
+    assert_cost(traffic, lambda tally: costs.repeats(costs.GateTally(tally), count, limit))
     out, traffic = run_trio(
         lambda trio: grouping.spread(TrioBitGates(trio), y[trio.me], flags[trio.me], longest, limit)
     )
     np.testing.assert_array_equal(parity(out), named[first])
-    assert_cost(traffic, lambda tally: costs.spread(tally, count, longest, limit))
+    assert_cost(traffic, lambda tally: costs.spread(costs.GateTally(tally), count, longest, limit))
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
