@@ -9,7 +9,7 @@ from mpc_protocols.engine.tally import Tally
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
 from mpc_protocols.psu.merge3.delivery import holders
 from mpc_protocols.psu.merge3.lists import BLOCK, SEED_BYTES, masked_component
-from mpc_protocols.psu.merge3.order import comparisons as comparisons_of
+from mpc_protocols.psu.merge3.order import passes
 from mpc_protocols.psu.merge3.protocol import COUNT_BYTES, DIGEST_BYTES, largest_group
 from mpc_protocols.replicated.costs import WORD, opening
 from mpc_protocols.replicated.sorting.costs import (
@@ -37,6 +37,10 @@ def merge3_cost(
     tally = Tally.of(max(3, *(number + 1 for number in numbers)))
     total, longest = sum(sizes), max(sizes)
     announced = COUNT_BYTES + columns
+    if spec.malicious:
+        for _ in range(2):
+            agreement(tally)
+        tally.step([(peer, number, DIGEST_BYTES) for number in outside for peer in range(3)])
     tally.step([(number, peer, announced) for number in numbers for peer in range(3) if peer != number])
     agreement(tally)
     _inputs(tally, numbers, outside, sizes)
@@ -80,7 +84,7 @@ def _order(gates: GateTally, sizes: Sequence[int], twice: bool) -> None:
     width = 1
     for size in sizes:
         words = 0
-        for distance, _ in comparisons_of(size, twice):
+        for distance, _ in passes(size, twice):
             for start in range(distance, size, BATCH):
                 words += words_for(min(BATCH, size - start))
                 comparisons(gates, 64 * words_for(min(BATCH, size - start)))

@@ -25,10 +25,10 @@ from mpc_protocols.replicated.sorting.comparison import greater
 from mpc_protocols.replicated.sorting.grouping import BATCH, filled, packed
 
 
-def comparisons(size: int, twice: bool) -> list[tuple[int, bool]]:
+def passes(size: int, twice: bool) -> list[tuple[int, bool]]:
     """Of a list: (distance of the words compared, whether the later one must be greater) of each of its passes."""
-    passes = [(1, False), (2, True)] if twice else [(1, True)]
-    return [(distance, strict) for distance, strict in passes if size > distance]
+    every = [(1, False), (2, True)] if twice else [(1, True)]
+    return [(distance, strict) for distance, strict in every if size > distance]
 
 
 def in_order(gates: TrioBitGates, lists: Sequence[BitShare], twice: bool) -> BitShare:
@@ -52,7 +52,7 @@ def in_order(gates: TrioBitGates, lists: Sequence[BitShare], twice: bool) -> Bit
 
 def _flags(gates: TrioBitGates, words: BitShare, twice: bool) -> Iterator[BitShare]:
     """Packed flags of the passes over a list: ones where words are in order, and after the end."""
-    for distance, strict in comparisons(len(words), twice):
+    for distance, strict in passes(len(words), twice):
         for start in range(distance, len(words), BATCH):
             stop = min(start + BATCH, len(words))
             later, earlier = (filled(words[start - back : stop - back]) for back in (0, distance))

@@ -34,6 +34,7 @@ from mpc_protocols.psu.identifiers.normalise import KINDS
 from mpc_protocols.psu.merge3.delivery import hand_over, holders, receive, receive_all
 from mpc_protocols.psu.merge3.keys import Keys, keys_of, label_bits, recognised
 from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks, send_list
+from mpc_protocols.replicated.proof.coins import toss
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
 from mpc_protocols.replicated.sharing.copies import same_copies
@@ -57,14 +58,12 @@ def align(
 
     Raises `ProtocolAborted` (a size that is not allowed, columns of different types, parties that were told different things).
     """
-    own = (
-        None
-        if entries is None
-        else keys_of(entries, context.salt(spec, wire.session_id), len(context.owners))
-    )
+    salt, stream = context.salt(spec, wire.session_id), wire.fork(STREAM)
+    if spec.malicious:
+        salt = common_salt(stream, context, salt)
+    own = None if entries is None else keys_of(entries, salt, len(context.owners))
     if spec.malicious and own is not None:
         check_keys(own, spec)
-    stream = wire.fork(STREAM)
     if wire.me < wire.computing:
         if spec.malicious:
             from mpc_protocols.psu.merge3.proved import ProvedComputingParty
@@ -305,6 +304,26 @@ def check_size(spec: AlignmentSpec, context: Context, side: int, count: int, tel
             f"Party {teller} announced a list of {count} entries where {least} to {most} are allowed; "
             "the alignment was stopped."
         )
+
+
+def common_salt(wire: Wire, context: Context, sid: bytes) -> bytes:
+    """A salt of the keys that no party can choose: a common coin, which contributors hear from all three.
+
+    The run's own one depends on nonces, and a party that sends its own last could try many for one by which two identifiers that
+    it thinks of would get one key.
+    """
+    if wire.me < wire.computing:
+        coin = toss(Trio(wire.fork("salt"), STREAM + "/salt"), sid)
+        for owner in context.owners:
+            if owner.number >= wire.computing:
+                wire.send(owner.number, coin)
+    else:
+        coin, *others = (bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3))
+        if others != [coin, coin]:
+            raise ProtocolAborted(
+                "The computing parties told this one different salts: one of them did not follow the protocol; stop the run."
+            )
+    return digest(b"psu merge3 salt", sid, coin)
 
 
 def check_keys(own: Keys, spec: AlignmentSpec) -> None:

@@ -142,7 +142,7 @@ class ProvedShuffle:
                     weights, permuting.other
                 )
         left, right = (np.concatenate([ELSEWHERE, *words]) for words in operands)
-        return left, right, *shares
+        return left, right, shares[0], shares[1]
 
 
 def _fresh(reader: Reader, count: int) -> Words:

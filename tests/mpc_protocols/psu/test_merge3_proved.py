@@ -21,7 +21,11 @@ from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_o
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped
 from tests.worlds.guards import Recorder
 
-NOISY = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
+NOISY: dict[str, Any] = {
+    "adjacency": "add-remove",
+    "size_epsilon": Fraction(2),
+    "size_delta": Fraction(1, 1000),
+}
 X, Y, Z = ids(range(30)), ids(range(10, 40)), ids(range(20, 45))
 ROLES = [(0, 1), (2, 3), (4, 3), (0, 1, 2), (3, 4, 0, 2)]
 
@@ -123,11 +127,13 @@ def relisted(monkeypatch: pytest.MonkeyPatch) -> None:
     def align(wire: Any, entries: Any, kinds: Any, spec: Any, context: Any) -> Any:
         if not isinstance(wire, Relisting):
             return original(wire, entries, kinds, spec, context)
-        own = keys_of(entries, context.salt(spec, wire.session_id), len(context.owners))
+        stream = wire.fork(protocol.STREAM)
+        salt = protocol.common_salt(stream, context, context.salt(spec, wire.session_id))
+        own = keys_of(entries, salt, len(context.owners))
         own = Keys(wire.change(own.words.copy()), own.order)
         if wire.me < 3:
-            return ProvedComputingParty(wire.fork(protocol.STREAM), own, kinds, spec, context).run()
-        return protocol.contribute(wire.fork(protocol.STREAM), own, kinds, spec, context)
+            return ProvedComputingParty(stream, own, kinds, spec, context).run()
+        return protocol.contribute(stream, own, kinds, spec, context)
 
     monkeypatch.setattr(protocol, "align", align)
 
@@ -197,7 +203,7 @@ def altered_runs(numbers: Any, cheat: int, owners: tuple[int, ...], inputs: int)
     lists = [X, Y, Z][: len(owners)]
     stopped = {}
     for number in numbers:
-        met = []
+        met: list[int] = []
 
         def alter(
             count: int, peer: int, payload: bytes, number: int = number, met: list[int] = met

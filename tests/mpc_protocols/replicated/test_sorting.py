@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,11 @@ def test_greater_and_equal() -> None:
     assert traffic[0].rounds == 7 and traffic[0].bytes_sent / len(a) == pytest.approx(19.6, abs=0.05)
     for ignored in (0, 1, 1 << 63 | 7, 2**64 - 1):
         shares, traffic = run_trio(
-            lambda trio, i=ignored: comparison.equal(TrioBitGates(trio), x[trio.me], y[trio.me], i)
-        )  # type: ignore[misc]
+            partial(
+                lambda ignored, trio: comparison.equal(TrioBitGates(trio), x[trio.me], y[trio.me], ignored),
+                ignored,
+            )
+        )
         same = (index_reversed(a) ^ index_reversed(b)) & np.uint64(~ignored & 2**64 - 1) == 0
         np.testing.assert_array_equal(parity(shares), np.where(same, ONES, np.uint64(0)))
         assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a), costs.EQUAL))
