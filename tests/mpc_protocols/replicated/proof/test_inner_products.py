@@ -97,14 +97,14 @@ def test_the_order_changes_with_any_pair_of_keys() -> None:
     for party in range(3):
         orders = set()
         base = MemoryNetwork(3, session_id=bytes(32))
-        for _ in range(3):
+        for _ in range(2):
             changed = MemoryNetwork(3, session_id=bytes(32))
             other = changed.key((party + 1) % 3, (party + 2) % 3)
             changed.share_keys(base)
             changed._keys[frozenset(((party + 1) % 3, (party + 2) % 3))] = other
             found = outcomes(shuffled(columns), network=changed)
             orders.add(tuple(parity([of[0][0] for of in found]).tolist()))
-        assert len(orders) == 3
+        assert len(orders) == 2
 
 
 def test_what_a_receiver_gets_is_uniform() -> None:
@@ -124,8 +124,7 @@ SHUFFLES = 6
 """Messages of a party while rows are shuffled: two a column."""
 
 
-@pytest.mark.parametrize("number", range(1, SHUFFLES + 1))
-@pytest.mark.parametrize("cheat", range(3))
+@pytest.mark.parametrize(("number", "cheat"), [(1, 0), (2, 1), (3, 2), (4, 0), (5, 1), (6, 2)])
 def test_an_altered_row_is_refused_and_its_sender_named(number: int, cheat: int) -> None:
     """One bit of one row; two rows exchanged. Nothing but what was altered decides: the honest two stop, always."""
     _, columns = dealt()
