@@ -36,6 +36,7 @@ from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots, multiply, read, write
 from mpc_protocols.replicated.proof.functional import PIECE, Functional, message_tag, pieces
 from mpc_protocols.replicated.proof.grid import Grid, cube
+from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.transcript import Rows, Transcript
 from mpc_protocols.replicated.proof.verdict import Finding, exchange
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -54,6 +55,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     """
     public = binding(b"products", repr((variables, transcript.gates)).encode(), agreed)
     sharing, masking, tagging = (trio.operation() for _ in range(3))
+    inner = inner_products(trio, transcript.matrices, 1 << variables)
+    public = binding(public, *(of.public for of in inner))
     proving, left, right = (
         role.rows(1 << variables) for role in (transcript.proving, transcript.left, transcript.right)
     )
@@ -64,16 +67,23 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     masks = _masks(proving, trio.next_reader(masking))
     values = _values(_pairs(proving), masks, seed, variables)[free]
     trio.send(trio.right, values ^ trio.own_mask(values.shape, np.uint8, sharing))
+    for of in inner:
+        of.send_values(seed)
     trio.turn()
     from_prover = trio.receive(trio.left, values.shape, np.uint8)
+    for of in inner:
+        of.receive_values()
 
-    point = challenge(stream(toss(trio, public), b"point"), variables)
+    coin = toss(trio, public)
+    point = challenge(stream(coin, b"point"), variables)
     hidden = _hidden(_pairs(right), _masks(right, trio.own_reader(masking)), point)
     for array in hidden:
         trio.send(trio.right, array)
     trio.wire.send(trio.right, write(_share(right, from_prover, seed, point, free)))
     tag_key = trio.own_mask(BLOCK, np.uint8, tagging).tobytes()
     trio.wire.send(trio.left, message_tag(tag_key, _hidden(_pairs(proving), masks, point)))
+    for of in inner:
+        of.send_opening(coin)
     trio.turn()
 
     seen: Pairs = []
@@ -87,7 +97,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     masked = trio.next_mask(values.shape, np.uint8, sharing)
     [product] = dots(point.weights, _products(seen, seed, variables)[np.newaxis])
     holds = product == claimed ^ _share(left, masked, seed, point, free)
-    exchange(trio, Finding.of(matches, holds), public)
+    found = [(matches, holds), *(of.found() for of in inner)]
+    exchange(trio, Finding.of(*(all(of) for of in zip(*found, strict=True))), public)
 
 
 def _pairs(blocks: Sequence[Rows]) -> Pairs:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.replicated.proof.matrix_products.statement import Statement
 from mpc_protocols.replicated.sharing.boolean import BitShare
 
 
@@ -76,12 +77,16 @@ class Statements:
 
 @dataclass
 class Transcript:
-    """One party's statements in its three roles, and how many products they hold (alike at all parties for gates)."""
+    """One party's statements in its three roles, and how many products they hold (alike at all parties for gates).
+
+    matrices: products of matrices over rings, each in all three roles.
+    """
 
     proving: Statements = field(default_factory=Statements)
     left: Statements = field(default_factory=Statements)
     right: Statements = field(default_factory=Statements)
     gates: int = 0
+    matrices: list[Statement] = field(default_factory=list)
 
     def product(self, x: BitShare, y: BitShare, own_mask: Words, next_mask: Words, received: Words) -> None:
         """Note gates: x, y (entries, words), summed over entries; masks and the message received: (words,)."""
@@ -102,4 +107,5 @@ def merged(transcripts: Sequence[Transcript]) -> Transcript:
             for entries, noted in getattr(transcript, role).noted.items():
                 into.noted.setdefault(entries, []).extend(noted)
         together.gates += transcript.gates
+        together.matrices += transcript.matrices
     return together
