@@ -125,11 +125,15 @@ class CountedGates(ProvedGates):
         found[:, self.winners.pop(0) if self.winners else 0] = True
         return found
 
-    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
-        entries, words = x.shape
+    def count(self, words: int, entries: int = 1) -> None:
+        """An AND of so many words, or sums of so many of them."""
         self._counted.all_send([(2, 8 * words)])
         self.note(entries, words)
         self._prove_if_many()
+
+    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
+        entries, words = x.shape
+        self.count(words, entries)
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
