@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from mpc_protocols.replicated.proof.field import BLOCK
+from mpc_protocols.replicated.proof.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.matrix_products.inner import DEGREE, elements_sent, variables_for
 from mpc_protocols.replicated.proof.products import VARIABLES
 from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
@@ -15,22 +17,37 @@ _LEFT, _RIGHT = 2, 1
 
 
 def proof_steps(
-    statements: Mapping[int, int], variables: int = VARIABLES, matrices: Mapping[int, int] | None = None
-) -> list[list[tuple[int, int]]]:
-    """Step by step what party i sends, as (to party i + offset, bytes).
+    by_prover: Sequence[ProofSizes],
+    latency_bytes: int,
+    variables: int = VARIABLES,
+    matrices: Mapping[int, int] | None = None,
+) -> list[list[tuple[int, int, int]]]:
+    """Step by step what travels, as (sender, receiver, bytes). by_prover: statements of party 0, 1, 2.
 
-    statements: words by number of entries. matrices: rows of all products of matrices by the bytes of an element (2, 4).
+    matrices: rows of all products of matrices by the bytes of an element (2, 4).
     """
-    rows, values = 1 << variables, 3 ** (variables + 1) - (1 << variables)
-    hidden = [
-        (_RIGHT, 8 * rows * entries * -(-words // rows)) for entries, words in sorted(statements.items())
+    form = reduce(ProofSizes.largest, by_prover).form(variables, latency_bytes)
+    # what differs is what a right verifier opens: party i of the prover i - 1
+    by_sender = [_sent(by_prover[i - 1], form, variables, matrices or {}) for i in range(3)]
+    return [
+        [(i, (i + offset) % 3, size) for i in range(3) for offset, size in steps[i]]
+        for steps in zip(*by_sender, strict=True)
     ]
+
+
+def _sent(
+    sizes: ProofSizes, form: Form, variables: int, matrices: Mapping[int, int]
+) -> list[list[tuple[int, int]]]:
+    """What one party sends, as (to party i + offset, bytes). sizes: of what it verifies on the right."""
+    inner = [_inner_product(element, rows) for element, rows in sorted(matrices.items())]
+    hidden = [(_RIGHT, block) for block in sizes.hidden_bytes(form, variables)]
     coin = [[(_LEFT, _COIN), (_RIGHT, _COIN)]] * 2
-    inner = [_inner_product(element, rows) for element, rows in sorted((matrices or {}).items())]
+    second = [[(_RIGHT, BLOCK * sizes.second_values(form))], *coin] if form.in_stages else []
     return [
         *coin,
-        [(_RIGHT, BLOCK * values), *(of[0] for of in inner)],
+        [(_RIGHT, BLOCK * sizes.first_values(form, variables)), *(of[0] for of in inner)],
         *coin,
+        *second,
         [*hidden, *hidden, (_RIGHT, BLOCK), (_LEFT, BLOCK), *(sent for of in inner for sent in of[1:])],
         [(_LEFT, VERDICT_BYTES), (_RIGHT, VERDICT_BYTES)],
     ]

@@ -20,13 +20,15 @@ from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.noise.alias import Runs
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import Partition
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proof.form import ProofSizes
+from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -70,8 +72,8 @@ class CountedGates(ProvedGates):
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
-        self.statements: tuple[Counter[int], ...] = (Counter(), Counter(), Counter())
-        """Of each prover, words of statements to be proved, by their number of entries."""
+        self.unproved = _unproved()
+        """Of each prover, what is to be proved."""
         self.matrices: Counter[int] = Counter()
         """Rows of products of matrices to be proved, by the bytes of an element."""
         self.products = 0
@@ -83,14 +85,14 @@ class CountedGates(ProvedGates):
 
     def note(self, entries: int, words: int) -> None:
         """Statements of so many words of every prover."""
-        for of_prover in self.statements:
-            of_prover[entries] += words
+        for of_prover in self.unproved:
+            of_prover.gates[entries] += words
         self.transcript.gates += 64 * entries * words
         self.products += 64 * entries * words
 
     def note_of_one(self, prover: int, words: int) -> None:
         """`note_of` of so many words."""
-        self.statements[prover][1] += words
+        self.unproved[prover].gates[1] += words
         self.transcript.gates += 64 * words
         self.products += 64 * words // 3  # a third of the work of a product, which all three prove
         self._prove_if_many()
@@ -98,6 +100,17 @@ class CountedGates(ProvedGates):
     def note_matrices(self, element: int, rows: int) -> None:
         """A product of matrices of so many rows, sums over them or not."""
         self.matrices[element] += rows
+
+    def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        outputs, words = runs[0][0].outputs, inner.shape[1]
+        self._counted.all_send([(2, 8 * outputs * words)])
+        for of_prover in self.unproved:
+            of_prover.lookups[len(outer).bit_length() - 1] += words
+        kept = kept_as_products(len(outer), len(inner), words)
+        self.transcript.gates += kept
+        self.products += kept
+        self._prove_if_many()
+        return zero_bits((outputs, words))
 
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
@@ -124,21 +137,16 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        together: tuple[Counter[int], ...] = (Counter(), Counter(), Counter())
-        matrices, due = Counter[int](), 0
+        together, matrices, due = _unproved(), Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
-            together = tuple(one + more for one, more in zip(together, part.statements, strict=True))
+            together = tuple(one.together(more) for one, more in zip(together, part.unproved, strict=True))
             matrices.update(part.matrices)
-            part.transcript, part.matrices = Transcript(), Counter()
-            part.statements = (Counter(), Counter(), Counter())
+            part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), Counter()
         self.most_unproved = max(self.most_unproved, due)
         if due or matrices:
-            by_prover = [proof_steps(statements, matrices=matrices) for statements in together]
-            for rows in zip(*by_prover, strict=True):
-                self._counted.send(
-                    [(i, (i + offset) % 3, size) for i in range(3) for offset, size in rows[(i - 1) % 3]]
-                )
+            for transfers in proof_steps(together, self._counted.latency_bytes, matrices=matrices):
+                self._counted.send(transfers)
 
 
 class CountedEngine(ProvedEngine):
@@ -251,6 +259,11 @@ class _Zeros:
 
     def rows(self) -> RingShare | None:
         return _zeros(1) if self.filled else None
+
+
+def _unproved() -> tuple[ProofSizes, ...]:
+    """Nothing of each prover."""
+    return tuple(ProofSizes() for _ in range(3))
 
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:

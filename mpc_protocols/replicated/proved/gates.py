@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import merge_planes
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
+from mpc_protocols.engine.noise.alias import Runs, lookup_terms, multiplied_out
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.products import VARIABLES, prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
@@ -32,15 +33,14 @@ from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
+MIN_BILINEAR: Final = 1 << 22
+"""Products of draws and columns of a table from which a lookup is proved as a form: 50 ms of CPU if they were multiplied out."""
 MAX_UNPROVED: Final = 1 << 26
 """Once so many products of a stream have come together, they are proved; they take a byte each in memory."""
 
 
 class ProvedGates(TrioBitGates):
     """The gates of a trio, with a transcript of their products. beside: gates that are proved together with these."""
-
-    multiplies_out = True
-    """A product is dearer than what it sends: lookups take the fewest products (`engine.noise.alias`)."""
 
     def __init__(self, trio: Trio, beside: ProvedGates | None = None) -> None:
         super().__init__(trio)
@@ -114,6 +114,41 @@ class ProvedGates(TrioBitGates):
 
     def factor(self, y: BitShare) -> BitShare:
         return y
+
+    def look_up(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        """As `engine.noise.alias` looks up: of many draws the bilinear form is proved, of few the products one by one."""
+        draws, columns = 64 * inner.shape[1], len(inner) * len(outer)
+        if draws * columns < MIN_BILINEAR or len(outer) > 1 << VARIABLES:
+            return multiplied_out(self, inner, outer, runs)
+        return self._bilinear(inner, outer, runs)
+
+    def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        """A lookup, noted. 1 round, a bit an output."""
+        trio, shape = self.trio, (runs[0][0].outputs, inner.shape[1])
+        operation = trio.operation()
+        own, following = (mask(shape, np.uint64, operation) for mask in (trio.own_mask, trio.next_mask))
+        mine, message = np.zeros(shape, np.uint64), own ^ following
+        for index, x, (of_own, of_next) in lookup_terms(inner, outer, runs):
+            products = of_own & x.own
+            mine[index] ^= np.bitwise_xor.reduce(products, axis=-2)
+            of_own &= x.next
+            of_own ^= products
+            of_next &= x.own
+            of_own ^= of_next
+            message[index] ^= np.bitwise_xor.reduce(of_own, axis=-2)
+        received = trio.pass_left(message)
+        start = 0
+        for table, words in runs:
+            piece = slice(start, start + words)
+            self.transcript.lookup(
+                outer[:, piece],
+                inner[:, piece],
+                table.output_bits,
+                *(of[:, piece] for of in (own, following, received, mine)),
+            )
+            start += words
+        self._prove_if_many()
+        return BitShare(message, received)
 
     def and_sums(
         self, shape: tuple[int, ...], terms: Iterable[tuple[Any, BitShare, Iterable[NDArray[Any]]]]

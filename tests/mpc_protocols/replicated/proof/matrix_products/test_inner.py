@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.proof import products
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.costs import proof_steps
+from mpc_protocols.replicated.proof.form import ProofSizes
 from mpc_protocols.replicated.proof.matrix_products.folding import cube
 from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products
 from mpc_protocols.replicated.proof.matrix_products.inner import elements_sent, variables_for
@@ -52,8 +55,9 @@ def test_honest_products_are_right_and_proved_at_the_stated_cost(by_row: bool) -
         after = wire.traffic()
         return after.bytes_sent - before.bytes_sent, after.rounds - before.rounds
 
-    steps = proof_steps({1: 70}, matrices=by_ring)
-    expected = sum(size for step in steps for _, size in step), len(steps)
+    gates = ProofSizes(Counter({1: 70}))
+    steps = proof_steps([gates] * 3, LATENCY_BYTES, matrices=by_ring)
+    expected = sum(size for step in steps for sender, _, size in step if sender == 0), len(steps)
     assert outcomes(body, network=MemoryNetwork(3)) == [expected] * 3
 
 
