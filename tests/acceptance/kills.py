@@ -1,6 +1,7 @@
 """Random kills: runs whose processes get SIGKILL at any moment, resumed until they end. Not a test: figures.
 
-    python -m tests.acceptance.kills --runs 200 [--first 0] [--seed 1] [--kinds replicated,contributors,vertical,pair,shamir,additive,ideal]
+    python -m tests.acceptance.kills --runs 200 [--first 0] [--seed 1]
+        [--kinds replicated,contributors,vertical,pair,shamir,additive,ideal]
 
 Each run is a tiny study on this machine. Up to three times, at a random number of lines in its parties' events and some
 milliseconds later, one party, all parties, or the launcher are killed, and the run is resumed; then it is left to end.
@@ -152,7 +153,9 @@ def main() -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="number of the first run; those before it are left out")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first run; those before it are left out"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(KINDS))
     arguments = parser.parse_args()
