@@ -181,6 +181,7 @@ def fresh(subject: Subject) -> Finding:
     )
 
 
+Numbers = Sequence[float] | NDArray[np.int64]
 ROWS_PER_NAT = 8
 """At epsilon 1/8: a row off the answer adds 2 to the L1 distance, and weights are exp(epsilon / 2 times the distance)."""
 _SIZES = {"x": 2, "y": 2, "z": 2}
@@ -321,14 +322,12 @@ def epsilon(subject: Subject) -> Finding:
     )
 
 
-def _bound(without: Sequence[float], beside: Sequence[float], threshold: float, alpha: float) -> float:
+def _bound(without: Numbers, beside: Numbers, threshold: float, alpha: float) -> float:
     """A mu that the true one falls below with a chance of at most alpha, from guesses "there" above the threshold."""
     return statistics.gaussian_at_least(*_errors(without, beside, threshold, alpha))
 
 
-def _errors(
-    without: Sequence[float], beside: Sequence[float], threshold: float, alpha: float
-) -> tuple[float, float]:
+def _errors(without: Numbers, beside: Numbers, threshold: float, alpha: float) -> tuple[float, float]:
     """The most false alarms and the fewest hits that guesses "there" above the threshold have, but for a chance of alpha."""
     false, hits = (int((np.asarray(each) > threshold).sum()) for each in (without, beside))
     return statistics.at_most(false, len(without), alpha / 2), statistics.at_least(
@@ -352,7 +351,7 @@ def runs(subject: Subject) -> Finding:
         subject.tell("M.runs", number + 1, 2 * count, "")
     quarter = count // 4
     kept = [each[:quarter] for each in scores]
-    best = max(sorted(kept[0] + kept[1]), key=lambda at: _bound(*kept, at, 0.05))
+    best = max(sorted(kept[0] + kept[1]), key=lambda at: _bound(kept[0], kept[1], at, 0.05))
     errors = _errors(scores[0][quarter:], scores[1][quarter:], best, RUNS_ALPHA)
     rho, mu = statistics.zcdp_at_least(*errors), statistics.gaussian_at_least(*errors)
     ends = [(min(each), max(each)) for each in scores]

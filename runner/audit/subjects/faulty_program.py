@@ -28,7 +28,7 @@ from runner.audit.subjects.faults import MOMENTS, STRUCK, Moment
 from runner.results.outdir import JOURNALS
 
 DAY_S = 86_400.0
-LARGEST = 8 << 10
+MAX_FILE = 8 << 10
 """Bytes that a file may grow to where the disk is full: what a party says fits, its journal and its results do not."""
 WAIT_S = 2.0
 MARGIN = 1 << 20
@@ -74,7 +74,7 @@ def _no_memory() -> None:
 
 
 def _full() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
 def _later() -> None:

@@ -98,28 +98,27 @@ class _Listener:
         for name, hear in heard.items():
             setattr(oracle, name, _telling(oracle, getattr(oracle, name), hear))
 
-    def _gaussian(self, found: Any, without: Any, beside: Any, sigma2: Fraction) -> None:
-        found, without, beside = (np.asarray(each, np.float64) for each in (found, without, beside))
+    def _gaussian(self, found: Any, both: tuple[Any, Any], sigma2: Fraction) -> None:
+        found, without, beside = (np.asarray(each, np.float64) for each in (found, *both))
         self.ratio += float(((found - without) ** 2 - (found - beside) ** 2).sum()) / (2 * float(sigma2))
 
     def _prepared(self, oracle: Any, found: Any, cliques: Any, levels: Sequence[Level] = ()) -> None:
         self._levels |= {level.name: level for level in levels}
 
-    def _measured(self, oracle: Any, found: Any, handles: Any, sigma2: Any) -> None:
-        each = [sigma2] * len(handles) if isinstance(sigma2, Fraction | int) else list(sigma2)
+    def _measured(self, oracle: Any, found: Any, handles: Any, sigma2: Fraction | Sequence[Fraction]) -> None:
+        each = [sigma2] * len(handles) if isinstance(sigma2, Fraction) else list(sigma2)
         for handle, cells, variance in zip(handles, found, each, strict=True):
-            self._gaussian(cells, *self._both(oracle, oracle.state.cliques[handle]), variance)
+            self._gaussian(cells, self._both(oracle, oracle.state.cliques[handle]), variance)
 
     def _total(self, oracle: Any, found: Any, sigma2: Any) -> None:
         clique = next(iter(self._known), (next(iter(oracle.facts.sizes)),))
-        self._gaussian(found, *(cells.sum() for cells in self._both(oracle, clique)), sigma2)
+        without, beside = self._both(oracle, clique)
+        self._gaussian(found, (without.sum(), beside.sum()), sigma2)
 
     def _distances(self, oracle: Any, found: Any, handles: Any, answers: Any, sigma2: Any) -> None:
         for handle, answer, value in zip(handles, answers, found, strict=True):
-            exact = (
-                np.abs(cells - answer).sum() for cells in self._both(oracle, oracle.state.cliques[handle])
-            )
-            self._gaussian(value, *exact, sigma2)
+            without, beside = self._both(oracle, oracle.state.cliques[handle])
+            self._gaussian(value, (np.abs(without - answer).sum(), np.abs(beside - answer).sum()), sigma2)
 
     def _selected(
         self,
