@@ -100,7 +100,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
         if malicious:
-            _against_deviation(head, root, algorithm, config, backend.secured(security), partition)
+            _against_deviation(head, root, algorithm, config)
     if algorithm is not None and domain is not None and domain.constraints and not algorithm.constrained:
         others = listed(one.name for one in ALGORITHMS if one.constrained)
         root.problem(
@@ -151,7 +151,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         _cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
-        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
+        secured = backend.secured(security) if malicious and backend is not None else backend
+        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, secured)
         if algorithm is not None and isinstance(config, algorithm.config):
             misfit = algorithm.misfit(config, privacy.adjacency, not alignment.psu)
             if misfit is not None:
@@ -273,16 +274,8 @@ def _against_deviation(
     root: Table,
     algorithm: Algorithm[Any, Any],
     config: AlgorithmConfig,
-    backend: Backend,
-    partition: str,
 ) -> None:
-    """What does not hold against a computing party that deviates, with this backend, which answers questions."""
-    if partition in PARTITIONS and partition not in backend.partitions:
-        head.problem(
-            f'= "malicious" holds with partition = {listed(backend.partitions)} only: parties do not prove what they do with '
-            "rows of split columns; remove it",
-            "security",
-        )
+    """What does not hold against a computing party that deviates, with a backend that answers questions."""
     by_itself = algorithm.reporting(config) is not None or algorithm.cohorts(config) is not None
     if by_itself or isinstance(algorithm, TrainedAlgorithm | Training):
         head.problem(

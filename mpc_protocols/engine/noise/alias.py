@@ -20,7 +20,7 @@ Everything secret stays shared; sizes, rounds and messages depend on the table a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -86,8 +86,8 @@ class AliasTable:
         return starts
 
     @cached_property
-    def selectors(self) -> NDArray[np.intp]:
-        """Which tabulated sum of each group of inner planes gives an output bit: (groups, outputs * outer entries)."""
+    def output_bits(self) -> NDArray[np.uint8]:
+        """What is looked up in each column, outer * inner entries + entry: (outer entries, inner entries, outputs)."""
         width = self.rest_bits // 8 + 1
         raw = b"".join(threshold.to_bytes(width, "little") for threshold in self.thresholds)
         bits = np.unpackbits(
@@ -95,12 +95,16 @@ class AliasTable:
         )
         change = np.arange(len(self.aliases)) ^ np.array(self.aliases)
         flags = np.concatenate((bits, (change[:, np.newaxis] >> np.arange(self.index_bits)) & 1), axis=1)
+        return np.asarray(flags.reshape(-1, 1 << self.low_bits, self.outputs), np.uint8)
+
+    @cached_property
+    def selectors(self) -> NDArray[np.intp]:
+        """Which tabulated sum of each group of inner planes gives an output bit: (groups, outputs * outer entries)."""
         inner = 1 << self.low_bits
         group = min(_GROUP, inner)
-        # column = outer * inner + entry: (outer, groups, group, outputs) -> numbers of sums (groups, outputs, outer)
-        chosen = np.einsum(
-            "hgbr,b->grh", flags.reshape(-1, inner // group, group, self.outputs), 1 << np.arange(group)
-        )
+        # (outer, groups, group, outputs) -> numbers of sums (groups, outputs, outer)
+        flags = self.output_bits.reshape(-1, inner // group, group, self.outputs)
+        chosen = np.einsum("hgbr,b->grh", flags.astype(np.intp), 1 << np.arange(group))
         numbers = chosen + (np.arange(inner // group) << group)[:, np.newaxis, np.newaxis]
         return np.ascontiguousarray(numbers.reshape(inner // group, -1), np.intp)
 
@@ -112,6 +116,12 @@ class AliasTable:
         group = min(_GROUP, 1 << self.low_bits)
         numbers = of_row + ((np.arange(outer) * groups) << group)[:, np.newaxis, np.newaxis]
         return np.ascontiguousarray(numbers.reshape(-1, self.outputs))
+
+
+Runs = Sequence[tuple[AliasTable, int]]
+"""Tables of one shape, each with the number of words of draws from it."""
+LookUp = Callable[[B, B, Runs], B]
+"""(inner, outer, runs) to (outputs, words): gates that have an attribute `look_up` look up in their own way."""
 
 
 @lru_cache(maxsize=64)
@@ -165,7 +175,7 @@ def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
     return draw_runs(gates, uniform, [(table, uniform.shape[1])], adder)
 
 
-def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, int]], adder: Adder) -> B:
+def draw_runs(gates: BitGates[B], uniform: B, runs: Runs, adder: Adder) -> B:
     """`draw` from several tables of one shape in the same rounds: each for the next so many words."""
     table = runs[0][0]
     if any((other.index_bits, other.rest_bits) != (table.index_bits, table.rest_bits) for other, _ in runs):
@@ -174,8 +184,8 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Sequence[tuple[AliasTable, i
         raise ValueError(f"A draw takes {table.outputs} uniform bits, got {len(uniform)}.")
     rest, index = uniform[: table.rest_bits], uniform[table.rest_bits :]
     inner, outer = one_hots(gates, [index[: table.low_bits], index[table.low_bits :]])
-    look_up = _multiplied_out if getattr(gates, "multiplies_out", False) else _lookup
-    looked_up = look_up(gates, inner, outer, runs)
+    own: LookUp[B] | None = getattr(gates, "look_up", None)
+    looked_up = own(inner, outer, runs) if own else _lookup(gates, inner, outer, runs)
     change = looked_up[table.rest_bits :]
     own_value = _less(gates, rest, looked_up[: table.rest_bits], adder)
     return index ^ change ^ gates.and_bits(own_value[np.newaxis], change)
@@ -219,33 +229,35 @@ def _outer(low: B, high: B, products: B) -> B:
     return each(component, low, high, products)
 
 
-def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTable, int]]) -> B:
+def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
     """XOR_{h, l} outer_h & inner_l & table bit (h, l), for every output bit: (outputs, words). 1 round."""
+    shape = (runs[0][0].outputs, sum(words for _, words in runs))
+    return gates.and_sums(shape, lookup_terms(gates.factor(inner), outer, runs))
+
+
+def lookup_terms(factor: B, outer: B, runs: Runs) -> Iterator[tuple[tuple[slice, slice], B, Iterator[Words]]]:
+    """What a lookup adds up, as `BitGates.and_sums` takes it: places of the result, outer entries, and part by part of the factor
+    the sums of inner entries that they are multiplied by."""
     entries, outputs = len(outer), runs[0][0].outputs
-    factor = gates.factor(inner)
     ends = list(accumulate(words for _, words in runs))
-
-    def terms() -> Iterator[tuple[tuple[slice, slice], B, Iterator[Words]]]:
-        places = (
-            (table, start, min(start + LOOKUP_WORDS, end))
-            for (table, words), end in zip(runs, ends, strict=True)
-            for start in range(end - words, end, LOOKUP_WORDS)
-        )
-        for table, start, stop in places:
-            piece = slice(start, stop)
-            width = piece.stop - piece.start
-            sums, outer_piece = each(_sums, factor[:, piece]), outer[:, piece]
-            step = max(1, _PICKED // (entries * width))
-            for first in range(0, outputs, step):
-                chosen = table.selectors[:, first * entries : (first + step) * entries]
-                parts = (_picked(part, chosen).reshape(-1, entries, width) for part in sums.parts)
-                yield (slice(first, first + step), piece), outer_piece, parts
-
-    return gates.and_sums((outputs, ends[-1]), terms())
+    places = (
+        (table, start, min(start + LOOKUP_WORDS, end))
+        for (table, words), end in zip(runs, ends, strict=True)
+        for start in range(end - words, end, LOOKUP_WORDS)
+    )
+    for table, start, stop in places:
+        piece = slice(start, stop)
+        width = piece.stop - piece.start
+        sums, outer_piece = each(_sums, factor[:, piece]), outer[:, piece]
+        step = max(1, _PICKED // (entries * width))
+        for first in range(0, outputs, step):
+            chosen = table.selectors[:, first * entries : (first + step) * entries]
+            parts = (_picked(part, chosen).reshape(-1, entries, width) for part in sums.parts)
+            yield (slice(first, first + step), piece), outer_piece, parts
 
 
-def _multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Sequence[tuple[AliasTable, int]]) -> B:
-    """As `_lookup`, where each product costs more than the bit that it sends, as when it is proved: the one-hot vector of all
+def multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
+    """As a lookup, where each statement costs more than what it sends, as when few are proved: the one-hot vector of all
     columns, after which every output bit is a local sum. 2^t products a draw in place of outputs * 2^(t/2). 1 round."""
     rows, columns = np.divmod(np.arange((len(outer) - 1) * (len(inner) - 1)), len(inner) - 1)
     [products] = gates.and_pairs([(outer[1:][rows], inner[1:][columns])])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.forecast import Forecast
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
@@ -45,6 +46,9 @@ class Merge3(AlignmentMethod):
             )
         return None
 
+    def weakness(self, adjacency: Adjacency) -> str:
+        return ""
+
     def align(
         self,
         wire: Wire,
@@ -66,11 +70,13 @@ class Merge3(AlignmentMethod):
         from mpc_protocols.psu.forecast import HASH_S, WORD_S, Forecast
         from mpc_protocols.psu.merge3.cost import merge3_cost
         from mpc_protocols.psu.merge3.keys import false_merges
+        from mpc_protocols.replicated.proved.dry_run import PRODUCT_S
 
-        tally = merge3_cost(context, lengths, union, columns)
+        tally, products = merge3_cost(context, spec, lengths, union, columns)
         local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
         seconds = {
-            number: HASH_S * local.get(number, 0) + (WORD_S * tally.sent[number] if number < 3 else 0.0)
+            number: HASH_S * local.get(number, 0)
+            + (PRODUCT_S * products + WORD_S * tally.sent[number] if number < 3 else 0.0)
             for number in range(len(tally.sent))
         }
         merges = float(false_merges(sum(lengths), len(lengths)))

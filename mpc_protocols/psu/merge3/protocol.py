@@ -8,11 +8,13 @@ Owners may compute or only contribute; computing parties may own nothing. With N
                public label, the owner's number, in the low bits of its words
     merge      `replicated.merging`
     name       `replicated.grouping`: who repeats the one before; fresh shared names rho_t (free); a group gets its first one's
-    union      `replicated.shuffle` of rho_t with "repeats" as lowest bit; opened. Those of firsts, sorted, are U
-    deliver    another, independent shuffle of (word, name); labels are opened, then each row's owner gets the rest of that row
+    shuffle    (`sorting.shuffle`) of rho_t with "repeats" as lowest bit; another, independent one of (word, name)
+    union      the first is opened. Those of firsts, sorted, are U
+    deliver    labels of the second are opened, then each row's owner gets the rest of that row (`delivery`)
 
 Who learns what: everybody all N_i and u, an owner also its own rows; the proof, what a liar can do, and figures: there. Threat
-model: semi-honest, at most one of the three computing parties corrupted, with any number of contributors. Assumption: `prg`.
+model: semi-honest, at most one of the three computing parties corrupted, with any number of contributors; if the specification
+says so, one that deviates (`proved`). Assumption: `prg`.
 Cost: `cost`; 160 bytes of memory an entry of all lists at a computing party.
 """
 
@@ -29,8 +31,11 @@ from mpc_protocols.psu.dummies import list_size, longest_list
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.identifiers.normalise import KINDS
+from mpc_protocols.psu.merge3.delivery import hand_over, holders, receive, receive_all
 from mpc_protocols.psu.merge3.keys import Keys, keys_of, label_bits, recognised
 from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks, send_list
+from mpc_protocols.replicated.proof.coins import toss
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
 from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -53,13 +58,17 @@ def align(
 
     Raises `ProtocolAborted` (a size that is not allowed, columns of different types, parties that were told different things).
     """
-    own = (
-        None
-        if entries is None
-        else keys_of(entries, context.salt(spec, wire.session_id), len(context.owners))
-    )
-    stream = wire.fork(STREAM)
+    salt, stream = context.salt(spec, wire.session_id), wire.fork(STREAM)
+    if spec.malicious:
+        salt = common_salt(stream, context, salt)
+    own = None if entries is None else keys_of(entries, salt, len(context.owners))
+    if spec.malicious and own is not None:
+        check_keys(own, spec)
     if wire.me < wire.computing:
+        if spec.malicious:
+            from mpc_protocols.psu.merge3.proved import ProvedComputingParty
+
+            return ProvedComputingParty(stream, own, kinds, spec, context).run()
         return ComputingParty(stream, own, kinds, spec, context).run()
     if own is None:
         raise ValueError(f"Party {wire.me} neither computes nor owns anything.")
@@ -75,17 +84,21 @@ class ComputingParty:
         self.wire, self.own, self.kinds, self.spec, self.context = wire, own, kinds, spec, context
         self.sid = context.salt(spec, wire.session_id)
         self.trio = Trio(wire, STREAM)
+        self.gates = TrioBitGates(self.trio)
         self.side = context.side(wire.me)
         self.outside = [owner.number for owner in context.owners if owner.number >= wire.computing]
 
     def run(self) -> Alignment:
         """The whole protocol."""
         self.announce()
-        words = merge(self.trio, self.share())
-        named, union = self.name(words)
+        words = merge(self.gates, self.share())
+        named, marked = self.name(words)
+        (names,), rows_of = self.shuffled([marked], first=1), self.shuffled([words, named])
+        self.judge()
+        union = self.union(names)
         table = table_digest(self.sid, self.sizes, union)
         self.compare(table, "did not arrive at the same union")
-        received = self.deliver(shuffle(self.trio, [words, named]), union, table)
+        received = self.deliver(rows_of, union, table)
         rows = (
             np.zeros(0, np.int64)
             if self.own is None
@@ -107,9 +120,8 @@ class ComputingParty:
         ]
         self.sizes = [self._size(side, payload) for side, payload in enumerate(announcements)]
         self._check_kinds([payload[COUNT_BYTES:] for payload in announcements])
-        self.compare(
-            digest(b"psu merge3 sizes", self.sid, *announcements), "was told other sizes or column types"
-        )
+        self.announced = digest(b"psu merge3 sizes", self.sid, *announcements)
+        self.compare(self.announced, "was told other sizes or column types")
 
     def share(self) -> list[BitShare]:
         """All lists as shares of keys with their labels, in the owners' order."""
@@ -136,17 +148,27 @@ class ComputingParty:
             for side, each in enumerate(inputs)
         ]
 
-    def name(self, words: BitShare) -> tuple[BitShare, Words]:
-        """The name of every word's group, shared; and all groups' names, opened to the three and sorted."""
-        repeated = repeats(self.trio, words, self._label_mask())
+    def name(self, words: BitShare) -> tuple[BitShare, BitShare]:
+        """The name of every word's group; and every word's own fresh name, its lowest bit set unless it is the group's."""
+        repeated = repeats(self.gates, words, self._label_mask())
         drawn = self._fresh(len(words))
-        named = spread(self.trio, drawn, repeated, max(2, len(self.sizes)))
-        (mixed,) = shuffle(self.trio, [drawn ^ and_public(repeated, np.asarray(_FIRST))], first=1)
-        opened = self._opened(mixed)
+        named = spread(self.gates, drawn, repeated, largest_group(self.spec, len(self.sizes)))
+        return named, drawn ^ and_public(repeated, np.asarray(_FIRST))
+
+    def shuffled(self, columns: Sequence[BitShare], first: int = 0) -> list[BitShare]:
+        """The columns in an order that nobody knows."""
+        return shuffle(self.trio, columns, first)
+
+    def judge(self) -> None:
+        """Called before anything is opened."""
+
+    def union(self, names: BitShare) -> Words:
+        """All groups' names, opened to the three and sorted."""
+        opened = self._opened(names)
         union = np.sort(opened[opened & _FIRST == 0])
         if (union[1:] == union[:-1]).any():
             raise ProtocolAborted("Two records drew the same name by chance; start the run again.")
-        return named, union
+        return union
 
     def deliver(self, mixed: Sequence[BitShare], union: Words, table: bytes) -> Words:
         """Every row of words and names, which are in a secret order, to its owner; this party's own, shape (2, n)."""
@@ -155,7 +177,7 @@ class ComputingParty:
             raise ProtocolAborted("The merged list is not made of the announced ones; start the run again.")
         for outsider in self.outside:
             self.wire.send(outsider, table)
-            if self.wire.me == self._holders(outsider)[2]:
+            if self.wire.me == holders(self.outside.index(outsider))[2]:
                 self.wire.send(
                     outsider,
                     b"".join(size.to_bytes(COUNT_BYTES, "big") for size in (*self.sizes, len(union))),
@@ -166,12 +188,12 @@ class ComputingParty:
         received = np.empty((2, 0 if self.side is None else self.sizes[self.side]), np.uint64)
         for start in range(0, max(self.sizes, default=0), BLOCK):
             for owner, own_places in zip(self.context.owners, places, strict=True):
-                self._hand_over(owner.number, mixed, own_places[start : start + BLOCK])
+                index = self.outside.index(owner.number) if owner.number in self.outside else None
+                there = own_places[start : start + BLOCK]
+                hand_over(self.trio, owner.number, index, mixed, there, self.spec.malicious)
             if self.side is not None:
                 here = places[self.side][start : start + BLOCK]
-                part = self.trio.receive(self.trio.right, (2, len(here)), np.uint64)
-                for column, share, rest in zip(received, mixed, part, strict=True):
-                    column[start : start + len(here)] = share.own[here] ^ share.next[here] ^ rest
+                received[:, start : start + len(here)] = receive(self.trio, mixed, here, self.spec.malicious)
         return received
 
     def compare(self, value: bytes, what: str) -> None:
@@ -179,18 +201,6 @@ class ComputingParty:
         other = self.trio.differing(value)
         if other is not None:
             raise ProtocolAborted(f"Party {self.context.name(other)} {what}; the alignment was stopped.")
-
-    def _hand_over(self, owner: int, mixed: Sequence[BitShare], places: NDArray[np.int64]) -> None:
-        """What an owner lacks of its rows: a computing one holds two components, a contributor none."""
-        two, one = self._holders(owner)[:2] if owner >= self.wire.computing else (None, (owner + 1) % 3)
-        if self.wire.me == two:
-            self.trio.send(owner, np.stack([x.own[places] ^ x.next[places] for x in mixed]))
-        elif self.wire.me == one:
-            self.trio.send(owner, np.stack([x.next[places] for x in mixed]))
-
-    def _holders(self, owner: int) -> tuple[int, int, int]:
-        """The computing parties in their roles towards a contributor: they rotate."""
-        return holders(self.outside.index(owner))
 
     def _size(self, side: int, payload: bytes) -> int:
         """An announced size that is allowed."""
@@ -259,7 +269,7 @@ def contribute(
     for peer in range(3):
         wire.send(peer, announcement(own, kinds))
     send_list(wire, index, own.words)
-    sum_of_two, third, teller = holders(index)
+    teller = holders(index)[2]
     tables = [bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3)]
     counts = np.frombuffer(wire.receive(teller, COUNT_BYTES * (len(context.owners) + 1)), ">u8").tolist()
     sizes, count = counts[:-1], counts[-1]
@@ -273,14 +283,7 @@ def contribute(
     union = np.empty(count, np.uint64)
     for block in blocks(count):
         union[block] = np.frombuffer(wire.receive(teller, union[block].nbytes), np.uint64)
-    received = np.empty((2, size), np.uint64)
-    for block in blocks(size):
-        shape = received[:, block].shape
-        parts = [
-            np.frombuffer(wire.receive(peer, received[:, block].nbytes), np.uint64)
-            for peer in (sum_of_two, third)
-        ]
-        received[:, block] = (parts[0] ^ parts[1]).reshape(shape)
+    received = receive_all(wire, index, size, spec.malicious)
     table = table_digest(sid, sizes, union)
     for peer, peers_table in enumerate(tables):
         if peers_table != table:
@@ -303,9 +306,38 @@ def check_size(spec: AlignmentSpec, context: Context, side: int, count: int, tel
         )
 
 
-def holders(index: int) -> tuple[int, int, int]:
-    """Towards a contributor: who sends two components of its rows, who the third, and who the union."""
-    return index % 3, (index + 1) % 3, (index + 2) % 3
+def common_salt(wire: Wire, context: Context, sid: bytes) -> bytes:
+    """A salt of the keys that no party can choose: a common coin, which contributors hear from all three.
+
+    The run's own one depends on nonces, and a party that sends its own last could try many for one by which two identifiers that
+    it thinks of would get one key.
+    """
+    if wire.me < wire.computing:
+        coin = toss(Trio(wire.fork("salt"), STREAM + "/salt"), sid)
+        for owner in context.owners:
+            if owner.number >= wire.computing:
+                wire.send(owner.number, coin)
+    else:
+        coin, *others = (bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3))
+        if others != [coin, coin]:
+            raise ProtocolAborted(
+                "The computing parties told this one different salts: one of them did not follow the protocol; stop the run."
+            )
+    return digest(b"psu merge3 salt", sid, coin)
+
+
+def check_keys(own: Keys, spec: AlignmentSpec) -> None:
+    """Abort, before anything is sent, if two of this owner's identifiers have one key."""
+    if spec.adjacency == "replace" and len(np.unique(own.words)) < len(own.words):
+        raise ProtocolAborted(
+            "Two identifiers of this party were taken for one, by chance; start the run again."
+        )
+
+
+def largest_group(spec: AlignmentSpec, owners: int) -> int:
+    """Entries of all lists that may have one key: where a party may deviate, an owner may enter any key as often as a dummy."""
+    each = 2 if spec.malicious and spec.adjacency == "add-remove" else 1
+    return max(2, each * owners)
 
 
 def announcement(own: Keys, kinds: Sequence[str]) -> bytes:

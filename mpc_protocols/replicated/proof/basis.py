@@ -18,6 +18,8 @@ from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.field import coordinates, independent, multiply, subfield
 from mpc_protocols.replicated.proof.functional import PIECE, pieces
 from mpc_protocols.replicated.proof.grid import cube_weights, grid_weights
+from mpc_protocols.replicated.proof.kernel.layout import ROWS
+from mpc_protocols.replicated.proof.kernel.library import kernel
 
 _TOGETHER = 4  # rows whose sums are tabulated
 
@@ -26,9 +28,11 @@ _TOGETHER = 4  # rows whose sums are tabulated
 class Challenge:
     """A point rho and a factor t that is not zero, with what follows from them.
 
-    weights: of the grid at rho. times_factor: multiplication by t in the coordinates of rho.
+    rows: the basis eq_r(rho). weights: of the grid at rho. times_factor: multiplication by t in the coordinates of rho.
     """
 
+    point: list[int]
+    rows: list[int]
     factor: int
     weights: list[int]
     times_factor: NDArray[np.bool_]
@@ -36,30 +40,43 @@ class Challenge:
 
 def challenge(stream: Reader, variables: int) -> Challenge:
     """The challenge that a coin's stream gives, alike at all parties."""
-    degree = 1 << variables
-    field = subfield(degree)
-
-    def draw() -> int:
-        value = np.empty(1, np.uint64)
-        stream.fill(value)
-        return int(value[0]) & (1 << degree) - 1
-
     while True:
-        point = [field.element(draw()) for _ in range(variables)]
+        point = [random_element(stream, variables) for _ in range(variables)]
         rows = cube_weights(point)
         if independent(rows):
             break
-    while not (bits := draw()):
+    factor = random_factor(stream, variables)
+    return Challenge(point, rows, factor, grid_weights(point), multiplication(rows, factor))
+
+
+def random_element(stream: Reader, variables: int) -> int:
+    """A uniform element of the field with 2^v coordinates."""
+    value = np.empty(1, np.uint64)
+    stream.fill(value)
+    degree = 1 << variables
+    return subfield(degree).element(int(value[0]) & (1 << degree) - 1)
+
+
+def random_factor(stream: Reader, variables: int) -> int:
+    """A uniform element that is not zero."""
+    while not (factor := random_element(stream, variables)):
         pass
-    factor = field.element(bits)
-    matrix = coordinates(rows, [multiply(factor, row) for row in rows])
-    return Challenge(factor, grid_weights(point), matrix)
+    return factor
+
+
+def multiplication(rows: list[int], factor: int) -> NDArray[np.bool_]:
+    """Multiplication by an element in the coordinates of a basis: row q holds those of the factor times the basis' element q."""
+    return coordinates(rows, [multiply(factor, row) for row in rows])
 
 
 def plus_times(rows: Words, matrix: NDArray[np.bool_], factors: Words) -> Words:
     """Rows plus factors times an element given as `Challenge.times_factor`, all (n, entries, words): row r of the product is the
     sum over q of matrix[q, r] factors[q]."""
     count = len(rows)
+    if count == ROWS and (compiled := kernel(factors.size)):
+        total: Words = rows.copy()
+        compiled.add_times(factors.reshape(count, -1), matrix, total.reshape(count, -1))
+        return total
     group = min(_TOGETHER, count)
     chosen: NDArray[np.intp] = np.zeros((count // group, count), np.intp)
     for b in range(group):

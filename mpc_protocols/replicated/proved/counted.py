@@ -20,17 +20,21 @@ from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.noise.alias import Runs
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.partition import Partition
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proof.form import ProofSizes
+from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.inputs import explicit_component, held
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
+from mpc_protocols.replicated.proved.vertical.counted import CountedVertical
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -68,8 +72,10 @@ class CountedGates(ProvedGates):
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
-        self.statements: Counter[int] = Counter()
-        """Words of statements to be proved, by their number of entries."""
+        self.unproved = _unproved()
+        """Of each prover, what is to be proved."""
+        self.matrices: Counter[int] = Counter()
+        """Rows of products of matrices to be proved, by the bytes of an element."""
         self.products = 0
         """Of the whole run."""
         self.most_unproved = 0
@@ -78,10 +84,33 @@ class CountedGates(ProvedGates):
         """Where the next tests of rows are to find their zeros; at the first row where none is told."""
 
     def note(self, entries: int, words: int) -> None:
-        """Statements of so many words."""
-        self.statements[entries] += words
+        """Statements of so many words of every prover."""
+        for of_prover in self.unproved:
+            of_prover.gates[entries] += words
         self.transcript.gates += 64 * entries * words
         self.products += 64 * entries * words
+
+    def note_of_one(self, prover: int, words: int) -> None:
+        """`note_of` of so many words."""
+        self.unproved[prover].gates[1] += words
+        self.transcript.gates += 64 * words
+        self.products += 64 * words // 3  # a third of the work of a product, which all three prove
+        self._prove_if_many()
+
+    def note_matrices(self, element: int, rows: int) -> None:
+        """A product of matrices of so many rows, sums over them or not."""
+        self.matrices[element] += rows
+
+    def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        outputs, words = runs[0][0].outputs, inner.shape[1]
+        self._counted.all_send([(2, 8 * outputs * words)])
+        for of_prover in self.unproved:
+            of_prover.lookups[len(outer).bit_length() - 1] += words
+        kept = kept_as_products(len(outer), len(inner), words)
+        self.transcript.gates += kept
+        self.products += kept
+        self._prove_if_many()
+        return zero_bits((outputs, words))
 
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
@@ -96,30 +125,37 @@ class CountedGates(ProvedGates):
         found[:, self.winners.pop(0) if self.winners else 0] = True
         return found
 
-    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
-        entries, words = x.shape
+    def count(self, words: int, entries: int = 1) -> None:
+        """An AND of so many words, or sums of so many of them."""
         self._counted.all_send([(2, 8 * words)])
         self.note(entries, words)
         self._prove_if_many()
+
+    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
+        entries, words = x.shape
+        self.count(words, entries)
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        together, due = Counter[int](), 0
+        together, matrices, due = _unproved(), Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
-            together += part.statements
-            part.transcript, part.statements = Transcript(), Counter()
+            together = tuple(one.together(more) for one, more in zip(together, part.unproved, strict=True))
+            matrices.update(part.matrices)
+            part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), Counter()
         self.most_unproved = max(self.most_unproved, due)
-        if due:
-            for row in proof_steps(together):
-                self._counted.all_send(row)
+        if due or matrices:
+            for transfers in proof_steps(together, self._counted.latency_bytes, matrices=matrices):
+                self._counted.send(transfers)
 
 
 class CountedEngine(ProvedEngine):
     """The leading party over `CountedGates`; marginals are zeros of the right size."""
 
-    def __init__(self, tally: Tally, facts: StudyFacts, contributors: int) -> None:
-        """tally: of three parties and the contributors, which are all checked where any are."""
+    def __init__(
+        self, tally: Tally, facts: StudyFacts, contributors: int, split: Partition | None = None
+    ) -> None:
+        """tally: of three parties and the contributors, which are all checked where any are. split: of split columns."""
         trio = CountedTrio(tally)
         self._facts, self._tally, self._counting = facts, tally, trio
         self.wire = cast(Any, _Wire(trio, contributors))
@@ -131,6 +167,7 @@ class CountedEngine(ProvedEngine):
         self._marginals = cast(Any, self._zeros)
         self._addends = AddendCache(self._deal)
         self._checks = CheckModel(facts, 3 + contributors)
+        self.vertical = None if split is None else CountedVertical(self.counted_gates, trio, split, facts)
         self.picked: Sequence[int] = ()
         """Of a selection of several: the candidates that are picked."""
         self.check_cost = 0, 0
@@ -146,6 +183,9 @@ class CountedEngine(ProvedEngine):
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         """What `CustodiansMarginals` sends, and the check of all custodians."""
+        self._zeros.filled = True
+        if self.vertical is not None:
+            return self.vertical.share(cliques, levels)
         cells = block_cells(self._facts.with_levels(levels), cliques)
         contributors = self.wire.contributors
         for q in contributors:
@@ -167,7 +207,6 @@ class CountedEngine(ProvedEngine):
             )
             self._check(check)
             self.check_cost = rounds + self._tally.rounds, sent + sum(self._tally.sent)
-        self._zeros.filled = True
         return sum(cells)
 
     def _check(self, check: CheckSizes) -> None:
@@ -189,7 +228,7 @@ class CountedEngine(ProvedEngine):
     def _deal(self, trio: Any, transcript: Transcript, x: RingShare, planes: int) -> Summand:
         words = planes * words_for(len(x))
         self._counting.send([(0, 1, 8 * words)])
-        self.counted_gates.note(1, words)
+        self.counted_gates.note_of_one(0, words)
         return Summand(np.zeros(len(x), np.uint32), np.zeros(len(x), np.uint32))
 
 
@@ -220,6 +259,11 @@ class _Zeros:
 
     def rows(self) -> RingShare | None:
         return _zeros(1) if self.filled else None
+
+
+def _unproved() -> tuple[ProofSizes, ...]:
+    """Nothing of each prover."""
+    return tuple(ProofSizes() for _ in range(3))
 
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import merge_planes
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
+from mpc_protocols.engine.noise.alias import Runs, lookup_terms, multiplied_out
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.products import VARIABLES, prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
@@ -32,15 +33,14 @@ from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
+MIN_BILINEAR: Final = 1 << 22
+"""Products of draws and columns of a table from which a lookup is proved as a form: 50 ms of CPU if they were multiplied out."""
 MAX_UNPROVED: Final = 1 << 26
 """Once so many products of a stream have come together, they are proved; they take a byte each in memory."""
 
 
 class ProvedGates(TrioBitGates):
     """The gates of a trio, with a transcript of their products. beside: gates that are proved together with these."""
-
-    multiplies_out = True
-    """A product is dearer than what it sends: lookups take the fewest products (`engine.noise.alias`)."""
 
     def __init__(self, trio: Trio, beside: ProvedGates | None = None) -> None:
         super().__init__(trio)
@@ -86,7 +86,7 @@ class ProvedGates(TrioBitGates):
         together = merged([part.transcript for part in parts])
         for part in parts:
             part.transcript = Transcript()
-        if together.gates:
+        if together.gates or together.matrices:
             prove(self.trio, together, agreed=self.agreed)
 
     def and_bits(self, x: BitShare, y: BitShare) -> BitShare:
@@ -114,6 +114,41 @@ class ProvedGates(TrioBitGates):
 
     def factor(self, y: BitShare) -> BitShare:
         return y
+
+    def look_up(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        """As `engine.noise.alias` looks up: of many draws the bilinear form is proved, of few the products one by one."""
+        draws, columns = 64 * inner.shape[1], len(inner) * len(outer)
+        if draws * columns < MIN_BILINEAR or len(outer) > 1 << VARIABLES:
+            return multiplied_out(self, inner, outer, runs)
+        return self._bilinear(inner, outer, runs)
+
+    def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
+        """A lookup, noted. 1 round, a bit an output."""
+        trio, shape = self.trio, (runs[0][0].outputs, inner.shape[1])
+        operation = trio.operation()
+        own, following = (mask(shape, np.uint64, operation) for mask in (trio.own_mask, trio.next_mask))
+        mine, message = np.zeros(shape, np.uint64), own ^ following
+        for index, x, (of_own, of_next) in lookup_terms(inner, outer, runs):
+            products = of_own & x.own
+            mine[index] ^= np.bitwise_xor.reduce(products, axis=-2)
+            of_own &= x.next
+            of_own ^= products
+            of_next &= x.own
+            of_own ^= of_next
+            message[index] ^= np.bitwise_xor.reduce(of_own, axis=-2)
+        received = trio.pass_left(message)
+        start = 0
+        for table, words in runs:
+            piece = slice(start, start + words)
+            self.transcript.lookup(
+                outer[:, piece],
+                inner[:, piece],
+                table.output_bits,
+                *(of[:, piece] for of in (own, following, received, mine)),
+            )
+            start += words
+        self._prove_if_many()
+        return BitShare(message, received)
 
     def and_sums(
         self, shape: tuple[int, ...], terms: Iterable[tuple[Any, BitShare, Iterable[NDArray[Any]]]]
@@ -161,6 +196,28 @@ class ProvedGates(TrioBitGates):
         self.transcript.product(x, y, own, following, received)
         self._prove_if_many()
         return BitShare(message, received)
+
+    def note_of(self, prover: int, first: Words | None, second: Words | None, right_side: Words) -> None:
+        """Statements that one party proves and of whose factors each verifier holds one, the left one the first.
+
+        first, second: (words,) at the prover both, at a verifier its own one; None is zeros. right_side: a verifier's share,
+        nothing at the prover. No message; proved with the products, at once if many have come together.
+        """
+        trio = self.trio
+        factors = [part.reshape(1, -1) for part in (first, second) if part is not None]
+        first, second = (
+            factors
+            if len(factors) == 2
+            else (
+                (factors[0], np.zeros_like(factors[0]))
+                if second is None
+                else (np.zeros_like(factors[0]), factors[0])
+            )
+        )
+        role = "proving" if trio.me == prover else "left" if trio.right == prover else "right"
+        getattr(self.transcript, role).note(first, second, right_side)
+        self.transcript.gates += 64 * first.shape[1]
+        self._prove_if_many()
 
     def _prove_if_many(self) -> None:
         if self.transcript.gates >= MAX_UNPROVED:

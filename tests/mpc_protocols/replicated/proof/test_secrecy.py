@@ -1,7 +1,8 @@
 """What the parties of a proof hear is masked by streams that they do not know: each mask is looked at alone.
 
 Shares and products are the same in all runs, keys are new. What masks is a sender's message XOR what it would send unmasked. Each
-comparison takes at least 4,000 bits and allows 8 standard deviations: false alarms below 1.3e-15 each, 800 of them in a test.
+comparison takes at least 1,280 bits and allows 8 standard deviations: false alarms below 2.6e-14 each (Hoeffding), 800 of them
+in a test.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.prg import derive
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.proof import basis, functional, products
-from mpc_protocols.replicated.proof.grid import cube
+from mpc_protocols.replicated.proof import basis, functional, products, tags
+from mpc_protocols.replicated.proof import batch as values
+from mpc_protocols.replicated.proof.folding import folded
+from mpc_protocols.replicated.proof.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.proof.cheating import multiplied, outcomes, proved
 
-WORDS = 64
-"""One word in each of 64 rows."""
+WORDS = 256
+"""Four words in each of 64 rows."""
+FORMS = [Form(), Form(True, 2)]
+"""At once, and halved twice."""
 COMPONENTS = np.random.default_rng(3).integers(0, 2**64, (2, 3, 1, WORDS), np.uint64)
 """Of x and y: three each."""
 BATCHES = 2
@@ -53,16 +59,21 @@ def me() -> int:
 class Heard:
     """All that the parties of one run with new keys say to each other, the plain values of the provers, and the keys of tags."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, form: Form) -> None:
         frames: list[Frame] = []
         self.plain: dict[int, list[NDArray[np.uint8]]] = defaultdict(list)
+        self.columns: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
         self.tag_keys: dict[int, list[bytes]] = defaultdict(list)
         self.drawable: dict[int, set[bytes]] = {}
-        values, tag = products._values, functional.message_tag
+        shared, hidden, tag = products._shared, tags.hidden_columns, functional.message_tag
 
-        def noted_values(*given: Any) -> Any:
-            self.plain[me()].append(values(*given))
-            return self.plain[me()][-1]
+        def noted_values(trio: Trio, values: Any, *given: Any) -> Any:
+            self.plain[me()].append(values)
+            return shared(trio, values, *given)
+
+        def noted_columns(pairs: Any, whole: Any, masks: Any, fold: Any) -> Any:
+            self.columns[me()] += [folded(of, fold.matrices) for pair in pairs for of in pair]
+            return hidden(pairs, whole, masks, fold)
 
         def noted_tag(key: bytes, content: Any) -> bytes:
             self.tag_keys[me()].append(key)
@@ -75,15 +86,17 @@ class Heard:
                 multiplied(trio, transcript, WORDS, factors=factors(trio))
                 prove(trio, transcript)
             self.drawable[trio.me] = {
-                mask(16, np.uint8, operation).tobytes()
+                derive(mask(16, np.uint8, operation).tobytes(), b"all")
                 for mask in (trio.own_mask, trio.next_mask)
                 for operation in range(trio.operation())
             }
             return "proved"
 
         with monkeypatch.context() as patched:
-            patched.setattr(products, "_values", noted_values)
-            patched.setattr(products, "message_tag", noted_tag)
+            patched.setattr(ProofSizes, "form", lambda *_: form)
+            patched.setattr(products, "_shared", noted_values)
+            patched.setattr(products, "hidden_columns", noted_columns)
+            patched.setattr(tags, "message_tag", noted_tag)
             assert outcomes(body, network=MemoryNetwork(3, tap=frames.append)) == ["proved"] * 3
         self.to_the_right = {
             sender: [f.payload for f in frames if f.sender == sender and f.receiver == (sender + 1) % 3]
@@ -91,35 +104,35 @@ class Heard:
         }
 
     def hidden(self, sender: int) -> list[NDArray[np.uint64]]:
-        """t D and t E of every batch, which hide the rows of x and y that a right verifier sends to the left one."""
-        sent = [np.frombuffer(p, np.uint64) for p in self.to_the_right[sender] if len(p) == 8 * WORDS]
-        assert len(sent) == 2 * BATCHES
-        return [part ^ COMPONENTS[number % 2, sender, 0] for number, part in enumerate(sent)]
+        """t D and t E of every batch, which hide the columns of x and y that a right verifier sends to the left one."""
+        return self._masked(sender, self.columns[sender])
 
     def masks(self, prover: int) -> list[NDArray[np.uint8]]:
-        """G of every batch."""
-        free = np.ones((3, 3**products.VARIABLES), np.bool_)
-        free[0, cube(products.VARIABLES)] = False
-        size = 16 * int(free.sum())
-        sent = [
-            np.frombuffer(p, np.uint8).reshape(-1, 16) for p in self.to_the_right[prover] if len(p) == size
-        ]
-        return [part ^ plain[free] for part, plain in zip(sent, self.plain[prover], strict=True)]
+        """What masks the prover's messages of every batch."""
+        return self._masked(prover, self.plain[prover])
+
+    def _masked(self, sender: int, plain: list[Any]) -> list[Any]:
+        """What was sent XOR what it would have been."""
+        sizes = {of.nbytes for of in plain}
+        sent = [p for p in self.to_the_right[sender] if len(p) in sizes]
+        return [np.frombuffer(p, of.dtype) ^ of.reshape(-1) for p, of in zip(sent, plain, strict=True)]
 
 
-def test_hidden_rows_and_values_are_masked_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = Heard(monkeypatch), Heard(monkeypatch)
+@pytest.mark.parametrize("form", FORMS)
+def test_hidden_rows_and_values_are_masked_afresh(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Heard(monkeypatch, form), Heard(monkeypatch, form)
     for kind in (Heard.hidden, Heard.masks):
+        of_batch = 2 if kind is Heard.hidden or form.in_stages else 1
         seen = [mask for run in (first, second) for sender in range(3) for mask in kind(run, sender)]
-        assert len(seen) == 2 * 3 * BATCHES * (2 if kind is Heard.hidden else 1)
+        assert len(seen) == 2 * 3 * BATCHES * of_batch
         for number, mask in enumerate(seen):
             assert random(mask)
-            assert all(random(mask ^ other) for other in seen[:number])
+            assert all(random(mask ^ other) for other in seen[:number] if len(other) == len(mask))
 
 
 def test_every_tag_has_a_key_that_its_right_verifier_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     """A party tags first and checks the tag of its right neighbour then. Streams are compared, every operation of them."""
-    runs = [Heard(monkeypatch) for _ in range(2)]
+    runs = [Heard(monkeypatch, FORMS[1]) for _ in range(2)]
     keys = [
         run.tag_keys[prover][2 * batch] for run in runs for prover in range(3) for batch in range(BATCHES)
     ]
@@ -144,7 +157,7 @@ def refused(found: list[Any], cheat: int) -> bool:
 
 def test_errors_that_are_alike_in_two_pieces_do_not_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
     """8 rows of 16 words in pieces of 8: the same error at the same place of both pieces of a row."""
-    for module in (functional, products, basis):
+    for module in (functional, values, basis):
         monkeypatch.setattr(module, "PIECE", 8)
 
     def spoil(part: Any) -> None:

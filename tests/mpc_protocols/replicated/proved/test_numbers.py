@@ -109,12 +109,16 @@ def test_comparisons_of_numbers_that_are_added_up() -> None:
         SummedNumbers.of(shares[0][0]).single()
 
 
+@pytest.mark.parametrize("look_up", ["multiplied out", "bilinear"])
 @pytest.mark.parametrize("kind", ["gumbel", "gaussian", "summed", "narrow", "wide", "mixed"])
-def test_noise_is_that_of_the_engine_without_proofs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_that_of_the_engine_without_proofs(
+    kind: str, look_up: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Given the same random bits, integer by integer: the distribution is the ideal one. "summed": with lookups as sums of
     products, as without proofs."""
     if kind == "summed":
-        monkeypatch.setattr(ProvedGates, "multiplies_out", False)
+        monkeypatch.setattr(ProvedGates, "look_up", None)
+    monkeypatch.setattr(proved_gates, "MIN_BILINEAR", 0 if look_up == "bilinear" else 1 << 60)
     first, second = (MemoryNetwork(3, session_id=bytes(32)) for _ in range(2))
     second.share_keys(first)
 
