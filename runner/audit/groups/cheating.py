@@ -27,7 +27,7 @@ from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
 
 RUNS = {Profile.QUICK: 4, Profile.DEFAULT: 40, Profile.DEEP: 2000}
-DEVIATIONS = {Profile.QUICK: 6, Profile.DEFAULT: 40, Profile.DEEP: 1000}
+DEVIATIONS = {Profile.QUICK: 3, Profile.DEFAULT: 40, Profile.DEEP: 1000}
 """Runs with a changed message where a backend claims that it is noticed."""
 OPENINGS = 2
 """How many of a run's openings are falsified, each in a run of its own, by each party."""
