@@ -1,6 +1,7 @@
 # make demo   runs the main job on data that ships with a dependency
 # make test   style, types and the whole test suite
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
+# make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
 # make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
@@ -12,13 +13,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten second-opinion cross-check engines fleet sbom site lock clean
+.PHONY: demo test crypten kernel second-opinion cross-check engines fleet sbom site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
 
 test: .venv/test.stamp
 	@$(MAKE) --no-print-directory crypten || echo "PyTorch and CrypTen cannot be installed here: the tests that need them are skipped, and say so."
+	@$(MAKE) --no-print-directory kernel || echo "llvmlite cannot be installed here: the tests that need it are skipped, and say so."
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -41,6 +43,12 @@ crypten: .venv/crypten.stamp
 .venv/crypten.stamp: requirements-torch.txt requirements-crypten.txt .venv/demo.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-crypten.txt
+	touch $@
+
+# What proofs of products are computed with faster, and alike.
+kernel: .venv/kernel.stamp
+.venv/kernel.stamp: requirements-kernel.lock .venv/demo.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-kernel.lock
 	touch $@
 
 # In an environment of its own: dpmm's pins clash with ours.
@@ -112,6 +120,7 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo -o requirements.lock setup.py
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra test -c requirements.lock -o requirements-test.lock setup.py
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra fleet -o requirements-fleet.lock setup.py
+	echo 'llvmlite>=0.44,<1' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-kernel.lock -
 	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 

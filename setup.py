@@ -39,6 +39,7 @@ setup(
         "dask": ["distributed>=2026.3"],
         "demo": ["statsmodels>=0.14"],
         "fleet": ["flwr[simulation]==1.41.0"],
+        "kernel": ["llvmlite>=0.44"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],
         "postgres": ["psycopg[binary]>=3.2"],
         "torch": ["torch>=2.13"],

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from mpc_protocols import errors
 from runner.version import VERSION
+from tests.source_files import parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
@@ -26,14 +28,16 @@ def sources(package: str) -> Iterator[Path]:
     yield from sorted((ROOT / package).rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def imported(path: Path) -> tuple[str, ...]:
+    names: list[str] = []
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
+    return tuple(names)
 
 
 @pytest.mark.parametrize("package", LAYERS)
@@ -69,7 +73,7 @@ def test_sentences_call_parties_in_one_way(package: str) -> None:
     """`mpc_protocols.errors`: Party north .., party north .., without quotation marks."""
     kinds = {kind.__name__ for kind in (errors.CosynthError, *errors.CosynthError.__subclasses__())}  # type: ignore[attr-defined]
     for path in sources(package):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.JoinedStr):
                 for text, value in pairwise(node.values):
                     assert not (
@@ -136,7 +140,7 @@ def test_errors_are_sentences_from_a_capital_to_a_full_stop(package: str) -> Non
     problems = []
     for path in sources(package):
         name = path.relative_to(ROOT).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
                 continue
             kind, sentence = node.func.id, node.args[0]
@@ -160,7 +164,7 @@ def test_nothing_is_imported_under_another_name() -> None:
         f"{path}:{node.lineno} imports {name.name} as {name.asname}"
         for package in (*LAYERS, "examples")
         for path in sources(package)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
         if name.asname not in {None, *CUSTOMARY}
@@ -214,8 +218,8 @@ def test_no_seeded_or_global_randomness() -> None:
 def test_public_modules_say_what_they_are_for() -> None:
     for package in LAYERS:
         for path in sources(package):
-            text = path.read_text(encoding="utf-8")
-            assert not text.strip() or ast.get_docstring(ast.parse(text)), f"{path} has no module docstring"
+            module = parsed(path)
+            assert not module.body or ast.get_docstring(module), f"{path} has no module docstring"
 
 
 @pytest.mark.slow

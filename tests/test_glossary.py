@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_files import parsed
+
 ROOT = Path(__file__).resolve().parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 PACKAGES = ("cosynth", "mpc_protocols", "synth", "parties", "runner")
@@ -74,7 +76,7 @@ def used(term: str, text: str) -> bool:
 def named(path: Path) -> Iterator[str]:
     """What a file names: itself, its definitions, arguments, attributes and variables."""
     yield path.stem
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name

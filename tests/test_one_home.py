@@ -14,6 +14,7 @@ import pytest
 from mpc_protocols.public import begun
 from synth.algorithm import ALGORITHMS
 from synth.config import MAX_ROUNDS
+from tests.source_files import parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
@@ -37,7 +38,7 @@ HOMES = {
 def modules(packages: tuple[str, ...] = PACKAGES) -> Iterator[tuple[Path, ast.Module]]:
     for package in packages:
         for path in sorted((ROOT / package).rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+            yield path, parsed(path)
 
 
 def defined(module: ast.Module) -> Iterator[str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_files import parsed
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("cosynth", "mpc_protocols", "synth", "parties", "runner", "tests", "examples")
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -47,11 +49,6 @@ FOREIGN = {
 EXTENSIONS = {"css", "csv", "html", "json", "jsonl", "npz", "py"}
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(rf"^#+ +({NUMBER})\.? ", re.MULTILINE)
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache

@@ -78,7 +78,7 @@ class Ledger:
         more alignment, and what its sizes revealed before stays charged beside what they will reveal now. A contributor's run
         that has ended is not resumed: its events would be another run's. Nor is a run resumed as one of another study.
         Raises `BudgetRefused` for these, if the dataset's cap or its quota of alignments forbids it, and if the ledger has
-        charged another wave of the same table (`waves.py`).
+        charged another wave of the same table, or this one under another name (`waves.py`).
         """
         cap = cap or Cap()
         self._settle_dead()
@@ -104,6 +104,7 @@ class Ledger:
                 check_waves(
                     self.path,
                     reservation.dataset,
+                    reservation.run,
                     reservation.waves,
                     self._entries(database, None) if reservation.waves else [],
                 )

@@ -26,6 +26,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from parties.data.table_names import parts
 
@@ -181,9 +182,10 @@ def _connected(url: str) -> Any:
     """A connection whose one transaction begins with the first statement."""
     import psycopg
 
-    options: dict[str, Any] = {"client_encoding": "utf8", "keepalives_idle": 30}
-    if "connect_timeout=" not in url:
-        options["connect_timeout"] = _CONNECT_S
+    stated = dict(parse_qsl(url.partition("?")[2], keep_blank_values=True))
+    defaults = {"keepalives_idle": 30, "connect_timeout": _CONNECT_S}
+    options: dict[str, Any] = {key: value for key, value in defaults.items() if key not in stated}
+    options["client_encoding"] = "utf8"
     logging.getLogger(
         "psycopg"
     ).disabled = True  # its warnings quote the server's words, and would be printed

@@ -14,6 +14,7 @@ from runner.study import Study
 from runner.study.private_file import Private
 
 if TYPE_CHECKING:
+    from parties.budget.ledger import Ledger
     from runner.contributors.closing import Closing
     from synth.plan import Plan
 
@@ -124,6 +125,19 @@ def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
         if entry.reservation.run == run:
             told = "charged its whole budget until --settle" if entry.state == "open" else "settled"
             yield note(f"{ledger.path}: {name} has made a bundle for this study, which is {told}")
+
+
+def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Finding]:
+    """Whether the rows of a table are in a wave already, or may be: by the party that has it, and by its ledger."""
+    from parties.budget.waves import check_waves
+    from runner.contributors.closing import check_custodians
+    from runner.contributors.collection import waves_of
+
+    try:
+        check_custodians(study, [party.name for party in study.parties if party.name == name])
+        check_waves(ledger.path, dataset, "", waves_of(study), ledger.entries())
+    except CosynthError as error:
+        yield problem(error)
 
 
 def key(study: Study, name: str, own: Private) -> Iterator[Finding]:

@@ -336,6 +336,7 @@ def _budget(
         return
     if isinstance(study, VerticalStudy):
         yield from vertical.quota(study, party, own, ledger, dataset)
+    yield from contributors.waves(study, party, dataset, ledger)
     if cap.epsilon is None or cap.delta is None:
         yield note(f"{ledger.path}: no cap is set, the ledger only counts")
         return

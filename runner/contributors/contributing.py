@@ -159,7 +159,7 @@ class Contribution:
         """Count the table, reserve, make a bundle, hand it to `write`.
 
         Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; the study has settled already; the rows are in an
-        earlier wave, or may be), and what `write` raises (the reservation stands).
+        earlier wave, or in this one, or may be), and what `write` raises (the reservation stands).
         """
         import numpy as np
 
@@ -194,7 +194,9 @@ class Contribution:
         if self._name in contributors_of(self._study).earlier:
             raise in_earlier_wave(self._study, self._name)
         ledger = Ledger(self._custodian.ledger_file)
-        check_waves(ledger.path, self._custodian.dataset, waves_of(self._study), ledger.entries())
+        check_waves(
+            ledger.path, self._custodian.dataset, self._run.hex(), waves_of(self._study), ledger.entries()
+        )
 
     def deliver(self, file: Path, box: Box) -> str:
         """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and as `upload.send`."""

@@ -72,7 +72,7 @@ class Contributors:
         return frozenset(
             name
             for name, key in self.keys.items()
-            if name in names or hashlib.sha256(key).hexdigest() in keys
+            if name.casefold() in names or hashlib.sha256(key).hexdigest() in keys
         )
 
     def public(self) -> dict[str, Any]:
@@ -162,6 +162,11 @@ def read_contributors(
     if "after" in table and schedule == ARRIVING:
         table.problem(
             f'has no meaning with schedule = "{ARRIVING}", which selects; a later wave does not', "after"
+        )
+    if "after" in table and (own := [party.name for party in parties if party.data is not None]):
+        table.problem(
+            f"names an earlier wave, in which the table of {', '.join(own)} may be already: let [[party]] entries bring none",
+            "after",
         )
     if "after" in table and domain is not None and len(problems) == before:
         known = "" if registered is None else registered.digest.hex()

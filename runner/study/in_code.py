@@ -8,12 +8,14 @@ anywhere (`runner.study.toml_text`) and means the same.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
+from runner.study.keys import WAVE
 from runner.study.model import Study
+from runner.study.parties import placed
 from runner.study.read import read_tree
 from runner.study.toml_text import to_toml
 from synth.algorithm import ALGORITHMS
@@ -87,20 +89,35 @@ def _placed(tree: dict[str, Any], base: Path) -> dict[str, Any]:
     if isinstance(domain, dict) and isinstance(domain.get("file"), str):
         tree = {**tree, "domain": {**domain, "file": str(base / domain["file"])}}
     if isinstance(contributors, dict):
-        files = {
-            key: str(base / value)
-            for key, value in contributors.items()
-            if key in ("keys", "receivers") and isinstance(value, str)
-        }
-        tree = {**tree, "contributors": {**contributors, **files}}
+        tree = {**tree, "contributors": _with_files(contributors, base)}
     if isinstance(parties, list):
         tree = {**tree, "party": [_with_data(party, base) for party in parties]}
     return tree
 
 
+def _with_files(contributors: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    own: dict[str, Any] = _with_paths(contributors, ("keys", "receivers", "registered"), base)
+    waves = own.get("after")
+    if isinstance(waves, list):
+        return {**own, "after": [_with_paths(wave, WAVE, base) for wave in waves]}
+    return own if waves is None else {**own, "after": _with_paths(waves, WAVE, base)}
+
+
+def _with_paths(table: Any, keys: Collection[str], base: Path) -> Any:
+    if not isinstance(table, dict):
+        return table
+    return {
+        key: str(base / value) if key in keys and isinstance(value, str) else value
+        for key, value in table.items()
+    }
+
+
 def _with_data(party: object, base: Path) -> object:
-    if isinstance(party, dict) and isinstance(party.get("data"), str) and "://" not in party["data"]:
-        return {**party, "data": str(base / party["data"])}
+    data = party.get("data") if isinstance(party, dict) else None
+    if isinstance(party, dict) and isinstance(data, str) and "://" not in data:
+        return {**party, "data": str(base / data)}
+    if isinstance(party, dict) and isinstance(data, dict) and isinstance(data.get("url"), str):
+        return {**party, "data": {**data, "url": placed(data["url"], base)}}
     return party
 
 

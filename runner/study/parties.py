@@ -175,10 +175,7 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
             )
         elif wrong := misfit(url):
             inner.problem(wrong, "url")
-        scheme, _, place = url.partition("://")
-        if scheme in FILES:
-            file, mark, rest = place.partition("?")
-            url = f"{scheme}://{quote(str((path.parent / unquote(file)).resolve()))}{mark}{rest}"
+        url = placed(url, path.parent)
         return DataLocation(url=url, table=name, push_down=inner.flag("push_down", False))
     if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
         return DataLocation(path=(path.parent / given).resolve())
@@ -190,6 +187,15 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
         "data",
     )
     return None
+
+
+def placed(url: str, base: Path) -> str:
+    """The address of a database, with the absolute path of one that is a file; any other as it is. base: where paths start."""
+    scheme, _, place = url.partition("://")
+    if scheme not in FILES:
+        return url
+    file, mark, rest = place.partition("?")
+    return f"{scheme}://{quote(str((base / unquote(file)).resolve()))}{mark}{rest}"
 
 
 def _cluster(data: Table, base: Path) -> DaskCluster:

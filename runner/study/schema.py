@@ -17,6 +17,7 @@ from typing import Any
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.options import Option, Options
 from mpc_protocols.psu.method import methods, vias
+from parties.data.sql.addresses import FILES
 from runner.study import contributors, keys, vertical
 from runner.study.read import PARTITIONS, SECURITIES
 from synth.algorithm import ALGORITHMS
@@ -155,7 +156,8 @@ def _alignment() -> Schema:
 
 
 def _party() -> Schema:
-    data = _table(keys.DATA, {"url": TEXT, "table": TEXT, "push_down": FLAG}, ("url", "table"))
+    file = {"type": "string", "pattern": f"^({'|'.join(FILES)})://"}  # a server's stands in the private file
+    data = _table(keys.DATA, {"url": file, "table": TEXT, "push_down": FLAG}, ("url", "table"))
     forms = {
         "name": TEXT,
         "address": TEXT,

@@ -59,8 +59,8 @@ class EarlierWave:
 
     @property
     def everybody(self) -> frozenset[str]:
-        """Names of all whose tables were in it."""
-        return frozenset((*self.names, *self.custodians))
+        """Names of all whose tables were in it, without capitals: a study's own names differ by more than capitals."""
+        return frozenset(map(str.casefold, (*self.names, *self.custodians)))
 
     def public(self) -> dict[str, Any]:
         """What the digest of a later study says of it. JSON-able."""

@@ -18,10 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,49 +87,6 @@ def measured(
     return local
 
 
-@contextmanager
-def dask_cluster(folder: Path, workers: int) -> Iterator[tuple[Any, list[int]]]:
-    """(where it is, pids of its workers)."""
-    import dask
-    import trustme
-    from distributed import LocalCluster
-    from distributed.security import Security
-
-    from parties.data.tallies.places import DaskCluster
-
-    ca = trustme.CA()
-    own = ca.issue_cert("localhost")
-    ca.cert_pem.write_to_path(folder / "ca.crt")
-    own.cert_chain_pems[0].write_to_path(folder / "own.crt")
-    own.private_key_pem.write_to_path(folder / "own.key")
-    files = {
-        f"tls_{role}_{what}": str(folder / f"own.{ending}")
-        for role in ("scheduler", "worker", "client")
-        for what, ending in (("cert", "crt"), ("key", "key"))
-    }
-    security = Security(tls_ca_file=str(folder / "ca.crt"), require_encryption=True, **files)
-    with (
-        dask.config.set({"distributed.worker.profile.enabled": False}),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            protocol="tls://",
-            security=security,
-            dashboard_address=None,
-            env={"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
-        ) as cluster,
-    ):
-        place = DaskCluster(
-            cluster.scheduler_address,
-            folder / "ca.crt",
-            folder / "own.crt",
-            folder / "own.key",
-            str(folder / "part*.parquet"),
-        )
-        yield place, [nanny.pid for nanny in cluster.workers.values()]
-
-
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(
@@ -167,9 +122,11 @@ def main() -> None:
             from parties.data.harmony.rules import RFC
             from parties.data.tallies.counting import Counting
             from parties.data.tallies.engines.dask_cluster import count_on_cluster
+            from tests.worlds.dask_over_tls import dask_over_tls
 
             counting = Counting(bytes(32), "large", domain, cliques, given.rows)
-            with dask_cluster(folder / "many", given.workers) as (place, pids):
+            with dask_over_tls(folder / "many", given.workers) as (place, cluster):
+                pids = [nanny.pid for nanny in cluster.workers.values()]
                 for time_of in ("first", "again"):  # the first time, workers import what they need
                     local = measured(
                         f"Dask, {given.workers} workers, {time_of}",

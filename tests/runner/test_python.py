@@ -100,6 +100,9 @@ def test_one_study_by_four_ways(tmp_path: Path) -> None:
     assert again.public() == study.public() and again.parties[0].data == study.parties[0].data
     assert Study.from_toml(study.to_toml(), tmp_path).parties[0].data == study.parties[0].data
     tree = tomllib.loads(study.to_toml())
+    tree["party"][0]["data"] = {"url": "sqlite://a%20b.db?x", "table": "people"}
+    placed = Study.from_dict(tree, tmp_path).parties[0].data
+    assert placed is not None and placed.url == f"sqlite://{tmp_path}/a%20b.db?x"
     made = Study.of(
         "trial",
         tree["domain"]["columns"],

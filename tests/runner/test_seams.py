@@ -34,6 +34,7 @@ from tests.runner import small
 from tests.runner.processes import ROOT
 from tests.runner.studies import write_study
 from tests.runner.test_vertical_study import write_vertical
+from tests.source_files import parsed
 from tests.toys import open_method, plain_backend, uniform_algorithm
 from tests.worlds.guards import Recorder
 
@@ -81,7 +82,7 @@ def test_a_version_is_registered_once_and_for_as_long_as_asked() -> None:
 def test_nobody_compares_names(package: str) -> None:
     names = {*ALGORITHMS.names, *BACKENDS.names, *METHODS.names}
     for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Compare):
                 sides = [leaf for side in (node.left, *node.comparators) for leaf in ast.walk(side)]
             elif isinstance(node, ast.Dict) and len(node.keys) > 1:  # a table by name

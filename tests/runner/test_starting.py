@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from parties.data.sql.addresses import SCHEMES, is_server
 from runner.cli import main
 from runner.commands.init import template
 from runner.starting.files import proposal_file
@@ -211,6 +212,8 @@ def fits(value: object, form: Any, whole: str = "") -> bool:
             isinstance(value, kinds[n]) and (n == "boolean" or not isinstance(value, bool)) for n in names
         ):
             return False
+    if "pattern" in form and (not isinstance(value, str) or not re.search(form["pattern"], value)):
+        return False
     if ("enum" in form and value not in form["enum"]) or ("const" in form and value != form["const"]):
         return False
     if isinstance(value, dict):
@@ -261,3 +264,8 @@ def test_studies_fit_the_schema_and_mistakes_do_not() -> None:
     more = '[[domain.constraints]]\nif = { work = "none" }\nthen = { income = { below = 12500 } }\n'
     assert fits(as_json(studies[0] + more), schema())
     assert not fits(as_json(studies[0] + more.replace("then", "than")), schema())
+    for scheme in SCHEMES:
+        table = re.sub(
+            'data = "north.csv" *#', f'data = {{ url = "{scheme}://a", table = "t" }} #', studies[0]
+        )
+        assert table != studies[0] and fits(as_json(table), schema()) == (not is_server(f"{scheme}://a"))

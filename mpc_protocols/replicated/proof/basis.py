@@ -18,6 +18,8 @@ from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.field import coordinates, independent, multiply, subfield
 from mpc_protocols.replicated.proof.functional import PIECE, pieces
 from mpc_protocols.replicated.proof.grid import cube_weights, grid_weights
+from mpc_protocols.replicated.proof.kernel.layout import ROWS
+from mpc_protocols.replicated.proof.kernel.library import kernel
 
 _TOGETHER = 4  # rows whose sums are tabulated
 
@@ -71,6 +73,10 @@ def plus_times(rows: Words, matrix: NDArray[np.bool_], factors: Words) -> Words:
     """Rows plus factors times an element given as `Challenge.times_factor`, all (n, entries, words): row r of the product is the
     sum over q of matrix[q, r] factors[q]."""
     count = len(rows)
+    if count == ROWS and (compiled := kernel(factors.size)):
+        total: Words = rows.copy()
+        compiled.add_times(factors.reshape(count, -1), matrix, total.reshape(count, -1))
+        return total
     group = min(_TOGETHER, count)
     chosen: NDArray[np.intp] = np.zeros((count // group, count), np.intp)
     for b in range(group):

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
@@ -40,8 +41,14 @@ class Functional:
 
     def __init__(self, seed: bytes, place: int, words: int) -> None:
         """seed: 16 to 64 bytes that were unknown when the rows were fixed. place: a number for each piece, used once a seed."""
-        self._hash = AESGCM(derive(seed, b"functional", place.to_bytes(8, "big")))
+        self._key = derive(seed, b"functional", place.to_bytes(8, "big"))
+        self._hash = AESGCM(self._key)
         self._zero = np.frombuffer(self._hash.encrypt(_NONCE, b"", bytes(8 * words)), np.uint8)
+
+    @property
+    def point(self) -> bytes:
+        """H, as a block."""
+        return Cipher(algorithms.AES(self._key), modes.ECB()).encryptor().update(bytes(BLOCK))
 
     def of(self, rows: Words) -> Blocks:
         """L of every row: (rows, words), each contiguous, to (rows, 16)."""

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.replicated.proof.field import ONE, Blocks, multiply
 from mpc_protocols.replicated.proof.functional import Functional
+from mpc_protocols.replicated.proof.kernel.layout import VARIABLES
+from mpc_protocols.replicated.proof.kernel.library import kernel
 
 _OUTER = 3
 """Variables that are expanded first, so that what is expanded at a time stays in cache."""
@@ -36,6 +38,9 @@ class Grid:
 
     def add_products(self, x: Words, y: Words, functional: Functional, into: Blocks) -> None:
         """Add L(X Y) at all points to `into`, (3^v, 16). x, y: rows (2^v, entries, words), products summed over entries."""
+        if self.variables == VARIABLES and (compiled := kernel(x.size)):
+            compiled.add_products(x, y, compiled.powers(functional.point, x.shape[2]), into)
+            return
         _, entries, words = x.shape
         width, block = entries * words, 3**self._inner
         wide = self._wide.reshape(2, -1)[:, : (3**self._outer << self._inner) * width]

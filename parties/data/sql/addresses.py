@@ -19,10 +19,12 @@ SERVERS: Final = ("mysql", "mariadb", "mssql", "oracle", "snowflake", "bigquery"
 SCHEMES: Final = (*POSTGRES, *FILES, *SERVERS)
 
 _LIBPQ = (
-    "sslmode sslrootcert sslcert sslkey sslpassword sslcrl sslcrldir sslnegotiation ssl_min_protocol_version "
-    "channel_binding require_auth gssencmode krbsrvname passfile connect_timeout target_session_attrs host port"
+    "sslmode sslrootcert sslcert sslkey sslpassword sslcrl sslcrldir sslnegotiation sslsni ssl_min_protocol_version "
+    "ssl_max_protocol_version channel_binding require_auth requirepeer gssencmode gsslib krbsrvname passfile host hostaddr port "
+    "connect_timeout tcp_user_timeout keepalives keepalives_idle keepalives_interval keepalives_count target_session_attrs "
+    "load_balance_hosts application_name"
 )
-_PYMYSQL = "ssl_ca ssl_capath ssl_cert ssl_key ssl_cipher ssl_check_hostname connect_timeout"
+_PYMYSQL = "ssl_ca ssl_capath ssl_cert ssl_key ssl_cipher ssl_check_hostname connect_timeout read_timeout unix_socket"
 _OPTIONS: Final = {
     "postgres": _LIBPQ,
     "postgresql": _LIBPQ,
@@ -53,9 +55,15 @@ def misfit(url: str) -> str:
             'has "@" behind the host: percent-encode the user and the password (/ is %2F, ? is %3F, # is %23, @ is %40), or '
             "leave the password to the environment"
         )
+    if re.split("[/?#]", place, maxsplit=1)[0].count("@") > 1:  # drivers look for a host behind the first one
+        return (
+            'has two "@" before the host: percent-encode the user and the password (@ is %40), or leave the password to the '
+            "environment"
+        )
     known = _OPTIONS[scheme].split()
-    for key, _ in parse_qsl(place.partition("?")[2], keep_blank_values=True):
+    for key, value in parse_qsl(place.partition("?")[2], keep_blank_values=True):
         if key.lower() not in (one.lower() for one in known):
-            named = f'the option "{key}"' if re.fullmatch(r"\w{1,40}", key) else "an option"
+            # without a value, it may be what is behind an "&" of a password
+            named = f'the option "{key}"' if value and re.fullmatch(r"\w{1,40}", key) else "an option"
             return f"has {named}, which is not handed to a driver; {scheme}:// takes {', '.join(known)}"
     return ""

@@ -56,16 +56,17 @@ def layout_of(counters: Counters, domain: Domain) -> Layout:
 def place_of(path: Path, rows: tuple[int, int] | None = None) -> tuple[bytes, bytes]:
     """(where a part is, which one it is): 32 bytes each. rows: of the file, if the part is a range of them.
 
-    Two states of one file are one place; the second also depends on size and time.
+    Two states of one file are one place. Two names of one file (a hard link, another mount, one that was renamed) are one part:
+    of one number in its file system, one size and one time.
     """
-    stat = path.stat()
-    place = [os.path.realpath(path), *(() if rows is None else rows)]
-    state = [*place, stat.st_size, stat.st_mtime_ns]
+    stat, where, span = path.stat(), os.path.realpath(path), () if rows is None else rows
+    state = [stat.st_ino or where, *span, stat.st_size, stat.st_mtime_ns]
     digests = (
-        hashlib.sha256(repr(one).encode("utf-8", "surrogateescape")).digest() for one in (place, state)
+        hashlib.sha256(repr(one).encode("utf-8", "surrogateescape")).digest()
+        for one in ([where, *span], state)
     )
-    where, which = digests
-    return where, which
+    place, part = digests
+    return place, part
 
 
 def count_partition(

@@ -67,10 +67,10 @@ class PartitionCounts:
     """What the rows of one part come to; private.
 
     study: its digest. layout: hash of the tables' layout. rules: digest of the private file's rules it was read by; "": none.
-    place, partition: SHA-256 of where the part is, and of that with its size and time. rows: that count. clamped, absent: by
-    column. filtered, unnamed: rows left out. broken: rows that break each of the study's constraints, in order. ignored: columns
-    that the study does not use. units: where its identifiers lie; None of a study whose unit is a row. tables: in the order of
-    the layout.
+    place, partition: SHA-256 of where the part is, and of what tells it from others, whatever it is called. rows: that count.
+    clamped, absent: by column. filtered, unnamed: rows left out. broken: rows that break each of the study's constraints, in
+    order. ignored: columns that the study does not use. units: where its identifiers lie; None of a study whose unit is a row.
+    tables: in the order of the layout.
     """
 
     study: bytes

@@ -35,7 +35,7 @@ class Total:
         self._broken = [0] * len(counting.domain.constraints)
         self._ignored: dict[str, None] = {}
         self._names: dict[bytes, str] = {}
-        self._partitions: list[bytes] = []
+        self._partitions: dict[bytes, str] = {}
         self._ranges: list[tuple[UnitRange, str]] = []
 
     @property
@@ -67,11 +67,12 @@ class Total:
 
     def add(self, part: PartitionCounts, label: str) -> None:
         """label: what sentences call it. Raises `DataRefused`."""
-        if (first := self._names.get(part.place)) is not None:
-            raise DataRefused(
-                f"{label} and {first} are counts of the same part of the table, which would count twice; remove one of them."
-            )
-        self._names[part.place] = label
+        for known, one in ((self._names, part.place), (self._partitions, part.partition)):
+            if (first := known.get(one)) is not None:
+                raise DataRefused(
+                    f"{label} and {first} are counts of the same part of the table, which would count twice; remove one of them."
+                )
+        self._names[part.place] = self._partitions[part.partition] = label
         if part.rules != self._counting.rules:
             raise DataRefused(
                 f"{label} was counted by other rules ([harmonise]) than the private file has; count its part again by these."
@@ -93,7 +94,6 @@ class Total:
         self._absent.update(part.absent)
         self._broken = [one + other for one, other in zip(self._broken, part.broken, strict=True)]
         self._ignored.update(dict.fromkeys(part.ignored))
-        self._partitions.append(part.partition)
         if part.units is not None and part.units.high:
             self._ranges.append((part.units, label))
 

@@ -143,7 +143,8 @@ def _counted(
     try:
         for number, content in enumerate(contents):
             part = total.parse(content, source.label)
-            total.add(replace(part, place=hashlib.sha256(bytes([number])).digest()), source.label)
+            which = hashlib.sha256(bytes([number])).digest()
+            total.add(replace(part, place=which, partition=which), source.label)
         return total.table(allow_empty=True)
     except DataRefused:
         return None

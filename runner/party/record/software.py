@@ -12,7 +12,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-LIBRARIES = ("cryptography", "duckdb", "mpyc", "numpy", "pandas", "pyarrow", "rbcl")
+LIBRARIES = ("cryptography", "duckdb", "llvmlite", "mpyc", "numpy", "pandas", "pyarrow", "rbcl")
 MAX_TEXT = 100
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 

@@ -107,6 +107,20 @@ def test_other_tables_and_the_same_wave_are_no_matter(ledger: Ledger) -> None:
     ]
 
 
+def test_rows_are_in_a_wave_once(ledger: Ledger) -> None:
+    """Whoever brings them: another contributor, or a party that computes; not one whose bundle came too late."""
+    charged(ledger, wave(FIRST, run="too late"))
+    left(ledger, wave(FIRST))
+    left(ledger, wave(FIRST))
+    for again in (wave(FIRST, run="another"), wave(FIRST, run="party", digest=OTHER, computes=True)):
+        with pytest.raises(BudgetRefused, match="under another name"):
+            ledger.reserve(again)
+    charged(ledger, wave(FIRST), EVENT)
+    with pytest.raises(BudgetRefused, match="under another name"):
+        ledger.reserve(wave(FIRST, run="another"))
+    left(ledger, wave(FIRST, run="another", dataset="other people"))
+
+
 def test_a_ledger_without_waves_is_taken_over(ledger: Ledger) -> None:
     """What it knows is the digest of the study itself."""
     charged(ledger, replace(wave(FIRST), waves=()), EVENT)

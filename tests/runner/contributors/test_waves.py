@@ -21,7 +21,7 @@ from runner.__main__ import main
 from runner.check.run import findings
 from runner.contributors import result, statement
 from runner.party.synthesis import plan_of
-from runner.study import digest, public_files
+from runner.study import Study, digest, public_files
 from runner.study.contributors import receivers_text
 from runner.study.hashing import canonical
 from runner.study.read import problems
@@ -156,6 +156,26 @@ def test_a_bundle_that_was_too_late_is_settled_before_the_next_wave(tmp_path: Pa
     assert world.contribute("c05").exists()
 
 
+def test_check_tells_a_contributor_what_its_ledger_would_refuse(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    words = [str(each) for each in findings(world.trial.path, "c05", tmp_path / "c05.toml", False)]
+    assert any("has not settled yet" in each for each in words)
+    words = [str(each) for each in findings(world.trial.path, "c04", tmp_path / "c04.toml", False)]
+    assert not any("settle" in each for each in words)
+
+
+def test_one_table_is_in_a_wave_once(tmp_path: Path) -> None:
+    """Under the names of two contributors each count would move by two, which costs four times as much."""
+    world = collecting.write(tmp_path, 2, changes=[IDEAL, LOUD])
+    world.contribute("c00")
+    own = tmp_path / "c01.toml"
+    own.write_text('data = "c00.csv"\nkey = "c01.key"\n[ledger]\nfile = "ledgers/c00.db"\ndataset = "c00"\n')
+    with pytest.raises(BudgetRefused, match="in the table twice"):
+        world.contribute("c01")
+    assert any("in the table twice" in str(each) for each in findings(world.trial.path, "c01", own, False))
+    assert len(Ledger(tmp_path / "ledgers" / "c00.db").entries()) == 1
+
+
 def test_the_ledger_refuses_by_itself_who_is_called_otherwise(tmp_path: Path, earlier: Path) -> None:
     """The rows of c00 under another name and another key: its ledger knows them by their data set's name."""
     world = later(tmp_path, earlier)
@@ -251,12 +271,47 @@ def test_an_earlier_wave_that_cannot_be_added_is_one_sentence(
 
 
 def test_computing_parties_bring_no_tables_to_a_later_wave(tmp_path: Path, earlier: Path) -> None:
+    """Neither in the study, which is not read then, nor in a private file, as its owner is told beforehand."""
     world = later(tmp_path, earlier)
     small.write_csv(tmp_path / "north.csv", small.rows(1, 50))
-    study = world.trial.path
-    study.write_text(study.read_text().replace('name = "north"\n', 'name = "north"\ndata = "north.csv"\n'))
     world.everybody(["c04", "c05"])
-    assert main(["run", str(study), "--out", str(tmp_path / "out")]) == 10
+    study, own = world.trial.path, tmp_path / "north.toml"
+    own.write_text('data = "north.csv"\n')
+    words = [str(each) for each in findings(study, "north", own, False)]
+    assert any("comes after an earlier wave, and north has a table" in each for each in words)
+    assert main(["run", str(study), "--out", str(tmp_path / "out"), "--private", f"north={own}"]) == 10
+    study.write_text(study.read_text().replace('name = "north"\n', 'name = "north"\ndata = "north.csv"\n'))
+    (found,) = problems(study)
+    assert "in which the table of north may be already" in found
+
+
+def test_a_party_of_the_first_wave_is_told_apart_by_more_than_capitals(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    keys = tmp_path / "contributors.txt"
+    keys.write_text(keys.read_text().replace("c05 ", "North "))
+
+    def change(told: dict[str, Any], measured: dict[str, Any]) -> None:
+        told.update(custodians=["NORTH", "C04"])
+
+    entry = signed_anew(earlier, tmp_path / "other", change)
+    text = world.trial.path.read_text().replace(AFTER, f"after = {entry}\n")
+    for party in collecting.PARTIES:
+        text = text.replace(f'name = "{party}"', f'name = "{party}-2"')
+    receivers = tmp_path / "receivers.json"
+    told = json.loads(receivers.read_text())
+    receivers.write_text(json.dumps({f"{name}-2": key for name, key in told.items()}))
+    world.trial.path.write_text(text)
+    (found,) = problems(world.trial.path)
+    assert "of whom 6 were in an earlier wave" in found
+
+
+def test_a_study_in_python_finds_its_waves_where_its_other_files_are(tmp_path: Path, earlier: Path) -> None:
+    world = later(tmp_path, earlier)
+    for after in (AFTER, AFTER.replace("{", "[{").replace("}", "}]")):
+        text = world.trial.path.read_text().replace(AFTER, after)
+        study = Study.from_toml(text, tmp_path)
+        assert study.public() == world.study.public()
+        assert Study.from_toml(study.to_toml(), "/").public() == world.study.public()
 
 
 def test_a_third_wave_names_both_before_it(tmp_path: Path, earlier: Path) -> None:

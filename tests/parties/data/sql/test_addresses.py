@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
+from parties.data.postgres import _connected
 from parties.data.source import locate
 from parties.data.sql.products import PRODUCTS
 from runner.study import load, private_file
@@ -64,6 +65,9 @@ def test_options_that_no_list_has_are_refused(url: str, tmp_path: Path) -> None:
         "oracle://u@h:1521/?service_name=clinic",
         "snowflake://u@a/C/P?warehouse=SMALL&role=READER",
         "postgres://u:p%40w@h/db?sslmode=verify-full&sslrootcert=ca.pem",
+        "postgres://u@h/db?application_name=synthesis&keepalives_idle=60&tcp_user_timeout=9000&connect_timeout=5",
+        "postgresql:///db?host=/var/run/postgresql&requirepeer=postgres",
+        "mariadb://u@localhost/db?unix_socket=/run/mysqld/mysqld.sock&read_timeout=60",
     ],
 )
 def test_options_of_a_connection_are_taken(url: str) -> None:
@@ -77,6 +81,38 @@ def test_a_password_that_would_be_taken_for_a_path_is_refused(scheme: str, mark:
     with pytest.raises(StudyInvalid, match="percent-encode") as refused:
         locate({"url": f"{scheme}://u:{mark}{CANARY}@host/db", "table": "people"})
     assert CANARY not in everything_in(refused.value)
+
+
+@pytest.mark.parametrize("scheme", SERVERS)
+def test_a_password_of_which_a_part_would_be_looked_up_as_a_host_is_refused(scheme: str) -> None:
+    """Drivers take what is behind the first "@" for a host, whose address they ask of others."""
+    with pytest.raises(StudyInvalid, match="percent-encode") as refused:
+        locate({"url": f"{scheme}://u:p@{CANARY}@host/db", "table": "people"})
+    assert CANARY not in everything_in(refused.value)
+
+
+def test_a_password_that_would_be_taken_for_an_option_is_not_shown() -> None:
+    with pytest.raises(StudyInvalid, match="has an option, which is not handed") as refused:
+        locate({"url": "postgres://u@h/db?sslpassword=a&s3cret", "table": "people"})
+    assert "s3cret" not in everything_in(refused.value)
+
+
+def test_a_private_file_says_how_long_a_connection_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    told = list[dict[str, object]]()
+
+    def connect(url: str, **options: object) -> SimpleNamespace:
+        told.append(options)
+        return SimpleNamespace()
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    for query in ("", "?connect_timeout=5", "?keepalives_idle=60"):
+        _connected(f"postgres://connect_timeout=:keepalives_idle=@h/db{query}")
+    assert [sorted(options) for options in told] == [
+        ["client_encoding", "connect_timeout", "keepalives_idle"],
+        ["client_encoding", "keepalives_idle"],
+        ["client_encoding", "connect_timeout"],
+    ]
 
 
 @pytest.mark.parametrize("name", ["mysql", "mariadb"])

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import trustme
 
 from mpc_protocols.errors import DataRefused
 from parties.data.harmony.rules import RFC
@@ -26,6 +25,7 @@ from parties.data.tallies.places import DaskCluster
 from parties.data.tallies.total import Total
 from tests.parties.data.tables import CANARY
 from tests.parties.data.tallies.parts import COUNTING, told, whole
+from tests.worlds.dask_over_tls import dask_over_tls
 
 FILES, ROWS = 12, 20_000
 BIG = replace(COUNTING, max_rows=1 << 20)
@@ -63,43 +63,10 @@ def table(rows: int, seed: int) -> pa.Table:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     pytest.importorskip("distributed", reason="Dask is not installed; `make engines` tests with it.")
-    import dask
-    from distributed import LocalCluster
-    from distributed.security import Security
-
     folder = tmp_path_factory.mktemp("dask")
-    ca = trustme.CA()
-    own = ca.issue_cert("localhost")
-    ca.cert_pem.write_to_path(folder / "ca.crt")
-    own.cert_chain_pems[0].write_to_path(folder / "own.crt")
-    own.private_key_pem.write_to_path(folder / "own.key")
     for number in range(FILES):
         pq.write_table(table(ROWS, number), folder / f"part{number:02d}.parquet")
-    names = {
-        f"tls_{role}_{what}": str(folder / f"own.{what[:3].replace('cer', 'crt')}")
-        for role in ("scheduler", "worker", "client")
-        for what in ("cert", "key")
-    }
-    security = Security(tls_ca_file=str(folder / "ca.crt"), require_encryption=True, **names)
-    with (
-        dask.config.set({"distributed.worker.profile.enabled": False}),
-        LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            processes=True,
-            protocol="tls://",
-            security=security,
-            dashboard_address=None,
-            env={"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
-        ) as cluster,
-    ):
-        place = DaskCluster(
-            cluster.scheduler_address,
-            folder / "ca.crt",
-            folder / "own.crt",
-            folder / "own.key",
-            str(folder / "part*.parquet"),
-        )
+    with dask_over_tls(folder, 3) as (place, cluster):
         yield World(place, folder, cluster)
 
 

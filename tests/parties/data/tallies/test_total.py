@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
 from parties.data import counters
-from parties.data.source import many_files
+from parties.data.source import locate, many_files
 from parties.data.tallies.files import add_files
 from parties.data.tallies.places import TallyFiles
 from parties.data.tallies.total import Total
@@ -59,6 +59,14 @@ def test_the_same_part_is_never_added_twice(tmp_path: Path) -> None:
     refused([part, again], "twice")
     copy = write_csv(tmp_path / "other.csv", people(5))
     assert added([part, partition(copy)]).rows == 10
+
+
+def test_a_part_of_two_names_is_never_added_twice(tmp_path: Path) -> None:
+    location = write_csv(tmp_path / "t.csv", people(5))
+    part = partition(location)
+    for name, make in (("linked.csv", os.link), ("soft.csv", os.symlink), ("moved.csv", os.rename)):
+        make(tmp_path / "t.csv", tmp_path / name)
+        refused([part, partition(locate(tmp_path / name))], "part0.tally", "part1.tally", "twice")
 
 
 def test_parts_read_by_other_rules_are_refused(tmp_path: Path) -> None:
