@@ -40,18 +40,27 @@ class Form:
 
 @dataclass(frozen=True)
 class ProofSizes:
-    """What a batch holds. gates: words of statements by number of entries. lookups: words of draws by bits of the outer index."""
+    """What a batch holds of one prover.
+
+    gates: words of statements by number of entries. lookups: words of draws by bits of the outer index. matrices: rows of all
+    products of matrices by the bytes of an element (2, 4).
+    """
 
     gates: Counter[int] = field(default_factory=Counter)
     lookups: Counter[int] = field(default_factory=Counter)
+    matrices: Counter[int] = field(default_factory=Counter)
 
     def largest(self, other: ProofSizes) -> ProofSizes:
         """Of each kind the larger of two."""
-        return ProofSizes(self.gates | other.gates, self.lookups | other.lookups)
+        return ProofSizes(
+            self.gates | other.gates, self.lookups | other.lookups, self.matrices | other.matrices
+        )
 
     def together(self, other: ProofSizes) -> ProofSizes:
         """Of both batches in one."""
-        return ProofSizes(self.gates + other.gates, self.lookups + other.lookups)
+        return ProofSizes(
+            self.gates + other.gates, self.lookups + other.lookups, self.matrices + other.matrices
+        )
 
     def first_values(self, form: Form, variables: int) -> int:
         """Elements of the prover's first message."""
@@ -72,7 +81,10 @@ class ProofSizes:
         return of_gates + [8 * rows * words for _, words in sorted(self.lookups.items())]
 
     def form(self, variables: int, latency_bytes: int) -> Form:
-        """The least rounds * latency_bytes + bytes, with EVALUATION_BYTES."""
+        """The least rounds * latency_bytes + bytes, with EVALUATION_BYTES; products of matrices are proved alike in all.
+
+        Of the largest of three provers, so that it is alike at all parties.
+        """
 
         def cost(form: Form) -> int:
             elements = self.first_values(form, variables) + self.second_values(form)

@@ -39,6 +39,7 @@ from mpc_protocols.replicated.proof.batch import Batch, Grids, Part
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, write
 from mpc_protocols.replicated.proof.folding import Fold, folded
+from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.proof.verdict import Finding, exchange
@@ -57,6 +58,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     form = transcript.sizes().form(variables, trio.latency_bytes)
     public = binding(b"products", repr((variables, transcript.gates, form)).encode(), agreed)
     sharing, masking, again, tagging = (trio.operation() for _ in range(4))
+    inner = inner_products(trio, transcript.matrices, 1 << variables)
+    public = binding(public, *(of.public for of in inner))
     parts = [
         Part.of(role, variables, form) for role in (transcript.proving, transcript.left, transcript.right)
     ]
@@ -65,16 +68,25 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     proving, left, right = (Batch(part, seed, variables, form, grids) for part in parts)
     masks = proving.masks(trio.next_reader(masking))
     message = proving.first(None if form.in_stages else masks).together()
-    shares = right.split(_shared(trio, message, right.first_shape, sharing))
+    _send_masked(trio, message, sharing)
+    for of in inner:
+        of.send_values(seed)
+    trio.turn()
+    shares = right.split(trio.receive(trio.left, right.first_shape, np.uint8))
+    for of in inner:
+        of.receive_values()
     shares_left = left.split(trio.next_mask(left.first_shape, np.uint8, sharing))
 
-    point = challenge(stream(toss(trio, public), b"point"), variables)
+    coin = toss(trio, public)
+    point = challenge(stream(coin, b"point"), variables)
     whole = proving.whole(point)
     in_cube, others = right.at_point(shares, point)
     in_cube_left, others_left = left.at_point(shares_left, point)
     if form.in_stages:
         message = np.frombuffer(b"".join(map(write, proving.second(whole, masks, point))), np.uint8)
-        others = _elements(_shared(trio, message, message.shape, again))
+        _send_masked(trio, message, again)
+        trio.turn()
+        others = _elements(trio.receive(trio.left, message.shape, np.uint8))
         others_left = _elements(trio.next_mask(message.shape, np.uint8, again))
         fold = Fold.drawn(stream(toss(trio, public), b"fold"), point, form.halvings)
     else:
@@ -86,6 +98,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     trio.wire.send(trio.right, write(fold.value_of(in_cube, others)))
     tagger = Tagger(trio.own_mask(BLOCK, np.uint8, tagging).tobytes(), 1 << variables)
     trio.wire.send(trio.left, tagger.predicted(proving.part.pairs, whole, masks, fold))
+    for of in inner:
+        of.send_opening(coin)
     trio.turn()
 
     columns = [(folded(x, fold.matrices), folded(y, fold.matrices)) for x, y in left.part.pairs]
@@ -97,17 +111,13 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     tag = bytes(trio.wire.receive(trio.right, BLOCK))
     tagger = Tagger(trio.next_mask(BLOCK, np.uint8, tagging).tobytes(), 1 << variables)
     holds = left.product(seen, point) == claimed ^ fold.value_of(in_cube_left, others_left)
-    exchange(trio, Finding.of(tag == tagger.known(seen), holds), public)
+    found = [(tag == tagger.known(seen), holds), *(of.found() for of in inner)]
+    exchange(trio, Finding.of(*(all(each) for each in zip(*found, strict=True))), public)
 
 
-def _shared(trio: Trio, values: Blocks, other: tuple[int, ...], operation: int) -> Blocks:
-    """Send values to the right, masked by a stream of this party and the left one. 1 round.
-
-    Returns what came from the left. other: its shape.
-    """
+def _send_masked(trio: Trio, values: Blocks, operation: int) -> None:
+    """Send a prover's values to the right, masked by a stream of this party and the left one."""
     trio.send(trio.right, values ^ trio.own_mask(values.shape, np.uint8, operation))
-    trio.turn()
-    return trio.receive(trio.left, other, np.uint8)
 
 
 def _elements(message: Blocks) -> list[int]:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.replicated.proof.form import ProofSizes
+from mpc_protocols.replicated.proof.matrix_products.statement import Statement
 from mpc_protocols.replicated.sharing.boolean import BitShare
 
 
@@ -107,12 +108,16 @@ class Statements:
 
 @dataclass
 class Transcript:
-    """One party's statements in its three roles, and how many products they hold (alike at all parties for gates)."""
+    """One party's statements in its three roles, and how many products they hold (alike at all parties for gates).
+
+    matrices: products of matrices over rings, each in all three roles.
+    """
 
     proving: Statements = field(default_factory=Statements)
     left: Statements = field(default_factory=Statements)
     right: Statements = field(default_factory=Statements)
     gates: int = 0
+    matrices: list[Statement] = field(default_factory=list)
 
     def sizes(self) -> ProofSizes:
         """Of the largest of the three proofs, alike at all parties: each is in one role of each party."""
@@ -162,4 +167,5 @@ def merged(transcripts: Sequence[Transcript]) -> Transcript:
                 into.noted.setdefault(entries, []).extend(noted)
             into.lookups.extend(getattr(transcript, role).lookups)
         together.gates += transcript.gates
+        together.matrices += transcript.matrices
     return together

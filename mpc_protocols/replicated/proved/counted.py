@@ -26,6 +26,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
 from mpc_protocols.replicated.proof.form import ProofSizes
+from mpc_protocols.replicated.proof.products import VARIABLES
 from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine
@@ -94,6 +95,10 @@ class CountedGates(ProvedGates):
         self._prove_if_many()
         return zero_bits((outputs, words))
 
+    def note_matrices(self, element: int, rows: int) -> None:
+        """A product of matrices of so many rows, sums over them or not."""
+        self.unproved.matrices[element] += rows
+
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
 
@@ -121,8 +126,9 @@ class CountedGates(ProvedGates):
             sizes = sizes.together(part.unproved)
             part.transcript, part.unproved = Transcript(), ProofSizes()
         self.most_unproved = max(self.most_unproved, due)
-        if due:
-            for row in proof_steps(sizes, self._counted.latency_bytes):
+        if due or sizes.matrices:
+            form = sizes.form(VARIABLES, self._counted.latency_bytes)
+            for row in proof_steps(sizes, form):
                 self._counted.all_send(row)
 
 

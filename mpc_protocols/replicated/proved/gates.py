@@ -86,7 +86,7 @@ class ProvedGates(TrioBitGates):
         together = merged([part.transcript for part in parts])
         for part in parts:
             part.transcript = Transcript()
-        if together.gates:
+        if together.gates or together.matrices:
             prove(self.trio, together, agreed=self.agreed)
 
     def and_bits(self, x: BitShare, y: BitShare) -> BitShare:

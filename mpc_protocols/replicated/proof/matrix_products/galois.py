@@ -1,0 +1,160 @@
+"""The Galois ring GR(2^K, d) = Z_2^K[z] / (f), f monic and irreducible modulo 2 of degree d: what GF(2^d) is to GF(2).
+
+An element is a row of d coefficients of z^0 .. z^(d-1), uint16 or uint32, which wrap. Lifts, the elements with coefficients 0 and
+1, are one of each class modulo 2, so they differ pairwise by units. What holds for polynomials over a field holds here for points
+among the lifts: a polynomial that is not zero, of total degree D, vanishes at a uniform point of lifts with probability at most
+D / 2^d. For divide it by the largest power 2^e of two that divides all coefficients: where the original vanishes, the quotient
+is 0 modulo 2^(K-e), so modulo 2, and there it is a polynomial over GF(2^d) that is not zero.
+
+Everything long is a product of float64 matrices that is exact: elements have K bits, lifts and what they multiply with few
+(`combine`), and of two full elements one is cut into limbs (`Products`). Local; running times depend on sizes only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.prg import Reader
+
+_TAPS = {8: (0, 1, 3, 4), 64: (0, 1, 3, 4)}
+"""f = z^d + the sum of z^j over these: irreducible modulo 2 for both degrees."""
+ROWS = 512
+"""Rows converted to floats at a time: four such arrays stay in the second-level cache."""
+_LOW = 11
+"""Bits of the low limb of an element of 32: 2^31 2^10 512 and 2^20 2^20 512 are below 2^53."""
+_EXACT = 53
+Floats = NDArray[np.float64]
+Small = NDArray[np.int64]
+"""Coefficients as small signed integers."""
+
+
+class GaloisRing:
+    """Elements of degree d over Z_2^16 or Z_2^32."""
+
+    def __init__(self, dtype: UInt, degree: int) -> None:
+        """degree: 64, or 8 to see in tests how often a forgery passes."""
+        if dtype not in (np.uint16, np.uint32) or degree not in _TAPS:
+            raise ValueError(f"No Galois ring of degree {degree} over {np.dtype(dtype)} is known here.")
+        self.dtype, self.degree = dtype, degree
+        self._powers: Small = np.zeros((2 * degree - 1, degree), np.int64)  # z^0 .. z^(2d-2)
+        self._powers[:degree] = np.eye(degree, dtype=np.int64)
+        for k in range(degree, 2 * degree - 1):
+            self._powers[k, 1:] = self._powers[k - 1, :-1]
+            self._powers[k, list(_TAPS[degree])] -= self._powers[k - 1, -1]
+
+    def lifts(self, stream: Reader, count: int) -> Small:
+        """The next uniform lifts of a stream: (count, d), 0 and 1."""
+        drawn = np.empty((count, self.degree // 8), np.uint8)
+        stream.fill(drawn)
+        lifts: Small = np.unpackbits(drawn, axis=1).astype(np.int64)
+        return lifts
+
+    def unit_lift(self, stream: Reader) -> Small:
+        """The next lift of a stream that is not 0: (d,)."""
+        while True:
+            [lift] = self.lifts(stream, 1)
+            if lift.any():
+                found: Small = lift
+                return found
+
+    def times(self, element: NDArray[np.integer]) -> Small:
+        """Multiplication by an element as a matrix: row j is z^j times it. Small if the element is a lift."""
+        degree = self.degree
+        shifted = np.zeros((degree, 2 * degree), np.int64)
+        shifted[:, :degree] = element
+        found: Small = _skewed(shifted) @ self._powers
+        return found
+
+    def scaled(self, elements: Elements, factor: NDArray[np.integer]) -> Elements:
+        """A few elements (.., d) times any element."""
+        matrix = self.times(factor).astype(np.uint64)
+        found: Elements = (elements.astype(np.uint64) @ matrix).astype(self.dtype)
+        return found
+
+    def combine(
+        self, values: Elements, factors: NDArray[np.integer], out: Elements | None = None
+    ) -> Elements:
+        """values @ factors modulo 2^K: (n, w) of ring integers and (w, d) of small ones to (n, d). out: where to put it."""
+        bound = int(np.abs(factors).sum(axis=0).max(initial=0))
+        if bound << 8 * values.dtype.itemsize - 1 > 1 << _EXACT:
+            raise ValueError(f"Factors that sum to {bound} are too large for an exact product of floats.")
+        found = np.empty((len(values), factors.shape[1]), self.dtype) if out is None else out
+        floats, signed = factors.astype(np.float64), values.view(f"i{values.dtype.itemsize}")
+        rows = min(ROWS, len(values))
+        converted, multiplied = (np.empty((rows, width)) for width in factors.shape)
+        for start in range(0, len(values), ROWS):
+            piece = signed[start : start + ROWS]
+            converted[: len(piece)] = piece
+            of = np.matmul(converted[: len(piece)], floats, out=multiplied[: len(piece)])
+            found[start : start + ROWS] = of.astype(np.int64)
+        return found
+
+    def plus_times(self, x: Elements, y: Elements, lift: Small) -> Elements:
+        """x + y times a lift, (n, d) each."""
+        found = self.combine(y, self.times(lift))
+        found += x
+        return found
+
+    def reduced(self, gram: NDArray[np.integer]) -> Elements:
+        """From the matrix of x^T y, coefficient by coefficient, to the sum of the products: (.., d, d) to (.., d)."""
+        degree = self.degree
+        padded = np.zeros((*gram.shape[:-1], 2 * degree), np.uint64)
+        padded[..., :degree] = gram
+        coefficients = _skewed(padded).sum(axis=-2, dtype=np.uint64)
+        found: Elements = (coefficients @ self._powers.astype(np.uint64)).astype(self.dtype)
+        return found
+
+
+def _skewed(rows: NDArray[np.integer]) -> NDArray[np.integer]:
+    """(.., d, 2d) to (.., d, 2d - 1) with row j moved j places to the right; the second half of each row is 0."""
+    *more, degree, width = rows.shape
+    flat = rows.reshape(*more, degree * width)[..., : degree * (width - 1)]
+    return flat.reshape(*more, degree, width - 1)
+
+
+class Products:
+    """Sums of products of elements, in memory of its own that is used again."""
+
+    def __init__(self, ring: GaloisRing) -> None:
+        self._ring = ring
+        limbs = 1 if ring.dtype is np.uint16 else 2
+        self._x, self._y = np.empty((2, limbs, ROWS, ring.degree), np.float64)
+        self._cut = np.empty((ROWS, ring.degree), ring.dtype)
+
+    def gram(self, x: Elements, y: Elements) -> NDArray[np.uint64]:
+        """x^T y modulo 2^64 of up to `ROWS` elements each: (n, d) twice to (d, d). Right modulo 2^K."""
+        if self._ring.dtype is np.uint16:
+            return _wrapped(self._cuts(self._x[0], x, 0, 16).T @ self._cuts(self._y[0], y, 0, 16))
+        low = self._cuts(self._x[0], x, 0, 32).T @ self._cuts(self._y[0], y, 0, _LOW)
+        high = self._cuts(self._x[1], x, 0, 32 - _LOW).T @ self._cuts(self._y[1], y, _LOW, 32 - _LOW)
+        return _wrapped(low) + (_wrapped(high) << np.uint64(_LOW))
+
+    def dot(self, x: Elements, y: Elements) -> Elements:
+        """The sum of x_r y_r: (n, d) twice to (d,)."""
+        total = np.zeros((self._ring.degree, self._ring.degree), np.uint64)
+        for start in range(0, len(x), ROWS):
+            total += self.gram(x[start : start + ROWS], y[start : start + ROWS])
+        return self._ring.reduced(total)
+
+    def _cuts(self, room: Floats, values: Elements, shift: int, width: int) -> Floats:
+        """Bits [shift, shift + width) of the elements as centred integers, such that limbs add up modulo 2^K."""
+        target, bits = room[: len(values)], 8 * values.dtype.itemsize
+        if width == bits:
+            target[...] = values.view(f"i{values.dtype.itemsize}")
+            return target
+        cut = self._cut[: len(values)]
+        signed = cut.view(f"i{values.dtype.itemsize}")
+        if shift:
+            np.add(values, values.dtype.type(1 << shift - 1), out=cut)  # what the centred low limb lacks
+        else:
+            np.left_shift(values, values.dtype.type(bits - width), out=cut)
+        np.right_shift(signed, signed.dtype.type(bits - width), out=signed)
+        target[...] = signed
+        return target
+
+
+def _wrapped(product: Floats) -> NDArray[np.uint64]:
+    """Integers below 2^53, as floats, modulo 2^64."""
+    return product.astype(np.int64).view(np.uint64)
