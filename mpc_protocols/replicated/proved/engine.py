@@ -3,6 +3,7 @@
     shares        every custodian's counts for themselves (`inputs`); the bits of their sums are dealt and proved (`addends`)
     distances     in bits (`scores`)                 noise      the shared draws over `gates`, in bits
     openings      after all products so far are proved (`gates.verify`), with a hash from the second holder
+    noise ahead   made and proved while the leader computes by itself (`settle`)
 
 Horizontal data only. Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the
 next one.
@@ -48,6 +49,7 @@ class ProvedEngine(SourcedEngine[RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
+    proves = True
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
         """counts: this party's own data or None if it only computes. Raises `StudyInvalid` (number of parties)."""
@@ -68,6 +70,9 @@ class ProvedEngine(SourcedEngine[RingShare]):
 
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
+
+    def settle(self) -> None:
+        self.beside.verify()
 
     def differing(self, value: bytes) -> int | None:
         other = self._trio.differing(value)
