@@ -13,7 +13,7 @@ report for words. Nobody compares names. Descriptors import the standard library
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
@@ -204,6 +204,12 @@ class Backend(ABC):
         outside = [name for name in owners if name not in computing]
         if outside:
             return f"{joins}, and {' and '.join(outside)} do{'es' * (len(outside) == 1)} not; let the owners compute"
+        return None
+
+    def check_tables(
+        self, split: Partition, sizes: Mapping[str, int], tables: Iterable[Sequence[str]]
+    ) -> None:
+        """Raise `StudyInvalid` if it cannot compute one of these tables of split columns. sizes: of every column."""
         return None
 
     def misfit(self, computing: Sequence[str], partition: str = "horizontal") -> str | None:

@@ -39,10 +39,21 @@ class Work(Generic[P]):
 class Schedule(Generic[P]):
     """The tables still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
 
-    def __init__(self, partition: Partition, facts: StudyFacts, computing: int, planner: Planner[P]) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        facts: StudyFacts,
+        computing: int,
+        planner: Planner[P],
+        anew: bool = False,
+    ) -> None:
+        """anew: whether all tables of a union's request are planned for it, an owner's own among them, since owners' columns are
+        known to be consistent within one request only; else owners bring their own as counts, and earlier tables serve again.
+        """
         self.partition = partition
         self.facts = facts
         self._computing, self._planner = computing, planner
+        self._anew = anew
         self._histograms: list[Clique] = []
         self._tables: list[Clique] = []
         self._somebody = False
@@ -62,10 +73,11 @@ class Schedule(Generic[P]):
             {table for clique in cliques for table in union.tables_of(self.partition, clique)},
             key=lambda table: (-len(table), table),
         )
-        histograms = self._fresh(
-            [t for t in wanted if len(union.owners_of(self.partition, t)) == 1], self._histograms
-        )
-        tables = self._fresh([t for t in wanted if len(union.owners_of(self.partition, t)) > 1], self._tables)
+        if self._anew:
+            self._tables.clear()
+        brought = [t for t in wanted if not self._anew and len(union.owners_of(self.partition, t)) == 1]
+        histograms = self._fresh(brought, self._histograms)
+        tables = self._fresh([t for t in wanted if t not in brought], self._tables)
         needs_memberships, self._somebody = not self._somebody, True
         return Work(
             tuple(histograms),

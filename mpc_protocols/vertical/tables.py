@@ -119,6 +119,8 @@ class Tables(Generic[T]):
         joints: dict[int, list[Clique]] = {
             owner: [()] if self.needs_memberships else [] for owner in self.partition.owners
         }
+        if self.needs_memberships:
+            used = {part for part in used if part.columns}
         for part in sorted(
             used, key=lambda part: (len(part.columns), [order[name] for name in part.columns])
         ):

@@ -141,6 +141,11 @@ def _inputs(study: Study) -> Finding:
     """What becomes of a contributor whose counts are impossible."""
     if study.descriptor.ideal:
         return note(f"{study.backend} sees all counts and checks none")
+    if study.descriptor.malicious and isinstance(study, VerticalStudy):
+        return fine(
+            "owners' columns are checked on shares: each names one value in each row that its owner has; a run in which one does "
+            "not ends"
+        )
     if why := study.inputs_unchecked:
         return note(f"whether contributors' counts are possible is not checked: {why}")
     then = "ends the run" if study.session.bad_input == "end" else "is left out of it"
@@ -192,7 +197,7 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
         )
         yield note(f"no custodian's data is on this machine: {who}")
     elif isinstance(study, VerticalStudy):
-        yield from vertical.ownership(study, tables)
+        yield from vertical.ownership(study, plan, tables)
         if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
             from mpc_protocols.psu.row_order.protocol import UNEQUAL
 

@@ -14,14 +14,15 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, Study
 from mpc_protocols.partition import MAX_OWNERS
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
-from runner.study import DataLocation, VerticalStudy
-from runner.study.owners import Ownership, clashing, method_of, missing_owners
+from runner.study import DataLocation, VerticalStudy, owners
+from runner.study.owners import Ownership, clashing, method_of, misfits, missing_owners
 from runner.study.private_file import Private
 from runner.study.trained import trained
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from parties.budget.ledger import Ledger
+    from synth.plan import Plan
 
 POPULATIONS = {
     "intersection": "records that every owner has",
@@ -51,13 +52,17 @@ def alignment(study: VerticalStudy) -> Iterator[Finding]:
             yield problem(StudyInvalid(f"{study.path}: {error.sentence}"))
 
 
-def ownership(study: VerticalStudy, tables: Mapping[str, DataLocation]) -> Iterator[Finding]:
-    """Whether the tables that the study names hold every column once, where all of them are on this machine.
+def ownership(
+    study: VerticalStudy, plan: Plan | None, tables: Mapping[str, DataLocation]
+) -> Iterator[Finding]:
+    """Whether the tables that the study names hold every column once, where all of them are on this machine, and whether the
+    backend can make what a run asks these owners for.
 
-    tables: by party, as far as the study or a private file here says. A party whose data stands in a private file elsewhere may
-    yet bring what is lacking: then that is only worth knowing.
+    plan: None if there is none. tables: by party, as far as the study or a private file here says. A party whose data stands in a
+    private file elsewhere may yet bring what is lacking: then that is only worth knowing.
     """
     from parties.data.source import open_source
+    from runner.party.alignment import check_tables
 
     announced: dict[str, tuple[str, ...]] = {}
     for party in study.parties:
@@ -73,6 +78,11 @@ def ownership(study: VerticalStudy, tables: Mapping[str, DataLocation]) -> Itera
         announced[party.name] = columns
     for sentence in clashing(study, announced):
         yield problem(StudyInvalid(f"{study.path}: {sentence}"))
+    if plan is not None and not misfits(study, announced):
+        try:
+            check_tables(study, plan, owners.ownership(study, announced))
+        except StudyInvalid as error:
+            yield problem(error)
     for sentence in missing_owners(study, announced):
         if len(announced) < len(study.parties):
             yield note(f"as far as the study says which party has data: {sentence}")

@@ -150,6 +150,10 @@ def _inputs(expected: Forecast) -> list[str]:
     inputs = expected.inputs
     if inputs is None:
         return []
+    if "columns" in inputs:
+        return [
+            "inputs     owners' columns are checked on shares: a run in which one names two values in a row ends"
+        ]
     if "unchecked" in inputs:
         return [f"inputs     of contributors are not checked: {inputs['unchecked']}"]
     bad = "ends the run" if inputs["bad_input"] == "end" else "is left out"

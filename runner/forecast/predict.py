@@ -31,6 +31,7 @@ from runner.forecast.result import (
     told,
 )
 from runner.forecast.training import forecast_trained
+from runner.party.alignment import check_tables
 from runner.party.course import agreed_table
 from runner.party.synthesis import exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.study import Study, VerticalStudy
@@ -78,7 +79,8 @@ def forecast(
     if study.contributors is not None:
         tables = sum(party.data is not None for party in study.parties) + len(study.contributors.keys)
     limit = min(assumed, tables * study.privacy.max_rows)
-    if joined is not None:
+    if joined is not None and isinstance(study, VerticalStudy):
+        check_tables(study, plan, joined.owned)
         plan = plan.knowing(joined.owned.columns)
         custodians = [party for party in study.parties if party.name in joined.owned.owners]
         tables, assumed, limit = len(custodians), joined.records, joined.population
@@ -206,6 +208,8 @@ def forecast(
 def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
     if study.descriptor.ideal or not (study.to_check or study.contributors):
         return None
+    if study.descriptor.malicious and isinstance(study, VerticalStudy):
+        return {"columns": True}
     if study.inputs_unchecked:
         return {"unchecked": study.inputs_unchecked}
     return {

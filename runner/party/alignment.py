@@ -22,7 +22,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
 from parties.budget.aborted import ABORTED
 from parties.budget.spending import STARTED
 from runner.study import DataLocation, Study, VerticalStudy
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
+    from synth.plan import Plan
 
 
 def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
@@ -106,6 +107,15 @@ def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
         alignment.size_delta,
         sizes,
     )
+
+
+def check_tables(study: VerticalStudy, plan: Plan, owned: Ownership) -> None:
+    """Raise `StudyInvalid` if the backend cannot compute a table that a run may ask these owners for."""
+    asked = dict.fromkeys((*plan.one_way, *plan.candidates))
+    try:
+        study.descriptor.check_tables(partition(study, owned, 0), study.domain.sizes, asked)
+    except StudyInvalid as error:
+        raise StudyInvalid(f"{study.path}: {error.sentence}") from None
 
 
 def partition(study: VerticalStudy, owned: Ownership, rows: int) -> Partition:

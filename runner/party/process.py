@@ -161,6 +161,14 @@ class _Party:
             fields["bytes_sent"] = sent
         self._events(phase, event, **fields)
 
+    def _knowing(self, plan: Plan, owned: Ownership) -> Plan:
+        """The plan once the owners are known. Raises `StudyInvalid`."""
+        from runner.party.alignment import check_tables
+
+        assert isinstance(self._study, VerticalStudy)
+        check_tables(self._study, plan, owned)
+        return plan.knowing(owned.columns)
+
     def _body(self, wire: SessionWire) -> None:
         """Everything after the parties have agreed, in the session's worker thread."""
         from runner.party.synthesis import facts_of, row_limit
@@ -176,7 +184,8 @@ class _Party:
         owned = self._owned(wire, custodians)
         plan, collective = self._plan, Collective(wire, self._study)
         assert plan is not None
-        plan = plan if owned is None else plan.knowing(owned.columns)
+        if owned is not None:
+            plan = self._knowing(plan, owned)
         run = self._attempt.agree(wire, self._observe)
         tables = len(custodians)
         if self._closing is not None:

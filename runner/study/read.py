@@ -100,7 +100,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         _sound(head, algorithm, config, research)
         _together(head, algorithm, backend, partition)
         if malicious:
-            _against_deviation(head, root, algorithm, config, backend.secured(security), partition)
+            _against_deviation(head, root, algorithm, config)
     if algorithm is not None and domain is not None and domain.constraints and not algorithm.constrained:
         others = listed(one.name for one in ALGORITHMS if one.constrained)
         root.problem(
@@ -117,6 +117,13 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     alignment = None
     if partition == "vertical" and "alignment" in root:
         alignment = read_alignment(tree["alignment"], str(path), found, privacy)
+        if malicious and alignment.psu:
+            head.problem(
+                f'= "malicious" holds for split columns whose rows are aligned already, [alignment] method = '
+                f'{listed(methods()[1:])}, got method = "{alignment.method}", whose parties do not prove how they join records; '
+                "join them beforehand, or remove it",
+                "security",
+            )
     elif partition == "vertical":
         root.problem(
             'has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
@@ -273,16 +280,8 @@ def _against_deviation(
     root: Table,
     algorithm: Algorithm[Any, Any],
     config: AlgorithmConfig,
-    backend: Backend,
-    partition: str,
 ) -> None:
-    """What does not hold against a computing party that deviates, with this backend, which answers questions."""
-    if partition in PARTITIONS and partition not in backend.partitions:
-        head.problem(
-            f'= "malicious" holds with partition = {listed(backend.partitions)} only: parties do not prove what they do with '
-            "rows of split columns; remove it",
-            "security",
-        )
+    """What does not hold against a computing party that deviates, with a backend that answers questions."""
     by_itself = algorithm.reporting(config) is not None or algorithm.cohorts(config) is not None
     if by_itself or isinstance(algorithm, TrainedAlgorithm | Training):
         head.problem(

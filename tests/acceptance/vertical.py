@@ -6,6 +6,7 @@
     python -m tests.acceptance.vertical nltcs --runs 5                       8 & 8 columns, epsilon 0.8, all 3-way cliques
     python -m tests.acceptance.vertical adult --algorithm vertimrf --epsilon 0.8    another algorithm: TVD of 3-way sets
     python -m tests.acceptance.vertical three --runs 5                       Adult, 5 & 5 & 5, cliques across all three owners
+    python -m tests.acceptance.vertical malicious --runs 3                   Adult row by row: malicious against semi-honest
 
 Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without them this says so
 and ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed
@@ -51,6 +52,7 @@ STUDY = """\
 name = "{name}"
 algorithm = "{algorithm}"
 backend = "{backend}"
+security = "{security}"
 partition = "vertical"
 [privacy]
 epsilon = {epsilon}
@@ -63,10 +65,9 @@ max_rows = 65536
 [domain]
 file = "{domain}"
 [alignment]
-method = "psu"
-via = "{via}"
-id = "person"
+{alignment}
 """
+BY_IDENTIFIER = 'method = "psu"\nvia = "{via}"\nid = "person"'
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,14 @@ class Trial:
     share: float
     epsilon: float
     adjacency: str
+    aligned: bool = False
+    """Whether every owner holds everybody, in the same order."""
 
 
 TRIALS = {
     "adult": Trial("adult-vfl", (8, 7), 0.9, 1.0, "replace"),
     "nltcs": Trial("nltcs", (8, 8), 1.0, 0.8, "add-remove"),
+    "malicious": Trial("adult-vfl", (8, 7), 1.0, 1.0, "replace", aligned=True),
     "three": Trial("adult-vfl", (5, 5, 5), 0.9, 1.0, "replace"),
 }
 
@@ -100,15 +104,26 @@ def split(trial: Trial, directory: Path, small: bool = False) -> pd.DataFrame:
     for number, count in enumerate(trial.counts):
         held = rng.random(len(rows)) < trial.share
         common &= held
-        order, own = rng.permutation(np.flatnonzero(held)), list(sizes)[start : start + count]
+        order, own = np.flatnonzero(held), list(sizes)[start : start + count]
+        if not trial.aligned:
+            order = rng.permutation(order)
         own = own[: 2 if small else None]
-        rows.iloc[order][own].assign(person=order).to_csv(directory / f"c{number}.csv", index=False)
+        brought = rows.iloc[order][own]
+        if not trial.aligned:
+            brought = brought.assign(person=order)
+        brought.to_csv(directory / f"c{number}.csv", index=False)
         start, names = start + count, names + own
     (directory / "domain.json").write_text(json.dumps({name: sizes[name] for name in names}))
     return rows.loc[common, names]
 
 
-def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespace) -> Path:
+def study(
+    trial: Trial,
+    directory: Path,
+    backend: str,
+    options: argparse.Namespace,
+    security: str = "semi-honest",
+) -> Path:
     """The study file of one backend."""
     workload = f"degree = {options.degree}" + (
         f"\ncount = {options.count}\nseed = 123" if options.count else ""
@@ -123,12 +138,13 @@ def study(trial: Trial, directory: Path, backend: str, options: argparse.Namespa
         algorithm=options.algorithm,
         table=f"[aim]\nrounds = {rounds}" if options.algorithm == "aim" else "",
         domain=directory / "domain.json",
-        via=options.via,
+        security=security,
+        alignment='method = "row-order"' if trial.aligned else BY_IDENTIFIER.format(via=options.via),
     )
     for number, port in enumerate(free_ports(3)):
         text += f'[[party]]\nname = "c{number}"\naddress = "127.0.0.1:{port}"\n'
         text += f'data = "c{number}.csv"\n' if number < len(trial.counts) else ""
-    path = directory / f"{backend}.toml"
+    path = directory / f"{backend}-{security}.toml"
     path.write_text(text)
     return path
 
@@ -221,6 +237,30 @@ def compared(used: dict[str, list[list[float]]], starting: dict[str, list[float]
     return f"CPU, parties against ideal: {'; '.join(words)}"
 
 
+def malicious(trial: Trial, options: argparse.Namespace) -> None:
+    """Runs of both securities in turn: wall, CPU of the busiest party, bytes of all; of both, and their ratios."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        split(trial, directory)
+        figures: dict[str, list[tuple[float, ...]]] = {"semi-honest": [], "malicious": []}
+        for _ in range(options.runs):
+            for security, found in figures.items():
+                path = study(trial, directory, "replicated", options, security)
+                one = run(path, directory / f"out-{security}", options)
+                traffic = (sum(sum(party.values()) for party in one["sent"]), one["sent"][0]["input"])
+                found.append((one["wall"], max(one["cpu"]), *traffic))
+                print(
+                    f"{security}: wall {one['wall']:.1f} s, CPU {max(one['cpu']):.2f} s, {traffic[0] / 1e6:.1f} MB of all",
+                    flush=True,
+                )
+                print(f"  phases: {one['sent']}", flush=True)
+        plain, proved = (
+            [statistics.median(column) for column in zip(*found, strict=True)] for found in figures.values()
+        )
+        for what, before, after in zip(("wall s", "CPU s", "bytes of all"), plain, proved, strict=False):
+            print(f"{what}: {before:,.1f} to {after:,.1f}, {after / before:.2f} times")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -241,11 +281,14 @@ def main() -> None:
     if not (DATA / f"{trial.table}.csv").exists():
         print(f"skipped: {DATA / trial.table}.csv is not here")
         return
-    options.degree = options.degree or {"adult": 2, "nltcs": 3, "three": 3}[options.what]
+    options.degree = options.degree or {"nltcs": 3, "three": 3}.get(options.what, 2)
     options.count = options.count or (64 if options.what == "three" else None)
     options.rounds = options.rounds or ("adaptive" if options.what == "nltcs" else "10")
     from runner.study import load
 
+    if trial.aligned:
+        malicious(trial, options)
+        return
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         joined = split(trial, directory)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS
-from mpc_protocols.errors import PeerLost, ProtocolAborted
+from mpc_protocols.errors import PeerLost, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import unobserved
 from mpc_protocols.memory_wire import MemoryNetwork
 from parties.budget.ledger import Ledger
@@ -54,11 +54,6 @@ def told(tmp_path: Path, *changes: tuple[str, str]) -> list[str]:
 
 
 def test_what_does_not_hold_is_refused_with_one_sentence(tmp_path: Path) -> None:
-    path = split.write(tmp_path / "vertical", changes=[ASKED]).path
-    assert [sentence.removeprefix(f"{path}: ") for sentence in problems(path)] == [
-        '[study] security = "malicious" holds with partition = "horizontal" only: parties do not prove what they do with rows of '
-        "split columns; remove it."
-    ]
     for backend in BACKENDS:
         if backend.name != "replicated":
             [sentence] = told(tmp_path, ('backend = "replicated"', f'backend = "{backend.name}"'))
@@ -68,6 +63,24 @@ def test_what_does_not_hold_is_refused_with_one_sentence(tmp_path: Path) -> None
     in_rounds = ('algorithm = "aim"', 'algorithm = "flaim"'), ("[aim]\nrounds = 3", "[flaim]\nrounds = 3")
     [sentence] = told(tmp_path, *in_rounds)
     assert "does more than ask for them" in sentence
+
+
+ALIGNED = ('method = "psu"\nvia = "merge3"\nid = "person"', 'method = "row-order"')
+
+
+def test_tables_that_are_too_wide_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    """By `plan`, by `check` where the owners are known, and by a run: with one sentence that names the table."""
+    many = ("bins = 4, missing = true }", "bins = 1030, missing = true }")
+    trial = split.write(tmp_path, aligned=True, changes=[ASKED, ALIGNED, many])
+    study = load(trial.path)
+    with pytest.raises(StudyInvalid) as refused:
+        forecast(study)
+    said = [finding.text for finding in findings(trial.path, None, None, False)]
+    assert refused.value.sentence in said
+    assert "cut into two parts it has 1,031 and 1 cells, each at most 1,024" in refused.value.sentence
+    with pytest.raises(StudyInvalid, match="is too wide for split columns"):
+        launch(trial.path, tmp_path / "out")
+    assert not Ledger(tmp_path / "ledger.db").entries()
 
 
 def test_how_long_a_party_waits_is_asked_of_such_a_study_only(tmp_path: Path) -> None:
@@ -130,6 +143,23 @@ def test_a_run_of_processes(tmp_path: Path) -> None:
         assert entry.state == "settled" and entry.spent.rho > 0
     report = (out / "report.html").read_text()
     assert "may depart from the protocol as it likes" in report and "Semi-honest parties" not in report
+
+
+@pytest.mark.slow
+def test_a_run_of_processes_on_split_columns(tmp_path: Path) -> None:
+    """Two owners that compute and a third party; what `plan` says of it, and what the report says held."""
+    trial = split.write(tmp_path / "study", aligned=True, count=300, changes=[ASKED, ALIGNED])
+    out = tmp_path / "out"
+    launch(trial.path, out)
+    folders = [out / "parties" / name for name in trial.names]
+    assert len({(folder / "synthetic.csv").read_bytes() for folder in folders}) == 1
+    assert json.loads((folders[0] / "run.json").read_text())["security"] == "malicious"
+    report = (out / "report.html").read_text()
+    assert "may depart from the protocol as it likes" in report and "record by record" in report
+    study = load(trial.path)
+    text = words(study, forecast(study))
+    assert "owners' columns are checked on shares" in text and "whatever one of them does" in text
+    assert any("names one value in each row" in f.text for f in findings(trial.path, None, None, False))
 
 
 # -- the agreement on the table ------------------------------------------------------------------------------------------------

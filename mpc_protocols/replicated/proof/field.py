@@ -23,7 +23,8 @@ BLOCK = 16
 Blocks = NDArray[np.uint8]
 _ONES = int.from_bytes(b"\x01" * (2 * BITS), "little")
 _LOW = (1 << 8 * BITS) - 1
-_TAPS = (0, 1, 2, 7)
+_TAPS = sum(1 << 8 * tap for tap in (0, 1, 2, 7))
+_TABULATED = 4
 ONE = 1
 
 
@@ -33,10 +34,8 @@ def multiply(a: int, b: int) -> int:
 
 
 def _reduced(value: int) -> int:
-    while high := value >> 8 * BITS:
-        value &= _LOW
-        for tap in _TAPS:
-            value ^= high << 8 * tap
+    for _ in range(2):  # what the first moves beyond x^127 is moved again
+        value = (value & _LOW) + (value >> 8 * BITS) * _TAPS & _ONES
     return value
 
 
@@ -53,20 +52,30 @@ def write(element: int) -> bytes:
 def dots(coefficients: list[int], vectors: Blocks) -> list[int]:
     """The sums of coefficients times blocks: vectors of shape (number, coefficients, 16).
 
-    Blocks are first added up by the bits of their coefficients, so that only 128 shifts are left for each sum.
+    Blocks are first added up by the bits of their coefficients, four blocks at a time from a table of their sums; the 128 sums
+    are then shifted and added.
     """
+    number, count = vectors.shape[:2]
+    groups = -(-count // _TABULATED)
+    bits = np.zeros((groups * _TABULATED, BITS), np.intp)
     content = b"".join(c.to_bytes(BITS, "little") for c in coefficients)
-    bits = np.frombuffer(content, np.bool_).reshape(-1, BITS)
-    words = np.ascontiguousarray(vectors.swapaxes(0, 1)).view(np.uint64)
-    sums = np.empty((BITS, *words.shape[1:]), np.uint64)
-    for i in range(BITS):
-        np.bitwise_xor.reduce(words[bits[:, i]], axis=0, out=sums[i])
-    spread = np.unpackbits(sums.view(np.uint8), axis=-1)
-    totals = [0] * len(vectors)
-    for i, of_bit in enumerate(spread):
-        for number, row in enumerate(of_bit):
-            totals[number] ^= int.from_bytes(row.tobytes(), "little") << 8 * i
-    return [_reduced(total) for total in totals]
+    bits[:count] = np.frombuffer(content, np.uint8).reshape(count, BITS)
+    blocks = np.zeros((groups * _TABULATED, number, 2), np.uint64)
+    blocks[:count] = np.ascontiguousarray(vectors).view(np.uint64).swapaxes(0, 1)
+    blocks = blocks.reshape(groups, _TABULATED, -1)
+    tables = np.zeros((groups, 1 << _TABULATED, blocks.shape[2]), np.uint64)
+    picks: NDArray[np.intp] = np.arange(groups).reshape(-1, 1) << _TABULATED
+    for b in range(_TABULATED):
+        np.bitwise_xor(tables[:, : 1 << b], blocks[:, b : b + 1], out=tables[:, 1 << b : 2 << b])
+        picks = picks + (bits[b::_TABULATED] << b)
+    sums = np.bitwise_xor.reduce(tables.reshape(-1, blocks.shape[2])[picks], axis=0)
+    spread = np.unpackbits(sums.view(np.uint8).reshape(BITS, number, BLOCK), axis=-1)
+    shifted = np.zeros((number, BITS, 2 * BITS), np.uint8)
+    shifted[..., :BITS] = spread.swapaxes(0, 1)
+    # each row one place further than the one before it
+    shifted = shifted.reshape(number, -1)[:, : BITS * (2 * BITS - 1)].reshape(number, BITS, -1)
+    totals = np.bitwise_xor.reduce(shifted, axis=1)
+    return [_reduced(int.from_bytes(total.tobytes(), "little")) for total in totals]
 
 
 class Subfield:
@@ -140,6 +149,6 @@ def coordinates(basis: list[int], elements: list[int]) -> NDArray[np.bool_]:
             top = element.bit_length()
             of ^= made_of[top]
             element ^= rows[top]
-        for j in range(len(basis)):
-            found[number, j] = bool(of >> j & 1)
+        bits = np.frombuffer(of.to_bytes(-(-len(basis) // 8), "little"), np.uint8)
+        found[number] = np.unpackbits(bits, count=len(basis), bitorder="little")
     return found

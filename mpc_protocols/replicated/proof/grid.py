@@ -96,5 +96,11 @@ def cube_weights(point: list[int]) -> list[int]:
     """eq_r(point) of every row, 2^v elements."""
     weights = [ONE]
     for u in point:
-        weights = [multiply(weight, factor) for weight in weights for factor in (ONE ^ u, u)]
+        weights = [part for weight in weights for part in _divided(weight, u)]
     return weights
+
+
+def _divided(weight: int, u: int) -> tuple[int, int]:
+    """(1 + u) and u times a weight."""
+    times = multiply(weight, u)
+    return weight ^ times, times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import Backend, DryRun, OracleParts
@@ -17,10 +18,10 @@ _DEVIATES = (
     "number of recipients and contributors. The (epsilon, delta) of this report holds against it, but for a chance below 2^-46 "
     "that it is not noticed; the two others get right results or stop before they open any."
 )
-_TOGETHER = "Two computing parties that pool what they hold can reconstruct everybody's counts."
+_TOGETHER = "Two computing parties that pool what they hold can reconstruct {}."
 _NOISE = "The noise is drawn inside the protocol: no party knows any part of it, none can change it, and nobody can subtract it."
 _ABORT = (
-    "That a party stops once counts are shared tells nothing about the data: a check fails only if somebody has departed from "
+    "That a party stops once data are shared tells nothing about the data: a check fails only if somebody has departed from "
     "the protocol, or, of the table's rows, if machines differ in floating point."
 )
 _UNCOVERED = (
@@ -34,7 +35,6 @@ class ReplicatedWithProofs(Replicated):
     """The same three parties, each of which proves that what it sent is what its shares give."""
 
     malicious = True
-    partitions = ("horizontal",)
     bundles = False
     cohorts = False
     resumes = False
@@ -52,7 +52,10 @@ class ReplicatedWithProofs(Replicated):
         )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        return (_DEVIATES, _TOGETHER, _NOISE, _ABORT, _UNCOVERED)
+        together = _TOGETHER.format(
+            "every owner's columns, record by record" if vertical else "everybody's counts"
+        )
+        return (_DEVIATES, together, _NOISE, _ABORT, _UNCOVERED)
 
     def secured(self, security: str) -> Backend:
         return self
@@ -61,6 +64,13 @@ class ReplicatedWithProofs(Replicated):
         from mpc_protocols.replicated.proved.oracle import parts
 
         return parts()
+
+    def check_tables(
+        self, split: Partition, sizes: Mapping[str, int], tables: Iterable[Sequence[str]]
+    ) -> None:
+        from mpc_protocols.replicated.proved.vertical.planner import check_tables
+
+        check_tables(split, sizes, map(tuple, tables))
 
     def coin(self, wire: Wire, public: bytes) -> bytes:
         from mpc_protocols.replicated.proof.coins import toss
@@ -78,4 +88,4 @@ class ReplicatedWithProofs(Replicated):
     ) -> DryRun:
         from mpc_protocols.replicated.proved.dry_run import ProvedDryRun
 
-        return ProvedDryRun(facts, counts, contributing)
+        return ProvedDryRun(facts, counts, contributing, split)

@@ -8,6 +8,7 @@ code. What a proof sends is counted from the sizes of its statements. Nothing he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from mpc_protocols.engine.noise.alias import Runs
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.partition import Partition
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
 from mpc_protocols.replicated.proof.form import ProofSizes
@@ -33,6 +35,7 @@ from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.inputs import explicit_component, held
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
+from mpc_protocols.replicated.proved.vertical.counted import CountedVertical
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -70,8 +73,8 @@ class CountedGates(ProvedGates):
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
-        self.unproved = ProofSizes()
-        """What is to be proved."""
+        self.unproved = _nothing()
+        """What is to be proved, of each prover."""
         self.products = 0
         """Of the whole run."""
         self.most_unproved = 0
@@ -80,24 +83,34 @@ class CountedGates(ProvedGates):
         """Where the next tests of rows are to find their zeros; at the first row where none is told."""
 
     def note(self, entries: int, words: int) -> None:
-        """Statements of so many words."""
-        self.unproved.gates[entries] += words
+        """Statements of so many words of every prover."""
+        for of_prover in self.unproved:
+            of_prover.gates[entries] += words
         self.transcript.gates += 64 * entries * words
         self.products += 64 * entries * words
 
     def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
         outputs, words = runs[0][0].outputs, inner.shape[1]
         self._counted.all_send([(2, 8 * outputs * words)])
-        self.unproved.lookups[len(outer).bit_length() - 1] += words
+        for of_prover in self.unproved:
+            of_prover.lookups[len(outer).bit_length() - 1] += words
         kept = kept_as_products(len(outer), len(inner), words)
         self.transcript.gates += kept
         self.products += kept
         self._prove_if_many()
         return zero_bits((outputs, words))
 
+    def note_of_one(self, prover: int, words: int) -> None:
+        """`note_of` of so many words."""
+        self.unproved[prover].gates[1] += words
+        self.transcript.gates += 64 * words
+        self.products += 64 * words // 3  # a third of the work of a product, which all three prove
+        self._prove_if_many()
+
     def note_matrices(self, element: int, rows: int) -> None:
         """A product of matrices of so many rows, sums over them or not."""
-        self.unproved.matrices[element] += rows
+        for of_prover in self.unproved:
+            of_prover.matrices[element] += rows
 
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
@@ -120,23 +133,34 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        sizes, due = ProofSizes(), 0
+        provers, due = _nothing(), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
-            sizes = sizes.together(part.unproved)
-            part.transcript, part.unproved = Transcript(), ProofSizes()
+            provers = tuple(one.together(more) for one, more in zip(provers, part.unproved, strict=True))
+            part.transcript, part.unproved = Transcript(), _nothing()
         self.most_unproved = max(self.most_unproved, due)
-        if due or sizes.matrices:
-            form = sizes.form(VARIABLES, self._counted.latency_bytes)
-            for row in proof_steps(sizes, form):
-                self._counted.all_send(row)
+        largest = reduce(ProofSizes.largest, provers)
+        if due or largest.matrices:
+            form = largest.form(VARIABLES, self._counted.latency_bytes)
+            by_prover = [proof_steps(sizes, form) for sizes in provers]
+            for rows in zip(*by_prover, strict=True):
+                self._counted.send(
+                    [(i, (i + offset) % 3, size) for i in range(3) for offset, size in rows[(i - 1) % 3]]
+                )
+
+
+def _nothing() -> tuple[ProofSizes, ...]:
+    """Of three provers."""
+    return ProofSizes(), ProofSizes(), ProofSizes()
 
 
 class CountedEngine(ProvedEngine):
     """The leading party over `CountedGates`; marginals are zeros of the right size."""
 
-    def __init__(self, tally: Tally, facts: StudyFacts, contributors: int) -> None:
-        """tally: of three parties and the contributors, which are all checked where any are."""
+    def __init__(
+        self, tally: Tally, facts: StudyFacts, contributors: int, split: Partition | None = None
+    ) -> None:
+        """tally: of three parties and the contributors, which are all checked where any are. split: of split columns."""
         trio = CountedTrio(tally)
         self._facts, self._tally, self._counting = facts, tally, trio
         self.wire = cast(Any, _Wire(trio, contributors))
@@ -148,6 +172,7 @@ class CountedEngine(ProvedEngine):
         self._marginals = cast(Any, self._zeros)
         self._addends = AddendCache(self._deal)
         self._checks = CheckModel(facts, 3 + contributors)
+        self.vertical = None if split is None else CountedVertical(self.counted_gates, trio, split, facts)
         self.picked: Sequence[int] = ()
         """Of a selection of several: the candidates that are picked."""
         self.check_cost = 0, 0
@@ -163,6 +188,9 @@ class CountedEngine(ProvedEngine):
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         """What `CustodiansMarginals` sends, and the check of all custodians."""
+        self._zeros.filled = True
+        if self.vertical is not None:
+            return self.vertical.share(cliques, levels)
         cells = block_cells(self._facts.with_levels(levels), cliques)
         contributors = self.wire.contributors
         for q in contributors:
@@ -184,7 +212,6 @@ class CountedEngine(ProvedEngine):
             )
             self._check(check)
             self.check_cost = rounds + self._tally.rounds, sent + sum(self._tally.sent)
-        self._zeros.filled = True
         return sum(cells)
 
     def _check(self, check: CheckSizes) -> None:
@@ -206,7 +233,7 @@ class CountedEngine(ProvedEngine):
     def _deal(self, trio: Any, transcript: Transcript, x: RingShare, planes: int) -> Summand:
         words = planes * words_for(len(x))
         self._counting.send([(0, 1, 8 * words)])
-        self.counted_gates.note(1, words)
+        self.counted_gates.note_of_one(0, words)
         return Summand(np.zeros(len(x), np.uint32), np.zeros(len(x), np.uint32))
 
 

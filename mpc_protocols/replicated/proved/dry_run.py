@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import LocalCounts, StudyFacts
+from mpc_protocols.partition import Partition
 from mpc_protocols.party_dry_run import PartyDryRun
 from mpc_protocols.replicated.proved.counted import CountedEngine
 
@@ -11,15 +12,19 @@ PRODUCT_BYTES = 2
 """Of a product until it is proved: X, Y and shares of them in three roles, and once more as rows of a proof."""
 PRODUCT_S = 13e-9
 """CPU seconds of a party for a product and its proof, while others run on the same machine."""
+ENTRY_PRODUCT_S = 1e-9
+"""The same per product of two entries in a table over two owners' columns."""
 
 
 class ProvedDryRun(PartyDryRun):
     """Three computing parties and `contributors` others."""
 
-    def __init__(self, facts: StudyFacts, counts: LocalCounts, contributors: int) -> None:
-        """counts: marginals of the presumed table."""
+    def __init__(
+        self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
+    ) -> None:
+        """counts: marginals of the presumed table. split: of a vertical study's common table."""
         tally = Tally.of(3 + contributors)
-        self._counted = CountedEngine(tally, facts, contributors)
+        self._counted = CountedEngine(tally, facts, contributors, split)
         super().__init__(facts, counts, 3, tally, self._counted)
 
     @property
@@ -31,6 +36,6 @@ class ProvedDryRun(PartyDryRun):
 
     @property
     def seconds(self) -> float:
-        return PRODUCT_S * sum(
-            of.products for of in (self._counted.counted_gates, self._counted.counted_beside)
-        )
+        proved = sum(of.products for of in (self._counted.counted_gates, self._counted.counted_beside))
+        vertical = self._counted.vertical
+        return PRODUCT_S * proved + ENTRY_PRODUCT_S * (0 if vertical is None else vertical.multiplied)

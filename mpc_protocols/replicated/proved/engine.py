@@ -1,12 +1,12 @@
 """The replicated engine with proofs (`engine.interface.Engine`): the same oracle, against one party that deviates.
 
-    shares        every custodian's counts for themselves (`inputs`); the bits of their sums are dealt and proved (`addends`)
+    shares        every custodian's counts for themselves (`inputs`), or owners' columns, multiplied (`vertical`); the bits of
+                  their sums are dealt and proved (`addends`)
     distances     in bits (`scores`)                 noise      the shared draws over `gates`, in bits
     openings      after all products so far are proved (`gates.verify`), with a hash from the second holder
     noise ahead   made and proved while the leader computes by itself (`settle`)
 
-Horizontal data only. Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the
-next one.
+Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the next one.
 
 Threat model: one of the three computing parties deviates as it likes. Who learns what: what is opened, and sizes. What an abort
 tells, and what is not covered: `docs/design/malicious.md`.
@@ -27,9 +27,11 @@ from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
+from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import CellRange
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
+from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.proof.coins import toss
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.addition import add_up
@@ -51,15 +53,26 @@ class ProvedEngine(SourcedEngine[RingShare]):
     dealers = DEALERS
     proves = True
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None) -> None:
-        """counts: this party's own data or None if it only computes. Raises `StudyInvalid` (number of parties)."""
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> None:
+        """counts: this party's own data or None if it only computes; where columns are split, `VerticalData`.
+
+        Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
+        """
         self.wire = wire
         self._facts = facts
         self._trio = Trio(wire)
         self.beside = ProvedGates(self._trio.fork("noise"))
         self.gates = ProvedGates(self._trio, self.beside)
-        self._marginals = CustodiansMarginals(self._trio, facts, counts)
+        self._marginals = self._source(facts, counts)
         self._addends = AddendCache()
+
+    def _source(self, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> MarginalSource:
+        """Where shares of marginals come from. What vertical data needs is imported for such data only."""
+        if isinstance(counts, VerticalData):
+            from mpc_protocols.replicated.proved.vertical.source import ProvedVerticalMarginals
+
+            return ProvedVerticalMarginals(self.gates, facts, counts)
+        return CustodiansMarginals(self._trio, facts, counts)
 
     def leave_out(self, contributor: int) -> None:
         super().leave_out(contributor)

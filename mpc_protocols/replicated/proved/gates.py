@@ -197,6 +197,28 @@ class ProvedGates(TrioBitGates):
         self._prove_if_many()
         return BitShare(message, received)
 
+    def note_of(self, prover: int, first: Words | None, second: Words | None, right_side: Words) -> None:
+        """Statements that one party proves and of whose factors each verifier holds one, the left one the first.
+
+        first, second: (words,) at the prover both, at a verifier its own one; None is zeros. right_side: a verifier's share,
+        nothing at the prover. No message; proved with the products, at once if many have come together.
+        """
+        trio = self.trio
+        factors = [part.reshape(1, -1) for part in (first, second) if part is not None]
+        first, second = (
+            factors
+            if len(factors) == 2
+            else (
+                (factors[0], np.zeros_like(factors[0]))
+                if second is None
+                else (np.zeros_like(factors[0]), factors[0])
+            )
+        )
+        role = "proving" if trio.me == prover else "left" if trio.right == prover else "right"
+        getattr(self.transcript, role).note(first, second, right_side)
+        self.transcript.gates += 64 * first.shape[1]
+        self._prove_if_many()
+
     def _prove_if_many(self) -> None:
         if self.transcript.gates >= MAX_UNPROVED:
             self._prove([self])

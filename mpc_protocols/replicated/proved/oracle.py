@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import OracleParts
 from mpc_protocols.engine import oracle
-from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.inputs import send_copies
@@ -18,12 +17,13 @@ if TYPE_CHECKING:
 
 
 def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -> None:
-    """A custodian that does not compute: send its counts in copies when asked. Blocks. Raises `DataRefused` for split columns."""
-    if not callable(counts):
-        raise DataRefused(
-            "Columns that are split between owners are not shared in a run that proves its products."
-        )
-    oracle.contribute(wire, facts, partial(send_copies, wire, facts, counts))
+    """A custodian that does not compute: send its counts, or its columns, in copies when asked. Blocks. Raises `DataRefused`."""
+    if callable(counts):
+        oracle.contribute(wire, facts, partial(send_copies, wire, facts, counts))
+        return
+    from mpc_protocols.replicated.proved.vertical.contributor import ProvedVerticalContributor
+
+    oracle.contribute(wire, facts, ProvedVerticalContributor(wire, facts, counts).send)
 
 
 def parts() -> OracleParts:

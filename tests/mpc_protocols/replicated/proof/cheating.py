@@ -52,8 +52,9 @@ def outcomes(
     alter: Alter | None = None,
     tap: Callable[[Frame], None] | None = None,
     network: MemoryNetwork | None = None,
+    parties: int | None = None,
 ) -> list[Any]:
-    """What the parties end with: a value, or the sentence with which they stopped."""
+    """What the parties end with: a value, or the sentence with which they stopped. parties: that take part, all by default."""
     network = network or MemoryNetwork(3, tap=tap, patience_s=20)
 
     def party(wire: Wire) -> Any:
@@ -62,7 +63,8 @@ def outcomes(
         except (ProtocolAborted, PeerLost) as error:
             return error.sentence
 
-    return network.run([party] * network.parties)
+    idle = network.parties - (network.parties if parties is None else parties)
+    return network.run([party] * (network.parties - idle) + [lambda _: None] * idle)[: network.parties - idle]
 
 
 def multiplied(

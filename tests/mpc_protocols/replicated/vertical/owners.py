@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.vertical.contributor import ProvedVerticalContributor
+from mpc_protocols.replicated.proved.vertical.source import ProvedVerticalMarginals
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
@@ -69,19 +72,30 @@ def shared_marginals(
     tables: Mapping[int, OwnRows],
     batches: Sequence[Sequence[Clique]],
     tap: Callable[[Frame], None] | None = None,
+    proved: bool = False,
 ) -> tuple[list[NDArray[Any]], list[int], MemoryNetwork]:
-    """Share the batches one after the other: every marginal in order, the number of rows after each batch, the network."""
+    """Share the batches one after the other: every marginal in order, the number of rows after each batch, the network.
+
+    proved: whether the parties prove their products.
+    """
     parties = max(3, max(of.owners) + 1)
     network = MemoryNetwork(parties, 3, tap=tap, patience_s=30)
 
     def party(wire: Wire) -> list[RingShare]:
         data = VerticalData(of, tables.get(wire.me))
         if wire.me >= 3:
-            contributor = VerticalContributor(wire, facts(sizes), data)
+            contributor = (ProvedVerticalContributor if proved else VerticalContributor)(
+                wire, facts(sizes), data
+            )
             for batch in batches:
                 contributor.send(batch, ())
             return []
-        source = VerticalMarginals(Trio(wire), facts(sizes), data)
+        trio = Trio(wire)
+        source = (
+            ProvedVerticalMarginals(ProvedGates(trio), facts(sizes), data)
+            if proved
+            else VerticalMarginals(trio, facts(sizes), data)
+        )
         shares = []
         for number, batch in enumerate(batches):
             source.share(batch, (), bytes([number]))

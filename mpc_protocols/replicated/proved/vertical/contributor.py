@@ -1,0 +1,47 @@
+"""An owner that does not compute, where products are proved: its part in every plan (`source`).
+
+It follows the same schedule and plans as the computing parties, from the same public request, says to all three what it was asked
+for, and deals its one-hot columns block by block, each component to both parties that hold it. It receives nothing but requests.
+Threat model: `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpc_protocols.errors import DataRefused
+from mpc_protocols.functionality import Clique, Level, StudyFacts
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.proved.vertical.planner import schedule_of
+from mpc_protocols.replicated.proved.vertical.source import request
+from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
+from mpc_protocols.vertical.schedule import own_rows
+from mpc_protocols.wire import Wire
+
+
+class ProvedVerticalContributor:
+    """Answers the leader's requests for marginals of vertical data."""
+
+    def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
+        """Raises `DataRefused`, `StudyInvalid`."""
+        rows = own_rows(data, facts, wire.me)
+        if rows is None:
+            raise DataRefused(
+                f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
+            )
+        self._wire, self._rows = wire, rows
+        self._schedule = schedule_of(data.partition, facts, wire.computing)
+
+    def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
+        """Its part in the input of these cliques. Blocks while the computing parties are behind."""
+        wire = self._wire
+        self._rows.declare(self._schedule.declare(levels))
+        plan = self._schedule.next(cliques).plan
+        if plan is None or wire.me not in plan.contributing():
+            return
+        for party in range(wire.computing):
+            wire.send(party, request(wire, cliques, levels))
+        streams, dtype = send_mask_seeds(wire), ring_of(plan.element)
+        for row_range in plan.row_ranges():
+            for start, stop in row_range:
+                deal_block(wire, streams, self._rows.one_hot(start, stop, plan.joints(wire.me), dtype))

@@ -1,0 +1,240 @@
+"""One range of rows of a plan at one computing party, all of it proved before anything depends on it that is opened.
+
+    inputs        owners' one-hot columns, block by block; entries noted (`entries`), linear conditions hashed (`conditions`)
+    factors       products row by row, and the products of matrices over all blocks, noted (`proof.matrix_products`)
+    proof         of all of it; then the hashes are compared
+    lift          the cells that were asked for, from 2^16 to 2^32 (`lift`)
+
+What a range of fewer than 2^16 rows takes is kept until it is proved, so memory does not grow with the table. Threat model and
+who learns what: `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.replicated.proof.matrix_products.multiplication import (
+    ProductSum,
+    multiply_rows,
+    reshare_sums,
+)
+from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.vertical.conditions import MEMBERSHIP, Conditions, compare
+from mpc_protocols.replicated.proved.vertical.entries import prove_entries, upper_bits
+from mpc_protocols.replicated.proved.vertical.lift import lift
+from mpc_protocols.replicated.proved.vertical.planner import factor_products, products_of, step_of
+from mpc_protocols.replicated.sharing.copies import same_copies
+from mpc_protocols.replicated.sharing.ring import RingShare, concatenate
+from mpc_protocols.replicated.vertical.matrices import (
+    MaskStreams,
+    Matrix,
+    block_copies,
+    input_rows,
+    receive_block,
+    ring_of,
+)
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.vertical.factors import product_of_all
+from mpc_protocols.vertical.records import CodedRows
+from mpc_protocols.vertical.tables import Factor, Joint
+
+Members = dict[tuple[int, int], RingShare]
+"""Each owner's membership by its number and the first row of a range, as it was first input."""
+
+
+class RangeExecution:
+    """The tables over one range of rows."""
+
+    def __init__(
+        self,
+        gates: ProvedGates,
+        plan: Plan,
+        rows: CodedRows | None,
+        streams: Mapping[int, MaskStreams],
+        members: Members,
+    ) -> None:
+        """rows: this party's own, if it owns columns. streams: of contributors. members: of earlier plans, and of this one."""
+        self._gates, self._trio, self._plan, self._rows = gates, gates.trio, plan, rows
+        self._streams, self._members = streams, members
+        self._dtype = ring_of(plan.element)
+        self._groups = products_of(plan)
+        self._sums = [ProductSum(plan.shape(group), self._dtype) for group in self._groups]
+        self._conditions = {
+            owner: Conditions(self._trio, owner, plan.joints(owner), plan.sizes) for owner in plan.inputs()
+        }
+        self._held: dict[int, list[RingShare]] = {owner: [] for owner in plan.inputs()}
+        self._somebody = RingShare(np.zeros(1, self._dtype), np.zeros(1, self._dtype))
+
+    def cells(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:
+        """The cells of all tables over these blocks, in the plan's order, modulo 2^32; before them R, if the union needs it.
+
+        Raises `ProtocolAborted`.
+        """
+        for start, stop in row_blocks:
+            self._block(start, stop)
+        shared = reshare_sums(self._trio, self._gates.transcript, self._sums)
+        self._same_members(row_blocks[0][0] if row_blocks else 0)
+        self._gates.verify()
+        compare(self._trio, list(self._conditions.values()))
+        cells = self._cells(shared)
+        return lift(
+            self._gates, concatenate([self._somebody, *cells] if self._plan.counts_somebody else cells)
+        )
+
+    def _block(self, start: int, stop: int) -> None:
+        joints: dict[Factor | Joint, RingShare] = {}
+        for owner, columns in self._inputs(start, stop).items():
+            self._check(owner, columns)
+            first = 0
+            for joint in self._plan.joints(owner):
+                part = Joint(owner, joint)
+                width = self._plan.width(part)
+                share = _share(columns.columns(first, width), self._dtype)
+                joints[part] = joints[Factor((part,), False)] = share
+                first += width
+        factors = self._factors(joints)
+        for group, total in zip(self._groups, self._sums, strict=True):
+            total.add(
+                _side_by_side([factors[left] for left in group.lefts]),
+                _side_by_side([factors[right] for right in group.rights]),
+            )
+
+    def _inputs(self, start: int, stop: int) -> dict[int, Matrix]:
+        """Everybody's one-hot columns of these rows. 1 round, 2 with owners that do not compute."""
+        plan, trio = self._plan, self._trio
+        shapes = {owner: (stop - start, plan.input_width(owner)) for owner in plan.inputs()}
+        blocks = []
+        for owner in plan.inputs():
+            if owner < plan.computing:
+                block = None
+                if owner == trio.me:
+                    assert self._rows is not None
+                    block = self._rows.one_hot(start, stop, plan.joints(owner), self._dtype)
+                blocks.append((owner, shapes[owner], block))
+        matrices = dict(
+            zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
+        )
+        copies = []
+        for owner, streams in self._streams.items():
+            matrices[owner] = receive_block(trio, streams, owner, shapes[owner], self._dtype)
+            copies += block_copies(trio, streams, owner, matrices[owner])
+        if self._streams:
+            same_copies(trio, copies)
+        return matrices
+
+    def _check(self, owner: int, columns: Matrix) -> None:
+        """Note what must hold of an owner's columns of a block."""
+        conditions = self._conditions[owner]
+        membership = conditions.add(columns)
+        summed = self._plan.joints(owner)[0] != MEMBERSHIP
+        """Whether the membership is a sum of entries, and must be 0 or 1 itself."""
+        share = _share(membership, self._dtype)
+        self._held[owner].append(share)
+        if owner < 3:
+            prove_entries(self._gates, owner, columns)
+            if summed:
+                prove_entries(self._gates, owner, membership)
+        else:
+            entries = _share(columns, self._dtype).reshape(-1)
+            if summed:
+                entries = concatenate([entries, share.reshape(-1)])
+            conditions.add_zero_bits(*upper_bits(self._gates, entries))
+
+    def _same_members(self, start: int) -> None:
+        """That each owner holds the same rows as at its first input."""
+        for owner, held in self._held.items():
+            now = concatenate(held) if held else RingShare(*(np.zeros((0, 1), self._dtype) for _ in range(2)))
+            first = self._members.setdefault((owner, start), now)
+            if first is not now:
+                zeros = now - first
+                self._conditions[owner].add_zeros(Matrix(zeros.own.shape, zeros.own, zeros.next))
+
+    def _factors(self, joints: dict[Factor | Joint, RingShare]) -> dict[Factor | Joint, RingShare]:
+        """Every factor of a block, and the joints. A round a level, and those of the memberships' product."""
+        plan, found = self._plan, dict(joints)
+        if plan.needs_memberships:
+            found[Factor((), True)] = self._memberships(joints)
+        for products in factor_products(plan):
+            made = self._multiply([(found[x], _side_by_side([found[y] for y in ys])) for x, ys in products])
+            for (x, ys), product in zip(products, made, strict=True):
+                first, breadth = 0, found[x].own.shape[1]
+                rows = len(product)
+                by_x = product.reshape(rows, breadth, -1)
+                for y in ys:
+                    width = found[y].own.shape[1]
+                    where = (slice(None), slice(None), slice(first, first + width))
+                    found[step_of(x, y)] = by_x[where].reshape(rows, breadth * width)
+                    first += width
+        return found
+
+    def _memberships(self, joints: Mapping[Factor | Joint, RingShare]) -> RingShare:
+        """The product of all memberships; the union counts the rows that nobody holds: the product of their complements."""
+        members = [joints[Joint(owner, MEMBERSHIP)] for owner in self._plan.partition.owners]
+        if self._plan.counts_somebody:
+            members = [self._complement(member) for member in members]
+        whole = product_of_all(members, self._multiply)
+        if self._plan.counts_somebody:
+            nobody = RingShare(*(part.sum(axis=0, dtype=self._dtype) for part in (whole.own, whole.next)))
+            everybody = RingShare(*(np.full(1, len(whole), self._dtype) * f for f in self._public_one()))
+            self._somebody = self._somebody + everybody - nobody
+        return whole
+
+    def _complement(self, member: RingShare) -> RingShare:
+        own, following = self._public_one()
+        return RingShare(own - member.own, following - member.next)
+
+    def _public_one(self) -> tuple[Elements, Elements]:
+        """This party's components of a public 1, which is component 0."""
+        return tuple(self._dtype(holder == 0) for holder in (self._trio.me, self._trio.right))  # type: ignore[return-value]
+
+    def _multiply(self, pairs: Sequence[tuple[RingShare, RingShare]]) -> list[RingShare]:
+        return multiply_rows(self._trio, self._gates.transcript, pairs)
+
+    def _cells(self, shared: Sequence[RingShare]) -> list[RingShare]:
+        """The tables that were asked for, flat and in order."""
+        plan, where = self._plan, {}
+        for group, product in zip(self._groups, shared, strict=True):
+            top = 0
+            for left in group.lefts:
+                bottom, first = top + plan.width(left), 0
+                for right in group.rights:
+                    end = first + plan.breadth(right)
+                    where[left, right] = product[top:bottom, first:end].reshape(-1)
+                    first = end
+                top = bottom
+        wanted = [plan.products[source] for source in plan.sources]
+        return [
+            _in_order(where[product.left, product.right], product.columns, table, plan.sizes)
+            for product, table in zip(wanted, plan.tables, strict=True)
+        ]
+
+
+def _in_order(
+    share: RingShare, columns: Sequence[str], table: Sequence[str], sizes: Mapping[str, int]
+) -> RingShare:
+    """A table's cells with its columns in the order asked for."""
+    shape, order = [sizes[name] for name in columns], [columns.index(name) for name in table]
+    return RingShare(
+        *(
+            np.ascontiguousarray(part.reshape(shape).transpose(order)).reshape(-1)
+            for part in (share.own, share.next)
+        )
+    )
+
+
+def _share(matrix: Matrix, dtype: type[np.unsignedinteger]) -> RingShare:
+    return RingShare(
+        *(np.zeros(matrix.shape, dtype) if part is None else part for part in (matrix.own, matrix.next))
+    )
+
+
+def _side_by_side(shares: Sequence[RingShare]) -> RingShare:
+    if len(shares) == 1:
+        return shares[0]
+    return RingShare(
+        np.concatenate([share.own for share in shares], axis=1),
+        np.concatenate([share.next for share in shares], axis=1),
+    )

@@ -1,0 +1,99 @@
+"""The marginals of vertically split data as shares, against one computing party that deviates (`docs/design/malicious.md` 3.3).
+
+    an owner that computes      A_p = F(k_p), A_{p+1} = A - F(k_p) to p+1: one sender, one receiver, whatever comes IS the input
+    a contributor               three components, each to the two parties that hold it, who compare (`sharing.copies`); to all
+                                three what it was asked for
+    entries, rows               0 or 1, one value of each column in each row that the owner holds, the same in all joints of a
+                                request, the same rows in all requests: proved, or compared where it is linear (`entries`,
+                                `conditions`)
+    every product               proved (`proof.matrix_products`), before anything that depends on it is opened
+
+So each row of an honest owner is in one cell of each marginal, once, whatever the others bring, and all marginals are of the same
+rows: what the bounds on scores and counts rest on. Orders of the rows are not used, and owners of a union bring no counts.
+
+Threat model: one of the three computing parties deviates as it likes, together with any contributors that own columns. Each party
+learns which tables are computed, and u; nothing is opened here but masked values (`lift`). What a check says depends on the
+checked owner's input and on who deviates, on nothing else. Memory: a range of fewer than 2^16 rows, the memberships, the cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.steps import PrepareStep
+from mpc_protocols.replicated.marginals import MarginalSource
+from mpc_protocols.replicated.proved.gates import ProvedGates
+from mpc_protocols.replicated.proved.vertical.execution import Members, RangeExecution
+from mpc_protocols.replicated.proved.vertical.planner import schedule_of
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES, same_copies
+from mpc_protocols.replicated.sharing.ring import RingShare
+from mpc_protocols.replicated.vertical.matrices import receive_mask_seeds, seed_copies
+from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.vertical.population import PopulationMarginals
+from mpc_protocols.vertical.schedule import own_rows
+from mpc_protocols.wire import Wire
+
+
+class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSource):
+    """One computing party's shares of the population's marginals."""
+
+    def __init__(self, gates: ProvedGates, facts: StudyFacts, data: VerticalData) -> None:
+        """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
+        super().__init__(gates.trio, binding(b"vertical", data.partition.to_bytes()))
+        self._gates = gates
+        rows = own_rows(data, facts, gates.trio.me)
+        self._follow(schedule_of(data.partition, facts, gates.trio.wire.computing), rows, gates.trio.me)
+        self._members: Members = {}
+        self._asked = b""
+
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, RingShare]:
+        self._asked = request(self._trio.wire, cliques, levels)
+        self._tables.clear()  # of earlier requests, in which an owner may have brought other values
+        return super()._input(cliques, levels, inputs)
+
+    def _counted(self, counts: LocalCounts | None) -> MarginalSource:
+        raise AssertionError("Owners bring no counts besides their columns.")
+
+    def _of_union(self, clique: Clique) -> RingShare:
+        return RingShare(
+            self._assembled(clique, attrgetter("own")), self._assembled(clique, attrgetter("next"))
+        )
+
+    def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
+        """Raises `ProtocolAborted`."""
+        trio, streams = self._trio, {}
+        for owner in plan.contributing():
+            if bytes(trio.wire.receive(owner, DIGEST_BYTES)) != self._asked:
+                raise ProtocolAborted(
+                    f"Party {owner} was asked for other marginals than the computing parties share, or says so: it or the "
+                    "leading party did not follow the protocol; stop the run."
+                )
+            streams[owner] = receive_mask_seeds(trio.wire, owner)
+        if streams:
+            same_copies(
+                trio, [copy for owner, of in streams.items() for copy in seed_copies(trio, of, owner)]
+            )
+        total: RingShare | None = None
+        for row_range in plan.row_ranges():
+            cells = RangeExecution(self._gates, plan, self._rows, streams, self._members).cells(row_range)
+            total = cells if total is None else total + cells
+        assert total is not None
+        if plan.counts_somebody:
+            self._somebody, total = total[:1], total[1:]
+        start = 0
+        for table in tables:
+            stop = start + self._schedule.facts.cells(table)
+            self._tables[table] = total[start:stop]
+            start = stop
+
+
+def request(wire: Wire, cliques: Sequence[Clique], levels: Sequence[Level]) -> bytes:
+    """Names what is asked of owners."""
+    return binding(b"request", wire.session_id, PrepareStep(tuple(cliques), tuple(levels)).to_bytes())

@@ -1,0 +1,211 @@
+"""Owners and parties that deviate in a vertical study: honest parties stop, or have the ideal answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Clique
+from mpc_protocols.public.steps import PrepareStep
+from mpc_protocols.replicated.proved.vertical.conditions import links
+from mpc_protocols.vertical.records import CodedRows
+from tests.mpc_protocols.replicated.proof.cheating import flipped
+from tests.mpc_protocols.replicated.proved.test_cheats import accused
+from tests.mpc_protocols.replicated.proved.vertical.world import World, world
+from tests.worlds.tables import SMALL
+
+Spoil = Callable[[int, Sequence[Clique], NDArray[Any]], None]
+COMPUTES, CONTRIBUTES = (0, 0, 2, 2), (0, 0, 3, 3)
+"""Owners of a, b, c, d: the second one computes, or does not."""
+
+
+FIRST: list[Clique] = [("a", "b", "c"), ("a", "c", "d"), ("b", "d"), ("c", "d")]
+"""Tables over both owners' columns, and one of the second owner's own; three cells together."""
+TWICE: list[list[Clique]] = [FIRST, [("a", "b", "d")]]
+
+
+def lying(monkeypatch: pytest.MonkeyPatch, spoil: Spoil) -> None:
+    """The owner of c and d inputs other columns than its records give. spoil: its (request, joints, block)."""
+    one_hot = CodedRows.one_hot
+    requests: list[Sequence[Clique]] = []
+
+    def altered(self: CodedRows, start: int, stop: int, joints: Sequence[Clique], dtype: Any) -> Any:
+        block = one_hot(self, start, stop, joints, dtype)
+        if "c" in self._codes:
+            if not requests or requests[-1] != joints:
+                requests.append(joints)
+            spoil(len(requests), joints, block)
+        return block
+
+    monkeypatch.setattr(CodedRows, "one_hot", altered)
+
+
+def moved(
+    request: int, joints: Sequence[Clique], block: NDArray[Any], cell: int, by: int, row: int = 0
+) -> None:
+    """A row of the first joint of columns."""
+    first = int(joints[0] == ())
+    block[row, first + cell] += np.uint16(by % 65536)
+
+
+def two_values(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+    """A row that the owner has names two values of its first column."""
+    first = int(joints[0] == ())
+    row = int(np.flatnonzero(block[:, first])[0])
+    block[row, first + 1] = 1
+
+
+def weighted(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+    """All its rows count a thousand times."""
+    block *= np.uint16(1000)
+
+
+def negative(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+    """A row counts for one value and against another one."""
+    moved(request, joints, block, 0, 1)
+    moved(request, joints, block, 1, -1)
+
+
+def contradictory(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+    """The last joint, of its own, tells other values than the ones before."""
+    width = 10 if joints[-1] == ("c", "d") else 2
+    block[:, -width:] = np.roll(block[:, -width:], 1, axis=1)
+
+
+def fewer_rows_at_first(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+    """It has no rows in the first request, and all of them in the second."""
+    if request == 1:
+        block[:] = 0
+
+
+LIES = [two_values, weighted, negative, contradictory, fewer_rows_at_first]
+
+
+@pytest.mark.parametrize(
+    ("owners", "spoil"),
+    [*((COMPUTES, spoil) for spoil in LIES), (CONTRIBUTES, two_values), (CONTRIBUTES, weighted)],
+)
+def test_an_owner_that_lies_about_its_columns_is_named(
+    owners: tuple[int, int, int, int], spoil: Spoil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lying(monkeypatch, spoil)
+    found, liar = world(owners, rows=40).share(TWICE), owners[2]
+    for honest in {0, 1, 2} - {liar}:
+        said = found[honest]
+        assert said.startswith(f"Party {liar} shared columns of which a row names no value or several") or (
+            said.startswith(f"Party {liar} sent party")
+        ), found
+
+
+def test_values_that_change_places_are_no_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input substitution: an owner that brings other rows, consistently, has the tables of these."""
+    of = world(COMPUTES, rows=40)
+
+    def turned_round(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+        block[:] = block[::-1].copy()
+
+    assert of.share(TWICE) == [of.counts(TWICE)] * 3
+    lying(monkeypatch, turned_round)
+    found = of.share(TWICE)
+    assert found[0] == found[1] == found[2] != of.counts(TWICE) and isinstance(found[0], list)
+
+
+def test_links_are_enough() -> None:
+    """Joints linked as they are agree on all that any two of them share."""
+    assert links([(), ("a",), ("b",)]) == [(("a",), (), ()), (("b",), (), ())]
+    assert links([("a",), ("b",), ("a", "b")]) == [
+        (("b",), ("a",), ()),
+        (("a", "b"), ("a",), ("a",)),
+        (("a", "b"), ("b",), ("b",)),
+    ]
+    found = links([("a", "b"), ("b", "c"), ("a", "b", "c")])
+    assert found[0] == (("b", "c"), ("a", "b"), ("b",))
+    assert found[1:] == [(("a", "b", "c"), ("a", "b"), ("a", "b")), (("a", "b", "c"), ("b", "c"), ("b", "c"))]
+
+
+# -- parties that deviate ------------------------------------------------------------------------------------------------------
+
+
+def no_wrong_answer(of: World, found: list[Any], cheat: int) -> None:
+    """Every honest party stops or has the right counts, and one of them at least stops."""
+    right = of.counts(TWICE)
+    honest = [said for me, said in enumerate(found) if me != cheat]
+    assert any(isinstance(said, str) for said in honest), found
+    for said in honest:
+        assert isinstance(said, str) or said == right, found
+
+
+def sweep(of: World, cheat: int, every: int) -> int:
+    """Flip a bit of each of a party's messages, or of every so many; how many runs."""
+    sent: list[int] = []
+    of.share(TWICE, cheat, lambda number, peer, payload: sent.append(number))
+    numbers = sent[every // 2 :: every]
+    for number in numbers:
+
+        def alter(n: int, peer: int, payload: bytes, at: int = number) -> bytes | None:
+            return flipped(payload) if n == at else None
+
+        no_wrong_answer(of, of.share(TWICE, cheat, alter), cheat)
+    return len(numbers)
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_flipped_bit_never_gives_a_wrong_answer(cheat: int) -> None:
+    assert sweep(world(COMPUTES, rows=40), cheat, 61) >= 2
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("owners", [COMPUTES, CONTRIBUTES, (1, 3, 2, 0)])
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_flipped_bit_of_any_message_never_gives_a_wrong_answer(
+    owners: tuple[int, int, int, int], cheat: int
+) -> None:
+    assert sweep(world(owners, rows=40), cheat, 1) > 40
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_an_error_in_a_row_product_is_found(cheat: int) -> None:
+    """Of memberships: a weight on records. The message of products row by row, by its size."""
+    of = world((0, 1, 2, 2), rows=40)
+
+    def alter(number: int, peer: int, payload: bytes) -> bytes | None:
+        is_product = (peer, len(payload)) == ((cheat - 1) % 3, 2 * 40)
+        return flipped(payload) if is_product else None
+
+    assert accused(of.share([[("a", "c")]], cheat, alter), cheat)
+
+
+def test_a_contributors_two_different_copies_are_found() -> None:
+    of, seen = world(CONTRIBUTES, rows=40), list[int]()
+
+    def alter(number: int, peer: int, payload: bytes) -> bytes | None:
+        if len(payload) > 400 and not seen:
+            seen.append(number)
+            return flipped(payload)
+        return None
+
+    found = of.share(TWICE, 3, alter)
+    assert sum("different copies of its data" in str(said) for said in found) == 2
+    assert not any(isinstance(said, list) for said in found)
+
+
+def test_a_leader_that_asks_a_contributor_for_other_tables_is_found() -> None:
+    """Of as many cells, so that everything else fits."""
+    of = world(CONTRIBUTES, rows=40)
+    told = PrepareStep((("a", "c", "d"),), ()).to_bytes()
+
+    def asked(oracle: Any) -> Any:
+        return oracle.measure(oracle.prepare([("a", "c", "d")]), SMALL)[0].tolist()
+
+    def alter(number: int, peer: int, payload: bytes) -> bytes | None:
+        return PrepareStep((("b", "c", "d"),), ()).to_bytes() if peer == 3 and payload == told else None
+
+    found = of.run(asked, 1, alter)
+    for honest in (0, 2):
+        assert found[honest].startswith(
+            "Party 3 was asked for other marginals than the computing parties share"
+        ), found
