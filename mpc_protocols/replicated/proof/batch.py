@@ -10,7 +10,6 @@ import numpy as np
 
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.basis import Challenge
-from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots
 from mpc_protocols.replicated.proof.folding import beyond_cube, segment, summed
 from mpc_protocols.replicated.proof.form import Form
@@ -61,8 +60,10 @@ Grids = dict[tuple[int, int], Grid]
 class Batch:
     """One prover's statements, in one party's role, once the first coin is known."""
 
-    def __init__(self, part: Part, seed: bytes, variables: int, form: Form, grids: Grids) -> None:
-        """grids: shared by all that run one after the other."""
+    def __init__(
+        self, part: Part, seed: bytes, variables: int, form: Form, combined: Combined, grids: Grids
+    ) -> None:
+        """combined: of the lookups, which have all three provers. grids: shared by all that run one after the other."""
         self.part, self.variables, self.form = part, variables, form
         self._grids = grids
         self._shapes = [(block.x.shape[1], block.x.shape[2] // form.segments) for block in part.gates]
@@ -76,7 +77,7 @@ class Batch:
                 of_block.append((Functional(seed, place, piece.stop - piece.start), piece))
                 place += 1
             self._functionals.append(of_block)
-        self._combined = Combined(part.lookups, stream(seed, b"lookups"), variables)
+        self._combined = combined
         self._outer_bits = sorted({of.outer_bits for of in part.lookups})
         self._free = np.ones(3**variables, np.bool_)
         self._free[cube(variables)] = False

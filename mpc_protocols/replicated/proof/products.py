@@ -39,6 +39,7 @@ from mpc_protocols.replicated.proof.batch import Batch, Grids, Part
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, write
 from mpc_protocols.replicated.proof.folding import Fold, folded
+from mpc_protocols.replicated.proof.lookups import Combined
 from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript
@@ -65,7 +66,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     ]
 
     seed, grids = toss(trio, public), Grids()
-    proving, left, right = (Batch(part, seed, variables, form, grids) for part in parts)
+    combined = Combined([of.table for of in parts[0].lookups], stream(seed, b"lookups"), variables)
+    proving, left, right = (Batch(part, seed, variables, form, combined, grids) for part in parts)
     masks = proving.masks(trio.next_reader(masking))
     message = proving.first(None if form.in_stages else masks).together()
     _send_masked(trio, message, sharing)
