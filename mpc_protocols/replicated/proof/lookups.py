@@ -10,6 +10,9 @@ so the prover says P on {0, 1, inf}^v but at 0, which the sum gives. At a point 
 X(rho) (`basis`; entries that are missing are rows of zeros), and Y(rho) = sum_l m_l i_l with public m_l: one product of elements
 a draw is left, where multiplied out there are 2^t bits.
 
+P is not added to that of the gates before a second coin has drawn its weight: a prover could shift an error of the gates to
+values of P that sum up to 0 in the cube.
+
 Soundness. Let a bit be wrong. L of that output's errors is 0 only with the probability of `functional`, and if it is not, the sum
 over b is 0 only with 2^-64. Each draw has a coefficient of its own in L, so errors that are alike in two draws do not cancel, and
 each output one in mu. P is that of all lookups whose h has v bits, with functionals of their own.
@@ -17,14 +20,14 @@ each output one in mu. P is that of all lookups whose h has v bits, with functio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
-from mpc_protocols.replicated.proof.basis import Challenge, multiplication
+from mpc_protocols.replicated.proof.basis import Challenge, multiplication, random_element
 from mpc_protocols.replicated.proof.field import BITS, BLOCK, ONE, Blocks, dots, multiply, subfield, write
 from mpc_protocols.replicated.proof.functional import Functional
 from mpc_protocols.replicated.proof.grid import cube, grid_weights
@@ -82,26 +85,25 @@ class Combined:
             np.bitwise_xor.reduce(room, axis=1, out=of_powers[power])
         return _weighted(self._field.powers, of_powers)
 
-    def columns(self, number: int, of: Lookup, point: Challenge) -> tuple[Words, Words]:
-        """X and Y at a challenge, (rows, 1, words) each; of shares, the shares. The same challenge whenever it is called."""
+    def columns(self, number: int, of: Lookup, point: Challenge, weight: int) -> tuple[Words, Words]:
+        """X, and Y times a weight, at a challenge, (rows, 1, words) each; of shares, the shares. Challenge and weight of a lookup
+        are the same whenever it is called."""
         rows, (outer, words) = len(point.rows), of.x.shape
         x, y = (np.zeros((rows, 1, words), np.uint64) for _ in range(2))
         x[:outer, 0] = of.x
         if number not in self._public:
-            self._public[number] = self._coordinates(number, point)
+            self._public[number] = self._coordinates(number, point, weight)
         for row, chosen in enumerate(self._public[number].T):
             y[row, 0] = np.bitwise_xor.reduce(of.y[chosen], axis=0)
         return x, y
 
-    def _coordinates(self, number: int, point: Challenge) -> NDArray[np.bool_]:
-        """Those of m_l = sum_h eq_h(rho) M(h, l): (inner, rows)."""
+    def _coordinates(self, number: int, point: Challenge, weight: int) -> NDArray[np.bool_]:
+        """Those of m_l = weight sum_h eq_h(rho) M(h, l): (inner, rows)."""
         table, rows = self._tables[number], len(point.rows)
         generator = multiplication(point.rows, self._field.powers[1]).astype(np.uint8)
-        power: NDArray[np.uint8] = np.eye(rows, dtype=np.uint8)
+        power: NDArray[np.uint8] = multiplication(point.rows, weight).astype(np.uint8)
         total = np.zeros((table.shape[1], rows), np.uint8)
-        for number_of_power in range(
-            self._field.degree
-        ):  # `power`: eq_h(rho) times a power of the generator, in coordinates
+        for number_of_power in range(self._field.degree):  # weight eq_h(rho) times a power of the generator
             has = (table >> np.uint64(number_of_power) & _ONE).astype(np.uint8)
             total ^= has.T @ power[: len(table)] & np.uint8(1)
             power = power @ generator & np.uint8(1)
@@ -113,6 +115,11 @@ def completed(claimed: int, values: Blocks, outer_bits: int) -> Blocks:
     others = np.bitwise_xor.reduce(values[cube(outer_bits)[1:] - 1], axis=0)
     first = others ^ np.frombuffer(write(claimed), np.uint8)
     return np.concatenate([first[np.newaxis], values])
+
+
+def weights_of(stream: Reader, outer_bits: Iterable[int], variables: int) -> dict[int, int]:
+    """The weight of P of each number of bits of h, from a coin that follows all values of P."""
+    return {of: random_element(stream, variables) for of in sorted(outer_bits)}
 
 
 def weights_at(challenge: Challenge, outer_bits: int) -> list[int]:

@@ -39,7 +39,7 @@ from mpc_protocols.replicated.proof.batch import Batch, Grids, Part
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, write
 from mpc_protocols.replicated.proof.folding import Fold, folded
-from mpc_protocols.replicated.proof.lookups import Combined
+from mpc_protocols.replicated.proof.lookups import Combined, weights_of
 from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript
@@ -56,7 +56,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     variables: of the rows; fewer than 6 only to see in tests that the bound on forged proofs is about right. agreed: names the
     public inputs so far, which all must have alike. 7 or 10 rounds (`form`).
     """
-    form = transcript.sizes().form(variables, trio.latency_bytes)
+    sizes = transcript.sizes()
+    form = sizes.form(variables, trio.latency_bytes)
     public = binding(b"products", repr((variables, transcript.gates, form)).encode(), agreed)
     sharing, masking, again, tagging = (trio.operation() for _ in range(4))
     inner = inner_products(trio, transcript.matrices, 1 << variables)
@@ -81,9 +82,10 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
 
     coin = toss(trio, public)
     point = challenge(stream(coin, b"point"), variables)
-    whole = proving.whole(point)
-    in_cube, others = right.at_point(shares, point)
-    in_cube_left, others_left = left.at_point(shares_left, point)
+    weights = weights_of(stream(coin, b"lookups"), sizes.lookups.keys(), variables)
+    whole = proving.whole(point, weights)
+    in_cube, others = right.at_point(shares, point, weights)
+    in_cube_left, others_left = left.at_point(shares_left, point, weights)
     if form.in_stages:
         message = np.frombuffer(b"".join(map(write, proving.second(whole, masks, point))), np.uint8)
         _send_masked(trio, message, again)
@@ -94,7 +96,9 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     else:
         fold = Fold.at_once(point)
 
-    hidden = hidden_columns(right.part.pairs, right.whole(point), right.masks(trio.own_reader(masking)), fold)
+    hidden = hidden_columns(
+        right.part.pairs, right.whole(point, weights), right.masks(trio.own_reader(masking)), fold
+    )
     for array in (array for pair in hidden for array in pair):
         trio.send(trio.right, array)
     trio.wire.send(trio.right, write(fold.value_of(in_cube, others)))
@@ -107,7 +111,7 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     columns = [(folded(x, fold.matrices), folded(y, fold.matrices)) for x, y in left.part.pairs]
     seen: Pairs = [
         (x ^ trio.receive(trio.left, x.shape, np.uint64), y ^ trio.receive(trio.left, y.shape, np.uint64))
-        for x, y in [*columns, *left.whole(point)]
+        for x, y in [*columns, *left.whole(point, weights)]
     ]
     claimed = read(bytes(trio.wire.receive(trio.left, BLOCK)))
     tag = bytes(trio.wire.receive(trio.right, BLOCK))
