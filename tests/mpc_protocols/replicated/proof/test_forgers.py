@@ -21,7 +21,7 @@ from mpc_protocols.replicated.proof.folding import Fold
 from mpc_protocols.replicated.proof.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.functional import Functional
 from mpc_protocols.replicated.proof.grid import cube
-from mpc_protocols.replicated.proof.lookups import Combined, weights_at
+from mpc_protocols.replicated.proof.lookups import Combined, weights_at, weights_of
 from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -101,7 +101,8 @@ class First(Prover):
         )
 
     def passes(self) -> bool:
-        return _at(self.point.weights, self.on_grid()) == 0
+        # its second message is an honest one: what is wrong of G is delta (1 + w) (1 + t)
+        return _at(self.point.weights, self.on_grid()) == 0 or ONE in (self.fold.point[0], self.fold.factor)
 
 
 class Second(Prover):
@@ -109,17 +110,21 @@ class Second(Prover):
 
     root = ROOTS[0]
 
+    @property
+    def wrong(self) -> int:
+        """delta."""
+        weights, found = self.point.weights, 0
+        for place in cube(VARIABLES).tolist():
+            found ^= multiply(weights[place], self.theta)
+        return found
+
     def forged(self, number: int, payload: bytes) -> bytes | None:
         if number != SECOND:
             return None
-        weights = self.point.weights
-        wrong = 0
-        for place in cube(VARIABLES).tolist():
-            wrong ^= multiply(weights[place], self.theta)
-        return added(payload, [multiply(wrong, inverse(self.root)), wrong])
+        return added(payload, [multiply(self.wrong, inverse(self.root)), self.wrong])
 
     def passes(self) -> bool:
-        return self.fold.point[0] in (ONE, self.root)
+        return self.wrong == 0 or self.fold.point[0] in (ONE, self.root)
 
 
 class Knowing(Second):
@@ -138,23 +143,30 @@ class LookingUp(Prover):
             part[2, 0] ^= np.uint64(1)
 
         looked_up(trio, transcript, 1 << OUTER_BITS, 4, 1, spoil if trio.me == 1 else None)
-        self.tables = [of.table for of in transcript.proving.lookups]
+        if trio.me == 1:
+            self.tables = [of.table for of in transcript.proving.lookups]
 
     def on_grid(self) -> list[int]:
         return tensor([[ONE, 0, inverse(s)] for s in ROOTS[:OUTER_BITS]])
 
-    def forged(self, number: int, payload: bytes) -> bytes | None:
-        if number != FIRST:
-            return None
+    @property
+    def wrong(self) -> int:
+        """What the error adds to the sum over the cube."""
         seed, error = self.coins[0], np.zeros((OUTPUTS, 1), np.uint64)
         error[2] = 1
         combined = Combined(self.tables, stream(seed, b"lookups"), VARIABLES)
-        wrong = combined.claimed(0, error, [(Functional(seed, 0, 1), slice(0, 1))])
-        elements = [multiply(wrong, value) for value in self.on_grid()[1:]]
+        return combined.claimed(0, error, [(Functional(seed, 0, 1), slice(0, 1))])
+
+    def forged(self, number: int, payload: bytes) -> bytes | None:
+        if number != FIRST:
+            return None
+        elements = [multiply(self.wrong, value) for value in self.on_grid()[1:]]
         return added(payload, elements, len(payload) // 16 - len(elements))
 
     def passes(self) -> bool:
-        return _at(weights_at(self.point, OUTER_BITS), self.on_grid()) == 0
+        [weight] = weights_of(stream(self.coins[1], b"lookups"), [OUTER_BITS], VARIABLES).values()
+        at_point = _at(weights_at(self.point, OUTER_BITS), self.on_grid())
+        return 0 in (self.wrong, weight, at_point) or self.fold.factor == ONE  # as above, in both halves
 
 
 class Shifting(Prover):
