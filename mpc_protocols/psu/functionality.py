@@ -44,6 +44,7 @@ class AlignmentSpec:
     owners' identifiers are padded, one per owner in the owners' order (add-remove only); None: padded by a noisy number.
     security: "proofs" (`dh2`) has the answers proven that matching rests on, so that none can be spoilt unnoticed.
     method: "row-order" takes the tables as aligned already (`row_order`); the others are private set unions.
+    malicious: a computing party may deviate, with any owners that do not compute; for methods without `weakness` only.
     """
 
     method: str
@@ -54,12 +55,17 @@ class AlignmentSpec:
     size_epsilon: Fraction = Fraction(1, 10)
     size_delta: Fraction = Fraction(1, 10**9)
     pad_to: tuple[int, ...] | None = None
+    malicious: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise StudyInvalid(f"[alignment] via = {self.method!r} is not one of {', '.join(METHODS.names)}.")
         if self.security == "proofs" and not METHODS[self.method].proofs:
             raise StudyInvalid(f'[alignment] security = "proofs" is not offered by via = "{self.method}".')
+        if self.malicious and (weakness := METHODS[self.method].weakness(self.adjacency)):
+            raise StudyInvalid(
+                f"An alignment by {self.method} does not stand against a party that deviates: {weakness}."
+            )
         if not 0 <= self.min_size <= self.max_size <= MAX_IDENTIFIERS:
             raise StudyInvalid(
                 f"[alignment] min_size = {self.min_size} must lie between 0 and the largest list, {self.max_size}."
@@ -93,6 +99,7 @@ class AlignmentSpec:
                 str(self.size_epsilon),
                 str(self.size_delta),
                 self.pad_to,
+                self.malicious,
             )
         ).encode("ascii")
 

@@ -17,6 +17,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.registry import Registry
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.forecast import Forecast
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
     from mpc_protocols.psu.groups.group import Group
@@ -78,6 +79,14 @@ class AlignmentMethod(ABC):
     def claim(self) -> str:
         """Who does not learn whose memberships, as long as what: a part of run.json's `claim`, without a full stop."""
 
+    def weakness(self, adjacency: Adjacency) -> str:
+        """What a computing party that deviates, with any owners that do not compute, could do through this method to the
+        (epsilon, delta) of other owners' records, or learn of them unnoticed: a clause; "" if nothing.
+
+        A study whose security holds against such a party takes a method without weakness only (`docs/design/malicious.md` 9).
+        """
+        return "what a party that deviates can do with it has not been examined"
+
     @property
     def hidden(self) -> str:
         """What joining tells neither another owner nor a computing party; after "another owner's"."""
@@ -129,16 +138,32 @@ class AlignmentMethod(ABC):
             )
         return f"{lists} and {union}" + (", each with noise" if noisy else "")
 
-    def refusal(self, owners: Sequence[str], computing: Sequence[str]) -> str | None:
-        """The rest of a sentence about parties that cannot run it, and what to do; None if they can."""
-        misfit = self.misfit(owners, computing)
+    def refusal(
+        self, owners: Sequence[str], computing: Sequence[str], deviating: Adjacency | None = None
+    ) -> str | None:
+        """The rest of a sentence about parties that cannot run it, and what to do; None if they can.
+
+        deviating: the study's adjacency if a computing party may deviate (`weakness`), else None.
+        """
+        misfit = self._misfit_of(owners, computing, deviating)
         if misfit is None:
             return None
-        others = (other.name for other in METHODS if other.automatic and not other.misfit(owners, computing))
+        others = (
+            other.name
+            for other in METHODS
+            if other.automatic and not other._misfit_of(owners, computing, deviating)
+        )
         instead = [f'use via = "{name}"' for name in list(others)[:1]]
         cures = ", or ".join([misfit.cure] * bool(misfit.cure) + instead)
         key = "via" if self.psu else "method"
         return f'[alignment] {key} = "{self.name}" {misfit.what}' + (f"; {cures}" if cures else "")
+
+    def _misfit_of(
+        self, owners: Sequence[str], computing: Sequence[str], deviating: Adjacency | None
+    ) -> Misfit | None:
+        if deviating is not None and (weakness := self.weakness(deviating)):
+            return Misfit(f'cannot stand with [study] security = "malicious": {weakness}')
+        return self.misfit(owners, computing)
 
 
 METHODS: Registry[AlignmentMethod] = Registry("mpc_protocols.psu", "method", AlignmentMethod)
@@ -146,11 +171,16 @@ METHODS: Registry[AlignmentMethod] = Registry("mpc_protocols.psu", "method", Ali
 
 
 def resolve(
-    via: str, owners: Sequence[str], computing: Sequence[str], allowed: Sequence[str] | None = None
+    via: str,
+    owners: Sequence[str],
+    computing: Sequence[str],
+    allowed: Sequence[str] | None = None,
+    deviating: Adjacency | None = None,
 ) -> AlignmentMethod:
     """The method that `[alignment] via` stands for: with "auto" the first automatic one that these parties can run.
 
-    owners: as far as they are known. allowed: what the backend can work with; None: anything. Raises `StudyInvalid`.
+    owners: as far as they are known. allowed: what the backend can work with; None: anything. deviating: as of
+    `AlignmentMethod.refusal`. Raises `StudyInvalid`.
     """
     if via != AUTO:
         if via not in METHODS or not METHODS[via].psu:
@@ -162,11 +192,15 @@ def resolve(
         ]
     refusals = []
     for method in candidates:
-        refused = method.refusal(owners, computing)
+        refused = method.refusal(owners, computing, deviating)
         if refused is None:
             return method
         refusals.append(refused)
-    raise StudyInvalid(f"{refusals[-1]}." if refusals else "No alignment method fits the study's backend.")
+    raise StudyInvalid(
+        f"{refusals[0 if deviating else -1]}."
+        if refusals
+        else "No alignment method fits the study's backend."
+    )
 
 
 def vias() -> tuple[str, ...]:

@@ -5,7 +5,8 @@ there should be few tables: a clique inside another is a sum of the other's cell
 cells are counted as one table of their union (64 random three-way cliques of Adult: 37 tables, half the time). Memory: the
 tables, 8 bytes per cell, whatever the rows. Of a table of a few thousand rows the codes are kept instead, and each clique is
 counted by itself: the unions' cells, most of them empty, would cost more than the rows (Adult dealt among 1,000: 40 of 140 ms a
-contributor).
+contributor). That takes the longer the more rows there are: whoever is asked by others first makes the unions (`even_out`), of
+which sums are made in a time that depends on the study and the question alone.
 """
 
 from __future__ import annotations
@@ -99,15 +100,15 @@ class Counters:
             return
         self._few.append({name: column.copy() for name, column in codes.items()})
         if sum(len(next(iter(block.values()))) for block in self._few) > _MAX_KEPT_ROWS:
-            self._spread()
+            self.even_out()
 
     @property
     def tables(self) -> Mapping[Clique, NDArray[np.int64]]:
         """Each union's counters, flat in row-major order: what counts of other rows may be added to."""
-        self._spread()
+        self.even_out()
         return self._tables
 
-    def _spread(self) -> None:
+    def even_out(self) -> None:
         """From now on, and of all rows so far, the unions are counted."""
         self._many, blocks = True, self._few
         self._few = []

@@ -28,16 +28,21 @@ if TYPE_CHECKING:
 class LocalTable:
     """A custodian's table after its one pass; all of it private but `ignored`.
 
-    counts: marginals of any cliques inside the counted ones. clamped, absent: per column, how many numbers lay outside
+    counters: of the counted cliques. clamped, absent: per column, how many numbers lay outside
     low..high and how many values were missing (the custodian's own log may show them). ignored: columns of the data that
     the study does not use.
     """
 
     rows: int = field(repr=False)
-    counts: LocalCounts = field(repr=False)
+    counters: Counters = field(repr=False)
     clamped: Mapping[str, int] = field(repr=False)
     absent: Mapping[str, int] = field(repr=False)
     ignored: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> LocalCounts:
+        """Marginals of any cliques inside the counted ones."""
+        return self.counters.counts
 
 
 def count(
@@ -69,7 +74,7 @@ def count(
     )
     return LocalTable(
         scan.rows,
-        counters.counts,
+        counters,
         {name: coder.clamped for name, coder in scan.coders.items()},
         {name: coder.absent for name, coder in scan.coders.items()},
         inspect(source, domain, unit).ignored,
@@ -92,7 +97,7 @@ def _count_inside(
         cells, counts = pushed.cells(union)
         table[cells] = counts
     pushed.check_again()
-    return LocalTable(pushed.rows, counters.counts, pushed.clamped, pushed.absent, seen.ignored)
+    return LocalTable(pushed.rows, counters, pushed.clamped, pushed.absent, seen.ignored)
 
 
 def count_into(

@@ -168,7 +168,7 @@ class Contribution:
         digest = self.collection.study
         self._check_waves()
         try:
-            self._custodian.ready(counted(self._plan))
+            self._custodian.ready(counted(self._plan), asked=False)
             counts = self._custodian.counts()
             assert counts is not None
             cells = np.concatenate(counts(self.collection.layout.cliques))

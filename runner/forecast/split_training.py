@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TORCH_MB, TORCH_S = 250, 3.0
 """Of importing PyTorch: memory, seconds."""
 MEETING_ROUNDS = 2
+"""Once all have trained; before it, once all have a noisy rate of the label on record."""
 
 
 def forecast_training(
@@ -51,7 +52,8 @@ def forecast_training(
     sent = [COUNTERS_BYTES + joined.cost.sent.get(place, 0) for place in range(len(study.parties))]
     for name, own in zip((passive, active), cost.sent, strict=True):
         sent[number[name]] += own
-    rounds = joined.cost.rounds + cost.rounds + MEETING_ROUNDS + COUNTERS_ROUNDS
+    meetings = 1 if training.rate_event(plan) is None else 2
+    rounds = joined.cost.rounds + cost.rounds + meetings * MEETING_ROUNDS + COUNTERS_ROUNDS
     work = max(joined.cost.seconds.values(), default=0.0) + cost.seconds + TORCH_S
     oracle = _questions(study, plan, joined)
     if oracle is not None:

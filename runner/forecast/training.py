@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from runner.study import VerticalStudy
     from synth.algorithm import TrainedAlgorithm
 
+AUTHORISED_ROUNDS = 2
+"""All computing parties have the events on record before an owner sends anything."""
 STEP_S, CELL_S = 0.002, 2e-7
 MEMORY_MB = 260
 """Of PyTorch."""
@@ -35,7 +37,7 @@ class Training:
         self.plan = plan = plan.knowing(owned.columns)
         rounds, sizes = plan.config.rounds, algorithm.message_sizes(plan)
         self.rows = study.config.synthetic_rows or rows
-        self.rounds = 1 + 2 * rounds
+        self.rounds = AUTHORISED_ROUNDS + 1 + 2 * rounds
         self.sent = [0] * len(study.numbered)
         for number, party in enumerate(study.numbered):
             if party.name in sizes and number != study.leader_number:

@@ -106,6 +106,7 @@ def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
         alignment.size_epsilon,
         alignment.size_delta,
         sizes,
+        study.descriptor.malicious,
     )
 
 

@@ -119,17 +119,18 @@ class Custodian:
             self._study.privacy.max_rows,
         )
 
-    def ready(self, cliques: Sequence[Clique]) -> None:
+    def ready(self, cliques: Sequence[Clique], asked: bool = True) -> None:
         """Read the table; takes its time. Raises `DataRefused` before anything has been sent.
 
-        cliques: what a custodian with all the columns counts. An owner of a vertical study keeps its rows instead.
+        cliques: what a custodian with all the columns counts. An owner of a vertical study keeps its rows instead. asked: whether
+        other parties will ask for marginals, and see how long an answer takes: then that does not depend on the rows.
         """
         if self._data is None:
             return
         if isinstance(self._study, VerticalStudy):
             self._read(self._study, self._data)
         else:
-            self._count(self._data, cliques)
+            self._count(self._data, cliques, asked)
 
     def _read(self, study: VerticalStudy, data: DataLocation) -> None:
         from parties.data.records import read
@@ -153,12 +154,14 @@ class Custodian:
         check_size(study, self._name, records.rows)
         self._records = records
 
-    def _count(self, data: DataLocation, cliques: Sequence[Clique]) -> None:
+    def _count(self, data: DataLocation, cliques: Sequence[Clique], asked: bool) -> None:
         from runner.party.own_counts import own_counts
 
         self._table = own_counts(
             self._study, data, cliques, allow_empty=self._private.allow_empty, workers=self._private.workers
         )
+        if asked:
+            self._table.counters.even_out()
         log.info(
             "own data: %d rows; clamped %s; missing %s; columns left out %s",
             self._table.rows,

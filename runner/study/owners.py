@@ -20,7 +20,8 @@ from mpc_protocols.partition import MAX_OWNERS
 from mpc_protocols.psu.method import AUTO, METHODS, AlignmentMethod, resolve
 
 if TYPE_CHECKING:
-    from runner.study.model import Alignment, Party, VerticalStudy
+    from mpc_protocols.functionality import Adjacency
+    from runner.study.model import Alignment, Party, Privacy, VerticalStudy
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,15 @@ def method_of(study: VerticalStudy) -> AlignmentMethod:
         return METHODS[alignment.method]
     if alignment.via != AUTO:
         return METHODS[alignment.via]
-    return resolve(alignment.via, (), [party.name for party in study.computing], backend.alignments)
+    deviating = deviating_adjacency(study.descriptor, study.privacy)
+    return resolve(
+        alignment.via, (), [party.name for party in study.computing], backend.alignments, deviating
+    )
+
+
+def deviating_adjacency(backend: Backend, privacy: Privacy) -> Adjacency | None:
+    """What an alignment must withstand: the adjacency of a study in which a computing party may deviate, else None."""
+    return privacy.adjacency if backend.malicious else None
 
 
 def ownership(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> Ownership:
@@ -97,14 +106,21 @@ def clashing(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> li
         )
     else:
         found += [several_owners(column, owner[column]) for column in shared]
-    found += misfits_of_method(study.alignment, BACKENDS[study.backend], study.parties, names)
+    found += misfits_of_method(study.alignment, study.descriptor, study.parties, names, study.privacy)
     return found
 
 
 def misfits_of_method(
-    alignment: Alignment, backend: Backend, parties: Sequence[Party], owners: Sequence[str]
+    alignment: Alignment,
+    backend: Backend,
+    parties: Sequence[Party],
+    owners: Sequence[str],
+    privacy: Privacy,
 ) -> list[str]:
-    """Why these owners, and further ones if there are any, cannot run the alignment's protocol, or the backend join them."""
+    """Why these owners, and further ones if there are any, cannot run the alignment's protocol, or the backend join them.
+
+    backend: as the study's security configures it.
+    """
     if len(owners) > MAX_OWNERS:
         return [f"{len(owners)} parties own columns; at most {MAX_OWNERS} can be aligned."]
     sizes = alignment.pad_to
@@ -120,9 +136,10 @@ def misfits_of_method(
     if misfit := backend.misfit_of_owners(owners, computing):
         return [f"{misfit}{_instead(backend, parties, owners)}."]
     named = alignment.via if alignment.psu else alignment.method
+    deviating = deviating_adjacency(backend, privacy)
     if named == AUTO:
         try:
-            resolve(named, owners, computing, backend.alignments)
+            resolve(named, owners, computing, backend.alignments, deviating)
         except StudyInvalid as error:
             return [f"{error.sentence.rstrip('.')}{_instead(backend, parties, owners)}."]
         return []
@@ -131,12 +148,14 @@ def misfits_of_method(
             f'backend = "{backend.name}" cannot work with records joined by {named}; it works with '
             f"{', '.join(backend.alignments)}."
         ]
-    refused = METHODS[named].refusal(owners, computing)
+    refused = METHODS[named].refusal(owners, computing, deviating)
     return [f"{refused}."] if refused else []
 
 
 def _instead(backend: Backend, parties: Sequence[Party], owners: Sequence[str]) -> str:
     """The end of a sentence: which other backends would join these owners' records, whichever way."""
+    if backend.malicious:
+        return ""  # the others have no such security
     found = []
     names = [*owners, *(party.name for party in parties if party.name not in owners)]
     for other in BACKENDS:

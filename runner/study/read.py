@@ -117,13 +117,6 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     alignment = None
     if partition == "vertical" and "alignment" in root:
         alignment = read_alignment(tree["alignment"], str(path), found, privacy)
-        if malicious and alignment.psu:
-            head.problem(
-                f'= "malicious" holds for split columns whose rows are aligned already, [alignment] method = '
-                f'{listed(methods()[1:])}, got method = "{alignment.method}", whose parties do not prove how they join records; '
-                "join them beforehand, or remove it",
-                "security",
-            )
     elif partition == "vertical":
         root.problem(
             'has no [alignment] table, and partition = "vertical" needs one: method = "psu" and the name of the id '
@@ -158,7 +151,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         _cohorts(head, root, algorithm, backend)
     if alignment is not None:
         given = tree["privacy"].get("unit") if isinstance(tree.get("privacy"), dict) else None
-        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, backend)
+        secured = backend.secured(security) if malicious and backend is not None else backend
+        privacy = fit_study(alignment, str(path), found, privacy, given, domain, parties, secured)
         if algorithm is not None and isinstance(config, algorithm.config):
             misfit = algorithm.misfit(config, privacy.adjacency, not alignment.psu)
             if misfit is not None:

@@ -111,7 +111,10 @@ def fit_study(
     parties: tuple[Party, ...],
     backend: Backend | None,
 ) -> Privacy:
-    """What a vertical study's other tables must have; returns its [privacy], whose unit is one identifier."""
+    """What a vertical study's other tables must have; returns its [privacy], whose unit is one identifier.
+
+    backend: as the study's security configures it.
+    """
     if isinstance(unit_given, dict):
         Table({}, file, "[privacy] unit", (), problems).problem(
             "must be left out of a vertical study: its unit is one identifier of [alignment] id, with one row at each owner"
@@ -139,6 +142,18 @@ def fit_study(
         for name in alignment.pad_to:
             if name not in names:
                 table.problem(f'names "{name}", which is not a party{nearest(name, names)}', "pad_to")
+    if (
+        alignment.population == "union"
+        and privacy.adjacency == "add-remove"
+        and backend is not None
+        and backend.malicious
+    ):
+        table.problem(
+            '= "union" does not stand with [study] security = "malicious" and adjacency = "add-remove": an owner that deviates '
+            "can enter any person, whose records elsewhere then change two cells of a marginal instead of one; use "
+            'adjacency = "replace", or population = "intersection"',
+            "population",
+        )
     owned: dict[str, list[str]] = {}
     for party in parties:
         for column in party.columns or ():
@@ -149,7 +164,8 @@ def fit_study(
     sure = [party.name for party in parties if party.columns is not None or party.data is not None]
     if backend is not None:
         problems += [
-            f"{file}: {sentence}" for sentence in misfits_of_method(alignment, backend, parties, sure)
+            f"{file}: {sentence}"
+            for sentence in misfits_of_method(alignment, backend, parties, sure, privacy)
         ]
     return replace(privacy, unit=Unit(identifier=alignment.id))
 

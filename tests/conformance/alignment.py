@@ -69,6 +69,8 @@ def check_alignment(method: AlignmentMethod) -> list[Check]:
     add("every overlap", _right, owners, computing, tuple(OVERLAPS))
     if method.proofs:
         add("with proofs", _right, owners, computing, ("one in common",), "proofs")
+    if not method.weakness("replace") and len(worlds[-1][0]) <= worlds[-1][1] == 3:
+        add("where a party may deviate", _right, *worlds[-1], ("one in common",), "semi-honest", True)
     add("noisy sizes are on record before anything is sent", _on_record, *worlds[-1])
     add("a refused record stops its owner before it sends", _refused_record, *worlds[-1])
     add("own lists that break a rule are refused before anything is sent", _own_list, owners, computing)
@@ -224,7 +226,8 @@ def _words(method: AlignmentMethod) -> None:
         method.trust_with_proofs.endswith(".") == method.proofs,
         f"trust_with_proofs must be a sentence if there are proofs, and is {method.trust_with_proofs!r}.",
     )
-    phrases = [method.claim, method.way]
+    weaknesses = [method.weakness("replace"), method.weakness("add-remove")]
+    phrases = [method.claim, method.way, *filter(None, weaknesses)]
     phrases += [
         method.sizes_shown(owner, 2, noisy, padded)
         for owner in (False, True)
@@ -251,8 +254,10 @@ def _right(
     computing: int,
     overlaps: Sequence[str],
     security: Security = "semi-honest",
+    malicious: bool = False,
 ) -> None:
-    context, spec = _context(method, owners, computing), _spec(method, security=security)
+    context = _context(method, owners, computing)
+    spec = _spec(method, security=security, malicious=malicious)
     for overlap in overlaps:
         lists = _lists(method, owners, overlap)
         done = _run(context, spec, [_own(method, people) for people in lists])

@@ -4,6 +4,8 @@
     runs["north"]                  # content of what would be its run.json
 
 Sessions are replaced by the in-memory network; results are handed over instead of written, for the report takes the longest.
+
+No run may begin a keyed stream twice (`tests.worlds.streams`), be it in two of its rounds, phases or forks.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from runner.party.options import PartyOptions
 from runner.party.process import run_party
 from runner.results.outdir import RESULT
 from runner.study import load
+from tests.worlds.streams import Streams
 
 PATIENCE_S = 100.0
 
@@ -70,6 +73,7 @@ def run(
         return described
     numbered = [party.name for party in study.numbered]
     network = MemoryNetwork(len(numbered), len(study.computing), patience_s=PATIENCE_S)
+    streams = Streams()
     facts: dict[str, Mapping[str, object]] = {}
     met = threading.Barrier(len(numbered), timeout=PATIENCE_S)
 
@@ -92,5 +96,7 @@ def run(
         (out / name).mkdir(parents=True, exist_ok=resume)
         run_party(PartyOptions(path, name, out / name, one_machine=True, resume=resume))
 
-    network.run([party] * len(numbered))
+    with streams.watched():
+        network.run([party] * len(numbered))
+    streams.check()
     return described

@@ -83,6 +83,32 @@ def test_tables_that_are_too_wide_are_refused_before_anything_starts(tmp_path: P
     assert not Ledger(tmp_path / "ledger.db").entries()
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([], None),
+        ([("merge3", "auto")], None),
+        ([("merge3", "dh2")], None),
+        ([ALIGNED], None),
+        ([("merge3", "helper")], "into two rows"),
+        ([("merge3", "florist")], "without being noticed"),
+        ([("merge3", "dh2"), ("replace", "add-remove")], "1 in 1,000"),
+        ([("replace", "add-remove")], None),
+        ([("intersection", "union")], None),
+        ([("intersection", "union"), ("replace", "add-remove")], 'use adjacency = "replace", or population'),
+    ],
+)
+def test_records_are_joined_by_what_stands_against_a_deviation(
+    tmp_path: Path, changes: list[tuple[str, str]], words: str | None
+) -> None:
+    path = split.write(tmp_path, changes=[ASKED, *changes]).path
+    found = problems(path)
+    assert len(found) == (words is not None), found
+    if words is not None:
+        assert words in found[0] and 'security = "malicious"' in found[0]
+        assert "add-remove" in found[0] or 'use via = "merge3"' in found[0]
+
+
 def test_how_long_a_party_waits_is_asked_of_such_a_study_only(tmp_path: Path) -> None:
     later = ("[session]", "[session]\nanswer_s = 30")
     assert load(wanted(tmp_path, changes=[ASKED, later]).path).session.answer_s == 30
@@ -147,8 +173,9 @@ def test_a_run_of_processes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_of_processes_on_split_columns(tmp_path: Path) -> None:
-    """Two owners that compute and a third party; what `plan` says of it, and what the report says held."""
-    trial = split.write(tmp_path / "study", aligned=True, count=300, changes=[ASKED, ALIGNED])
+    """Two owners that compute and a third party, whose records are joined first; what `plan` says of it, and what the report says
+    held."""
+    trial = split.write(tmp_path / "study", count=300, changes=[ASKED, ("merge3", "auto")])
     out = tmp_path / "out"
     launch(trial.path, out)
     folders = [out / "parties" / name for name in trial.names]

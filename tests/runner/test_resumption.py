@@ -37,6 +37,7 @@ from runner.version import VERSION
 from tests.extras import skip_unless_installed
 from tests.runner import small
 from tests.worlds.guards import Recorder as Guard
+from tests.worlds.streams import Streams
 
 NAMES = ("north", "south", "west")
 RUN = b"r" * 32
@@ -290,9 +291,14 @@ ENGINES: dict[str, Any] = {
 }
 
 
-def compute(engine: str, states: list[RunState]) -> list[Any]:
-    """All parties; each with a guard that must be asked the same events every time."""
+def compute(
+    engine: str, states: list[RunState], keys: MemoryNetwork | None = None, streams: Streams | None = None
+) -> list[Any]:
+    """All parties; each with a guard that must be asked the same events every time. keys: whose they share, if not their own."""
     oracle, follows, parties = ENGINES[engine]
+    network = MemoryNetwork(parties, parties, patience_s=20)
+    if keys is not None:
+        network.share_keys(keys)
 
     def body(wire: Wire) -> Any:
         history, own = states[wire.me], table(wire.me)
@@ -301,7 +307,8 @@ def compute(engine: str, states: list[RunState]) -> list[Any]:
                 return questions(leading)
         return follows(wire, FACTS, own, Guard(), unobserved, history=history)
 
-    return MemoryNetwork(parties, parties, patience_s=20).run([body] * parties)
+    with (streams or Streams()).watched():
+        return network.run([body] * parties)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -309,16 +316,20 @@ def compute(engine: str, states: list[RunState]) -> list[Any]:
 def test_a_run_on_shares_goes_on_from_what_was_opened(
     tmp_path: Path, engine: str, place: str, left: int
 ) -> None:
-    """What was known stays, what all held opens to what it would have, and every result is opened once."""
+    """What was known stays, what all held opens to what it would have, and every result is opened once.
+
+    Neither attempt begins a stream of the other one, although the parties have the same keys in both.
+    """
     skip_unless_installed(BACKENDS[engine])
     names = NAMES[: ENGINES[engine][2]]
+    keys, streams = MemoryNetwork(len(names), len(names)), Streams()
     states: list[RunState] = [
         state_of(tmp_path / name, name, place if name == "south" else "", left) for name in names
     ]
     for state in states:
         state.attempt(b"s" * 32)
     with pytest.raises(Exception, match=r".*"):
-        compute(engine, states)
+        compute(engine, states, keys, streams)
     for state in states:
         state.close()
     again = [reopened(tmp_path / name, name) for name in names]
@@ -332,7 +343,9 @@ def test_a_run_on_shares_goes_on_from_what_was_opened(
         if len(state.results) < found.opened:
             state.learn(len(state.results), before[-1].inputs, before[-1].values)
     assert not (place == "hold" and found.finish_held)
-    told = compute(engine, again)[FACTS.leader]
+    told = compute(engine, again, keys, streams)[FACTS.leader]
+    streams.check()
+    assert streams.parties == {f"party-{number}" for number in range(len(names))}
     assert told[0] == int(again[0].results[0].values[0])
     assert len({state.digests[-1] for state in again}) == 1 and len(again[0].results) == 7
     for old, new in zip(before, again[0].results, strict=False):

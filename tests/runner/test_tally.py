@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.counters import Counters
 from runner.cli import main
 from runner.party.custodian import Custodian
 from runner.party.synthesis import counted, plan_of
@@ -78,6 +79,18 @@ def test_counts_of_parts_stand_for_the_table(study: Path, capsys: pytest.Capture
     assert own.data is not None and own.data.dataset == str(study.parent.resolve() / "*.tally")
     assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 0
     assert "the counts of its table's parts fit the study" in capsys.readouterr().out
+
+
+def test_rows_are_looked_at_before_anybody_asks(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a small table, too: who asks sees how long an answer takes, and thousands of marginals can be asked for at levels."""
+    expected = counts(study, None)
+    read = load(study)
+    data = private_file.location(read, "north", private_file.load(None))
+    custodian, cliques = Custodian(read, "north", private_file.load(None), data), counted(plan_of(read))
+    custodian.ready(cliques)
+    monkeypatch.setattr(Counters, "_numbers", None)
+    found = custodian.counts()
+    assert found is not None and [one.tolist() for one in found(cliques)] == expected
 
 
 def test_what_is_wrong_with_tallies_is_said_in_one_sentence(

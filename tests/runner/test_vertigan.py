@@ -135,7 +135,7 @@ def test_a_plan_says_first_what_is_not_learned_and_counts_every_byte(tmp_path: P
     text = words(study, expected)
     assert text.startswith(LIMITS) and "the server" in text and "and a training" in text
     assert "joined" not in text.replace("No records were joined", "")
-    assert expected.rounds == 1 + 2 * 3 + 5 and expected.joining is None
+    assert expected.rounds == 2 + 1 + 2 * 3 + 5 and expected.joining is None
 
 
 def test_planning_does_not_load_torch(tmp_path: Path) -> None:

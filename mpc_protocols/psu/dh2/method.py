@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
@@ -48,6 +49,14 @@ class Dh2(TwoOwners):
         return (
             "neither owner learns which of its records the other holds, and one that departs from the protocol to learn it is "
             "noticed but for a chance below 1 in 1,000 or a right guess, if Diffie-Hellman problems are hard"
+        )
+
+    def weakness(self, adjacency: Adjacency) -> str:
+        if adjacency == "replace":
+            return ""
+        return (
+            "an owner that deviates learns whether the other holds a record with a chance of 1 in 1,000, and with adjacency = "
+            '"add-remove" that is protected'
         )
 
     def between(

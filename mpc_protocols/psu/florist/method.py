@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
@@ -39,6 +40,9 @@ class Florist(TwoOwners):
             "neither owner learns which of its records the other holds, as long as both follow the protocol, if the decisional "
             "Diffie-Hellman problem is hard; one that does not can learn it unnoticed"
         )
+
+    def weakness(self, adjacency: Adjacency) -> str:
+        return "an owner that deviates can learn which of its records the other holds, without being noticed"
 
     def between(
         self,

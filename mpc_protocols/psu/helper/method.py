@@ -9,6 +9,7 @@ from mpc_protocols.psu.method import Misfit
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
@@ -60,6 +61,9 @@ class Helper(TwoOwners):
                 'set via = "dh2"',
             )
         return super().misfit(owners, computing)
+
+    def weakness(self, adjacency: Adjacency) -> str:
+        return "a helper that deviates can put one person's two records into two rows, which doubles what that person changes"
 
     def between(
         self,

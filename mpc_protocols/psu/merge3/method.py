@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.forecast import Forecast
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
+
+
+UNPROVED_BYTES = 4
+"""Of a product while it is noted and proved (measured)."""
 
 
 class Merge3(AlignmentMethod):
@@ -45,6 +50,9 @@ class Merge3(AlignmentMethod):
             )
         return None
 
+    def weakness(self, adjacency: Adjacency) -> str:
+        return ""
+
     def align(
         self,
         wire: Wire,
@@ -66,15 +74,19 @@ class Merge3(AlignmentMethod):
         from mpc_protocols.psu.forecast import HASH_S, WORD_S, Forecast
         from mpc_protocols.psu.merge3.cost import merge3_cost
         from mpc_protocols.psu.merge3.keys import false_merges
+        from mpc_protocols.replicated.proved.dry_run import PRODUCT_S
+        from mpc_protocols.replicated.proved.gates import MAX_UNPROVED
 
-        tally = merge3_cost(context, lengths, union, columns)
+        tally, products = merge3_cost(context, spec, lengths, union, columns)
         local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
         seconds = {
-            number: HASH_S * local.get(number, 0) + (WORD_S * tally.sent[number] if number < 3 else 0.0)
+            number: HASH_S * local.get(number, 0)
+            + (PRODUCT_S * products + WORD_S * tally.sent[number] if number < 3 else 0.0)
             for number in range(len(tally.sent))
         }
         merges = float(false_merges(sum(lengths), len(lengths)))
-        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges)
+        beside = UNPROVED_BYTES * min(products, MAX_UNPROVED)
+        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside)
 
 
 METHOD = Merge3()

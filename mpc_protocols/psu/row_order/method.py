@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.forecast import Forecast
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
     from mpc_protocols.psu.groups.group import Group
@@ -40,6 +41,9 @@ class RowOrder(AlignmentMethod):
                 "let three parties compute",
             )
         return None
+
+    def weakness(self, adjacency: Adjacency) -> str:
+        return ""
 
     def recipients(self, context: Context, me: int) -> list[Member]:
         from mpc_protocols.psu.row_order.protocol import onlookers

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
 from mpc_protocols.replicated.proof.field import BLOCK
 from mpc_protocols.replicated.proof.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.matrix_products.inner import DEGREE, elements_sent, variables_for
@@ -13,10 +16,31 @@ _LEFT, _RIGHT = 2, 1
 """Offsets of the neighbours modulo 3."""
 
 
-def proof_steps(sizes: ProofSizes, form: Form, variables: int = VARIABLES) -> list[list[tuple[int, int]]]:
-    """Step by step what party i sends, as (to party i + offset, bytes), if all provers' sizes are alike."""
+def proof_steps(
+    by_prover: Sequence[ProofSizes],
+    latency_bytes: int,
+    variables: int = VARIABLES,
+    matrices: Mapping[int, int] | None = None,
+) -> list[list[tuple[int, int, int]]]:
+    """Step by step what travels, as (sender, receiver, bytes). by_prover: statements of party 0, 1, 2.
+
+    matrices: rows of all products of matrices by the bytes of an element (2, 4).
+    """
+    form = reduce(ProofSizes.largest, by_prover).form(variables, latency_bytes)
+    # what differs is what a right verifier opens: party i of the prover i - 1
+    by_sender = [_sent(by_prover[i - 1], form, variables, matrices or {}) for i in range(3)]
+    return [
+        [(i, (i + offset) % 3, size) for i in range(3) for offset, size in steps[i]]
+        for steps in zip(*by_sender, strict=True)
+    ]
+
+
+def _sent(
+    sizes: ProofSizes, form: Form, variables: int, matrices: Mapping[int, int]
+) -> list[list[tuple[int, int]]]:
+    """What one party sends, as (to party i + offset, bytes). sizes: of what it verifies on the right."""
+    inner = [_inner_product(element, rows) for element, rows in sorted(matrices.items())]
     hidden = [(_RIGHT, block) for block in sizes.hidden_bytes(form, variables)]
-    inner = [_inner_product(element, rows) for element, rows in sorted(sizes.matrices.items())]
     coin = [[(_LEFT, _COIN), (_RIGHT, _COIN)]] * 2
     second = [[(_RIGHT, BLOCK * sizes.second_values(form))], *coin] if form.in_stages else []
     return [

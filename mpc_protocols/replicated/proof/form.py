@@ -42,25 +42,19 @@ class Form:
 class ProofSizes:
     """What a batch holds of one prover.
 
-    gates: words of statements by number of entries. lookups: words of draws by bits of the outer index. matrices: rows of all
-    products of matrices by the bytes of an element (2, 4).
+    gates: words of statements by number of entries. lookups: words of draws by bits of the outer index.
     """
 
     gates: Counter[int] = field(default_factory=Counter)
     lookups: Counter[int] = field(default_factory=Counter)
-    matrices: Counter[int] = field(default_factory=Counter)
 
     def largest(self, other: ProofSizes) -> ProofSizes:
         """Of each kind the larger of two."""
-        return ProofSizes(
-            self.gates | other.gates, self.lookups | other.lookups, self.matrices | other.matrices
-        )
+        return ProofSizes(self.gates | other.gates, self.lookups | other.lookups)
 
     def together(self, other: ProofSizes) -> ProofSizes:
         """Of both batches in one."""
-        return ProofSizes(
-            self.gates + other.gates, self.lookups + other.lookups, self.matrices + other.matrices
-        )
+        return ProofSizes(self.gates + other.gates, self.lookups + other.lookups)
 
     def first_values(self, form: Form, variables: int) -> int:
         """Elements of the prover's first message."""

@@ -7,8 +7,8 @@ code. What a proof sends is counted from the sizes of its statements. Nothing he
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,6 @@ from mpc_protocols.partition import Partition
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.costs import proof_steps
 from mpc_protocols.replicated.proof.form import ProofSizes
-from mpc_protocols.replicated.proof.products import VARIABLES
 from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine
@@ -73,8 +72,10 @@ class CountedGates(ProvedGates):
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
-        self.unproved = _nothing()
-        """What is to be proved, of each prover."""
+        self.unproved = _unproved()
+        """Of each prover, what is to be proved."""
+        self.matrices: Counter[int] = Counter()
+        """Rows of products of matrices to be proved, by the bytes of an element."""
         self.products = 0
         """Of the whole run."""
         self.most_unproved = 0
@@ -89,6 +90,17 @@ class CountedGates(ProvedGates):
         self.transcript.gates += 64 * entries * words
         self.products += 64 * entries * words
 
+    def note_of_one(self, prover: int, words: int) -> None:
+        """`note_of` of so many words."""
+        self.unproved[prover].gates[1] += words
+        self.transcript.gates += 64 * words
+        self.products += 64 * words // 3  # a third of the work of a product, which all three prove
+        self._prove_if_many()
+
+    def note_matrices(self, element: int, rows: int) -> None:
+        """A product of matrices of so many rows, sums over them or not."""
+        self.matrices[element] += rows
+
     def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
         outputs, words = runs[0][0].outputs, inner.shape[1]
         self._counted.all_send([(2, 8 * outputs * words)])
@@ -99,18 +111,6 @@ class CountedGates(ProvedGates):
         self.products += kept
         self._prove_if_many()
         return zero_bits((outputs, words))
-
-    def note_of_one(self, prover: int, words: int) -> None:
-        """`note_of` of so many words."""
-        self.unproved[prover].gates[1] += words
-        self.transcript.gates += 64 * words
-        self.products += 64 * words // 3  # a third of the work of a product, which all three prove
-        self._prove_if_many()
-
-    def note_matrices(self, element: int, rows: int) -> None:
-        """A product of matrices of so many rows, sums over them or not."""
-        for of_prover in self.unproved:
-            of_prover.matrices[element] += rows
 
     def release_bits(self, release: bytes) -> BitSource:
         return zero_bits
@@ -125,33 +125,28 @@ class CountedGates(ProvedGates):
         found[:, self.winners.pop(0) if self.winners else 0] = True
         return found
 
-    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
-        entries, words = x.shape
+    def count(self, words: int, entries: int = 1) -> None:
+        """An AND of so many words, or sums of so many of them."""
         self._counted.all_send([(2, 8 * words)])
         self.note(entries, words)
         self._prove_if_many()
+
+    def _sums(self, x: BitShare, y: BitShare) -> BitShare:
+        entries, words = x.shape
+        self.count(words, entries)
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        provers, due = _nothing(), 0
+        together, matrices, due = _unproved(), Counter[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
-            provers = tuple(one.together(more) for one, more in zip(provers, part.unproved, strict=True))
-            part.transcript, part.unproved = Transcript(), _nothing()
+            together = tuple(one.together(more) for one, more in zip(together, part.unproved, strict=True))
+            matrices.update(part.matrices)
+            part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), Counter()
         self.most_unproved = max(self.most_unproved, due)
-        largest = reduce(ProofSizes.largest, provers)
-        if due or largest.matrices:
-            form = largest.form(VARIABLES, self._counted.latency_bytes)
-            by_prover = [proof_steps(sizes, form) for sizes in provers]
-            for rows in zip(*by_prover, strict=True):
-                self._counted.send(
-                    [(i, (i + offset) % 3, size) for i in range(3) for offset, size in rows[(i - 1) % 3]]
-                )
-
-
-def _nothing() -> tuple[ProofSizes, ...]:
-    """Of three provers."""
-    return ProofSizes(), ProofSizes(), ProofSizes()
+        if due or matrices:
+            for transfers in proof_steps(together, self._counted.latency_bytes, matrices=matrices):
+                self._counted.send(transfers)
 
 
 class CountedEngine(ProvedEngine):
@@ -264,6 +259,11 @@ class _Zeros:
 
     def rows(self) -> RingShare | None:
         return _zeros(1) if self.filled else None
+
+
+def _unproved() -> tuple[ProofSizes, ...]:
+    """Nothing of each prover."""
+    return tuple(ProofSizes() for _ in range(3))
 
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:

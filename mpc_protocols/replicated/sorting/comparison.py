@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits, complement
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.boolean import BitShare
 
 Lanes = tuple[NDArray[Any], NDArray[Any]]
 """Both components of shared narrower words (uint32, uint16 or uint8)."""
@@ -50,16 +50,15 @@ def index_reversed(words: Words) -> Words:
     return out
 
 
-def greater(trio: Trio, a: BitShare, b: BitShare) -> BitShare:
+def greater(gates: TrioBitGates, a: BitShare, b: BitShare) -> BitShare:
     """Shape (n,) each, n a multiple of 64: words of ones where a > b, of zeros elsewhere. 7 rounds, 19.6 bytes a word."""
-    same, not_b = complement(trio, a ^ b), complement(trio, b)
-    z = and_bits(
-        trio,
+    same, not_b = gates.complement(a ^ b), gates.complement(b)
+    z = gates.and_bits(
         _each(lambda p, q: p & _HIGH | q & _LOW, same, not_b),
         _each(lambda p, x: p << _32 | x & _LOW, same, a),
     )
     upper = tuple(x.view(np.uint32)[1::2] for x in (a.own, a.next))
-    decided = _and(trio, _lanes(same, np.uint32, 1), _apply(np.bitwise_xor, upper, _lanes(z, np.uint32, 0)))
+    decided = _and(gates, _lanes(same, np.uint32, 1), _apply(np.bitwise_xor, upper, _lanes(z, np.uint32, 0)))
     g = _apply(np.bitwise_xor, upper, decided)
     p = _apply(np.ascontiguousarray, _lanes(z, np.uint32, 1))  # taken apart below, so no view
     for dtype in (np.uint16, np.uint8):
@@ -67,7 +66,7 @@ def greater(trio: Trio, a: BitShare, b: BitShare) -> BitShare:
             _apply(lambda x, h=h, d=dtype: x.view(d)[h::2], x) for x in (p, g) for h in (1, 0)
         )
         r = _and(
-            trio,
+            gates,
             _apply(lambda x: np.concatenate((x, x)), p_hi),
             _apply(lambda x, y: np.concatenate((x, y)), g_lo, p_lo),
         )
@@ -75,25 +74,25 @@ def greater(trio: Trio, a: BitShare, b: BitShare) -> BitShare:
         g, p = _apply(lambda x, y, c=count: x ^ y[:c], g_hi, r), _apply(lambda x, c=count: x[c:], r)
     gs, ps = _planes(g), _planes(p)
     for half in (4, 2):
-        z = and_bits(trio, concatenate([ps[half:], ps[half:]]), concatenate([gs[:half], ps[:half]]))
+        z = gates.and_bits(concatenate([ps[half:], ps[half:]]), concatenate([gs[:half], ps[:half]]))
         gs, ps = gs[half:] ^ z[:half], z[half:]
-    return _spread(gs[1:] ^ and_bits(trio, ps[1:], gs[:1]))
+    return _spread(gs[1:] ^ gates.and_bits(ps[1:], gs[:1]))
 
 
-def equal(trio: Trio, a: BitShare, b: BitShare, ignored: int = 0) -> BitShare:
+def equal(gates: TrioBitGates, a: BitShare, b: BitShare, ignored: int = 0) -> BitShare:
     """Shape (n,) each, n a multiple of 64: words of ones where a = b but for the bits set in `ignored`, of zeros elsewhere.
 
     6 rounds, 7.9 bytes a word.
     """
     keep = np.uint64(~ignored & (1 << 64) - 1)
-    same = complement(trio, _each(lambda x: x & keep, a ^ b))
+    same = gates.complement(_each(lambda x: x & keep, a ^ b))
     p: Lanes = (same.own, same.next)
     for dtype in (np.uint32, np.uint16, np.uint8):
         hi, lo = (_apply(lambda x, h=h, d=dtype: x.view(d)[h::2], p) for h in (1, 0))
-        p = _and(trio, hi, lo)
+        p = _and(gates, hi, lo)
     planes = _planes(p)
     for half in (4, 2, 1):
-        planes = and_bits(trio, planes[half:], planes[:half])
+        planes = gates.and_bits(planes[half:], planes[:half])
     return _spread(planes)
 
 
@@ -112,13 +111,13 @@ def _lanes(x: BitShare, dtype: type[np.unsignedinteger[Any]], half: int) -> Lane
     return _apply(lambda words: words.view(dtype)[half::2], (x.own, x.next))
 
 
-def _and(trio: Trio, x: Lanes, y: Lanes) -> Lanes:
+def _and(gates: TrioBitGates, x: Lanes, y: Lanes) -> Lanes:
     """x AND y of narrower words whose bytes fill whole 64-bit words; 1 round."""
     dtype = x[0].dtype
     left, right = (
         BitShare(*(np.ascontiguousarray(part).view(np.uint64) for part in lanes)) for lanes in (x, y)
     )
-    z = and_bits(trio, left, right)
+    z = gates.and_bits(left, right)
     return z.own.view(dtype), z.next.view(dtype)
 
 

@@ -11,6 +11,10 @@ from collections.abc import Sequence
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.replicated.costs import WORD, products
+from mpc_protocols.replicated.proof import inner_products
+from mpc_protocols.replicated.proof.field import BLOCK
+from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.sorting import grouping, merging, shuffle
 
 GREATER = (1.0, 0.5, 0.5, 0.25, 1 / 8, 1 / 16, 1 / 64)
@@ -19,13 +23,43 @@ EQUAL = (0.5, 0.25, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """The same for `comparison.equal`."""
 
 
-def comparisons(tally: Tally, words: int, rounds: Sequence[float] = GREATER) -> None:
+class GateTally:
+    """What ANDs of shared words send, on a tally; where they are proved, `ProvedGateTally`."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+
+    def and_words(self, words: int) -> None:
+        """An AND of so many words."""
+        products(self.tally, words, WORD)
+
+    def verify(self) -> None:
+        """Where they are proved: all so far."""
+
+
+class ProvedGateTally(GateTally):
+    """The same of `proved.gates`."""
+
+    def __init__(self, tally: Tally) -> None:
+        from mpc_protocols.replicated.proved.counted import CountedGates, CountedTrio
+
+        super().__init__(tally)
+        self.gates = CountedGates(CountedTrio(tally))
+
+    def and_words(self, words: int) -> None:
+        self.gates.count(words)
+
+    def verify(self) -> None:
+        self.gates.verify()
+
+
+def comparisons(gates: GateTally, words: int, rounds: Sequence[float] = GREATER) -> None:
     """`comparison.greater`, or `equal` with rounds = EQUAL; words: a multiple of 64."""
     for share in rounds:
-        products(tally, int(words * share), WORD)
+        gates.and_words(int(words * share))
 
 
-def merge(tally: Tally, lengths: Sequence[int], limit: int = merging.BATCH) -> None:
+def merge(gates: GateTally, lengths: Sequence[int], limit: int = merging.BATCH) -> None:
     """`merging.merge` of lists of these lengths."""
     sizes = list(lengths)
     for joined in merging.depths(sizes):
@@ -33,26 +67,50 @@ def merge(tally: Tally, lengths: Sequence[int], limit: int = merging.BATCH) -> N
         for _, batch in merging.schedule(
             [total for total, group in zip(sums, joined, strict=True) if len(group) == 2], limit
         ):
-            comparisons(tally, merging.comparators(batch))
-            products(tally, merging.comparators(batch), WORD)
+            comparisons(gates, merging.comparators(batch))
+            gates.and_words(merging.comparators(batch))
         sizes = sums
 
 
-def repeats(tally: Tally, words: int, limit: int = grouping.BATCH) -> None:
+def repeats(gates: GateTally, words: int, limit: int = grouping.BATCH) -> None:
     """`grouping.repeats`."""
     for start in range(1, words, limit):
-        comparisons(tally, 64 * words_for(min(limit, words - start)), EQUAL)
+        comparisons(gates, 64 * words_for(min(limit, words - start)), EQUAL)
 
 
-def spread(tally: Tally, words: int, longest: int, limit: int = grouping.BATCH) -> None:
+def spread(gates: GateTally, words: int, longest: int, limit: int = grouping.BATCH) -> None:
     """`grouping.spread`."""
     distance = 1
     while distance < min(longest, words):
         for stop in range(words, distance, -limit):
-            products(tally, stop - max(distance, stop - limit), WORD)
+            gates.and_words(stop - max(distance, stop - limit))
         if 2 * distance < min(longest, words):
-            products(tally, words_for(words - distance), WORD)
+            gates.and_words(words_for(words - distance))
         distance *= 2
+
+
+def mix_proved(tally: Tally, rows: int, columns: int, first: int = 0) -> None:
+    """`proved_shuffle.ProvedShuffle.shuffle`."""
+    sizes = [WORD * (piece.stop - piece.start) for piece in inner_products.message_pieces(rows)]
+    for stage in range(3):
+        a, b, c = ((first + stage + i) % 3 for i in range(3))
+        tally.step([(sender, c, size) for sender in (a, b) for size in sizes * columns])
+
+
+def shuffle_proof(tally: Tally, products: int) -> None:
+    """`proved_shuffle.ProvedShuffle.prove`, of so many products of each party: two for each row and column of a shuffle."""
+    coin = [((2, DIGEST_BYTES), (1, DIGEST_BYTES))] * 2
+    pieces = [WORD * (piece.stop - piece.start) for piece in inner_products.message_pieces(products)]
+    rest = [((1, size),) for size in pieces[1:]]
+    for row in (
+        *coin,
+        ((1, WORD),),
+        *coin,
+        ((1, WORD), (2, BLOCK), (1, pieces[0])),
+        *rest,
+        ((2, VERDICT_BYTES), (1, VERDICT_BYTES)),
+    ):
+        tally.step([(i, (i + offset) % 3, size) for i in range(3) for offset, size in row])
 
 
 def mix(tally: Tally, rows: int, columns: int, first: int = 0) -> None:

@@ -18,28 +18,30 @@ import numpy as np
 
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.replicated.sharing.boolean import BitShare, and_bits
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sorting.comparison import equal
 
 BATCH = 1 << 17
 """Words of one batch."""
 
 
-def repeats(trio: Trio, words: BitShare, ignored: int = 0, limit: int = BATCH) -> BitShare:
+def repeats(gates: TrioBitGates, words: BitShare, ignored: int = 0, limit: int = BATCH) -> BitShare:
     """Shape (n,): words of ones where a word equals the one before it but for the bits set in `ignored`, else of zeros."""
     flags = [BitShare(*(np.zeros(min(1, len(words)), np.uint64) for _ in range(2)))]
     for start in range(1, len(words), limit):
         stop = min(start + limit, len(words))
         flags.append(
-            equal(trio, _filled(words[start:stop]), _filled(words[start - 1 : stop - 1]), ignored)[
+            equal(gates, filled(words[start:stop]), filled(words[start - 1 : stop - 1]), ignored)[
                 : stop - start
             ]
         )
     return concatenate(flags)
 
 
-def spread(trio: Trio, names: BitShare, repeated: BitShare, longest: int, limit: int = BATCH) -> BitShare:
+def spread(
+    gates: TrioBitGates, names: BitShare, repeated: BitShare, longest: int, limit: int = BATCH
+) -> BitShare:
     """Shape (n,) each: every name replaced by that of the first of its group, of at most `longest` members."""
     own, following = names.own.copy(), names.next.copy()
     flags, distance = repeated, 1
@@ -47,45 +49,45 @@ def spread(trio: Trio, names: BitShare, repeated: BitShare, longest: int, limit:
         for stop in range(len(own), distance, -limit):  # from the end: what lies before is still as it was
             here = slice(max(distance, stop - limit), stop)
             before = slice(here.start - distance, here.stop - distance)
-            change = and_bits(
-                trio, flags[here], BitShare(own[here] ^ own[before], following[here] ^ following[before])
+            change = gates.and_bits(
+                flags[here], BitShare(own[here] ^ own[before], following[here] ^ following[before])
             )
             own[here] ^= change.own
             following[here] ^= change.next
         if 2 * distance < min(longest, len(names)):
-            flags = _both(trio, flags, distance)
+            flags = _both(gates, flags, distance)
         distance *= 2
     return BitShare(own, following)
 
 
-def _both(trio: Trio, flags: BitShare, distance: int) -> BitShare:
+def _both(gates: TrioBitGates, flags: BitShare, distance: int) -> BitShare:
     """Flags AND the flags `distance` places before; none that near the beginning. 1 round, a bit a flag."""
     count = len(flags) - distance
-    z = and_bits(trio, _packed(flags[distance:]), _packed(flags[:count]))
+    z = gates.and_bits(packed(flags[distance:]), packed(flags[:count]))
     return BitShare(
         *(np.concatenate((np.zeros(distance, np.uint64), _masks(part, count))) for part in (z.own, z.next))
     )
 
 
-def _packed(flags: BitShare) -> BitShare:
-    """Words of ones or zeros to bits."""
+def packed(flags: BitShare) -> BitShare:
+    """Words of ones or zeros to bits, in whole words."""
     size = -(-len(flags) // 64) * 8
 
-    def packed(words: Words) -> Words:
+    def component(words: Words) -> Words:
         out = np.zeros(size, np.uint8)
         bits = np.packbits((words & np.uint64(1)).astype(np.uint8))
         out[: len(bits)] = bits
         return out.view(np.uint64)
 
-    return BitShare(packed(flags.own), packed(flags.next))
+    return BitShare(component(flags.own), component(flags.next))
 
 
 def _masks(bits: Words, count: int) -> Words:
-    """The inverse of `_packed` for one component."""
+    """The inverse of `packed` for one component."""
     return -np.unpackbits(bits.view(np.uint8))[:count].astype(np.uint64)
 
 
-def _filled(words: BitShare) -> BitShare:
+def filled(words: BitShare) -> BitShare:
     """Zeros after the end, up to a multiple of 64."""
     missing = -len(words) % 64
     if not missing:

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.replicated.sharing.boolean import ALL, BitShare, and_bits
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.boolean import ALL, BitShare
 from mpc_protocols.replicated.sorting.comparison import greater
 
 BATCH = 1 << 18
@@ -127,41 +127,43 @@ def comparators(batch: Sequence[tuple[int, Piece]]) -> int:
     return padded(sum(piece.count for _, piece in batch))
 
 
-def merge(trio: Trio, lists: Sequence[BitShare], limit: int = BATCH) -> BitShare:
+def merge(gates: TrioBitGates, lists: Sequence[BitShare], limit: int = BATCH) -> BitShare:
     """One list of all words of the sorted lists, of shape (n,) each: ascending in the order of `comparison`."""
     current = list(lists)
     for joined in depths([len(x) for x in lists]):
         made = iter(
             _merge_pairs(
-                trio, [(current[group[0]], current[group[1]]) for group in joined if len(group) == 2], limit
+                gates, [(current[group[0]], current[group[1]]) for group in joined if len(group) == 2], limit
             )
         )
         current = [next(made) if len(group) == 2 else current[group[0]] for group in joined]
     return current[0]
 
 
-def _merge_pairs(trio: Trio, pairs: Sequence[tuple[BitShare, BitShare]], limit: int) -> list[BitShare]:
+def _merge_pairs(
+    gates: TrioBitGates, pairs: Sequence[tuple[BitShare, BitShare]], limit: int
+) -> list[BitShare]:
     """Merges of two lists each, all in the same rounds."""
     lengths = [len(a) + len(b) for a, b in pairs]
-    states = [_bitonic(trio, a, b) for a, b in pairs]
+    states = [_bitonic(gates, a, b) for a, b in pairs]
     straight = True
     for left, batch in schedule(lengths, limit):
         if straight and left == _NEAR:
             states = [_transposed(x, x.shape[1] // ROW, ROW) for x in states]
             straight = False
-        _exchange(trio, states, batch)
+        _exchange(gates, states, batch)
     states = [_transposed(x, ROW, x.shape[1] // ROW) for x in states]
     return [BitShare(x[0, :length], x[1, :length]) for x, length in zip(states, lengths, strict=True)]
 
 
-def _bitonic(trio: Trio, first: BitShare, second: BitShare) -> Words:
+def _bitonic(gates: TrioBitGates, first: BitShare, second: BitShare) -> Words:
     """(first, descending)(second, ascending)(+infinity up to a multiple of ROW): both components, shape (2, n)."""
     length = len(first) + len(second)
     x = np.zeros((2, padded(length)), np.uint64)
     for part, a, b in zip(x, (first.own, first.next), (second.own, second.next), strict=True):
         part[: len(first)], part[len(first) : length] = a[::-1], b
-    if trio.me != 1:
-        x[0 if trio.me == 0 else 1, length:] = ALL
+    if gates.trio.me != 1:
+        x[0 if gates.trio.me == 0 else 1, length:] = ALL
     return x
 
 
@@ -169,7 +171,7 @@ def _transposed(x: Words, rows: int, columns: int) -> Words:
     return np.ascontiguousarray(x.reshape(2, rows, columns).transpose(0, 2, 1)).reshape(2, -1)
 
 
-def _exchange(trio: Trio, states: Sequence[Words], batch: Sequence[tuple[int, Piece]]) -> None:
+def _exchange(gates: TrioBitGates, states: Sequence[Words], batch: Sequence[tuple[int, Piece]]) -> None:
     """The comparators of one batch, in place."""
     ends = [piece.ends(states[which]) for which, piece in batch]
     operands = np.zeros((2, 2, comparators(batch)), np.uint64)
@@ -180,7 +182,7 @@ def _exchange(trio: Trio, states: Sequence[Words], batch: Sequence[tuple[int, Pi
             operand[:, start:stop].reshape(view.shape)[...] = view
         start = stop
     a, b = (BitShare(own, following) for own, following in operands)
-    moved = and_bits(trio, greater(trio, a, b), a ^ b)
+    moved = gates.and_bits(greater(gates, a, b), a ^ b)
     start = 0
     for pair in ends:
         stop = start + pair[0].shape[1] * pair[0].shape[2]

@@ -125,7 +125,7 @@ class Total:
         )
         return LocalTable(
             self._rows,
-            self._counters.counts,
+            self._counters,
             {name: self._clamped[name] for name in names},
             {name: self._absent[name] for name in names},
             tuple(self._ignored),

@@ -21,7 +21,7 @@ from mpc_protocols.psu.groups.residues import Residues
 from mpc_protocols.psu.identifiers.normalise import REAL, Identifiers
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.wire import Wire
-from runner.bench.parameters import Parameter, Params
+from runner.bench.parameters import PROOFS, Parameter, Params
 from runner.bench.registry import Kernel, Predicted, Task
 from runner.bench.running.repeat import JobWire
 from runner.bench.tables.inputs import expect
@@ -53,7 +53,7 @@ class PrivateSetUnion(Kernel):
         "private set union: who is the same, without learning who is known to whom",
         "identifiers",
     )
-    parameters = (IDENTIFIERS, OWNERS, COMMON, VIA, GROUP)
+    parameters = (IDENTIFIERS, OWNERS, COMMON, VIA, GROUP, PROOFS)
 
     def amount(self, params: Params) -> float:
         return float(params["identifiers"]) * float(params["owners"])
@@ -62,6 +62,8 @@ class PrivateSetUnion(Kernel):
         method = METHODS[str(params["via"])]
         if params["group"] != "ristretto255" and not method.groups:
             return f"--group {params['group']} is for --via florist, got {params['via']}"
+        if params[PROOFS.name] and (weakness := method.weakness("replace")):
+            return f"--proofs on is not for --via {params['via']}: {weakness}"
         several = method.two_owners and int(params["owners"]) != 2
         return f"--via {params['via']} joins two owners, got {params['owners']}" if several else None
 
@@ -80,7 +82,7 @@ class PrivateSetUnion(Kernel):
         return Predicted(told.rounds, tuple(told.sent.get(n, 0) for n in range(self.processes(params))))
 
     def _setting(self, params: Params) -> tuple[AlignmentSpec, Context]:
-        spec = AlignmentSpec(str(params["via"]), min_size=0)
+        spec = AlignmentSpec(str(params["via"]), min_size=0, malicious=bool(params[PROOFS.name]))
         members = [
             Member(f"party {number}", bytes([number]) * 32, number)
             for number in range(self.processes(params))

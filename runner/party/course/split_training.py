@@ -1,6 +1,6 @@
 """A run that trains a model (`synth.training`): after the alignment, instead of the synthesizer (`docs/design/florist.md` 2).
 
-    the study's noisy rate of the label, if any, is authorised by every computing party, as is the evaluation
+    the study's noisy rate of the label, if any, is authorised by every computing party, which meet then; so is the evaluation
     what an owner's data shows the other one goes on record with that owner, before the first tensor leaves it
     owners train over a stream of their own; other computing parties wait
     the oracle is asked about the finished model: owners bring label, score and whose records they hold, of the rows held out
@@ -123,8 +123,11 @@ class Trainer:
         training, plan = self._training, self._plan
         if (event := training.rate_event(plan)) is not None:
             record.guard.authorise(event, self._digest)
+            self._meet("authorised")
         half = None if records is None else self._own_half(aligned, records, record)
-        self._meet()
+        self._meet("trained")
+        if self._wire.me == self._study.leader_number:
+            self._observe("fit", "trained", owners=list(self._owned.owners))
         return half
 
     def _own_half(self, aligned: Alignment, records: Records, record: Record) -> Half:
@@ -144,9 +147,9 @@ class Trainer:
             return training.active(plan, table, lists, outside)
         return training.passive(plan, own, table, invented, outside)
 
-    def _meet(self) -> None:
-        """Everybody waits until all have trained: 2 rounds of empty messages, by way of the leader."""
-        stream, leader = self._wire.fork("trained"), self._study.leader_number
+    def _meet(self, behind: str) -> None:
+        """Everybody waits until all are behind this: 2 rounds of empty messages, by way of the leader."""
+        stream, leader = self._wire.fork(behind), self._study.leader_number
         others = [number for number in self._numbers.values() if number != leader]
         if self._wire.me != leader:
             stream.send(leader, b"")
@@ -156,7 +159,6 @@ class Trainer:
             stream.receive(number, 0)
         for number in others:
             stream.send(number, b"")
-        self._observe("fit", "trained", owners=list(self._owned.owners))
 
     def _own_columns(self) -> Domain:
         """The columns that the training reads of this party: the label alone, or all but the label's owner's."""

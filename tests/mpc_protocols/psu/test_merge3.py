@@ -80,7 +80,8 @@ def test_cost_is_exact(owners: tuple[int, ...], block: int, monkeypatch: pytest.
         ids(rng.permutation(200)[:size].tolist()) for size in rng.integers(0, 100, len(owners)).tolist()
     ]
     done = merge_lists(entries, owners)
-    expected = cost.merge3_cost(context_of(owners), [len(e) for e in entries], done.results[0].n_rows)
+    sizes = [len(e) for e in entries]
+    expected, _ = cost.merge3_cost(context_of(owners), spec_of("merge3"), sizes, done.results[0].n_rows)
     assert [t.bytes_sent for t in done.traffic] == expected.sent
     assert [t.messages_sent for t in done.traffic] == expected.messages
     assert [t.rounds for t in done.traffic] == expected.clocks

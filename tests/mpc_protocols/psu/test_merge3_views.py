@@ -16,6 +16,7 @@ from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu.dummies import longest_list
 from mpc_protocols.psu.merge3 import protocol
+from mpc_protocols.psu.merge3.delivery import holders
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
@@ -196,7 +197,7 @@ def test_shortened_messages() -> None:
 
 def test_what_contributors_are_told() -> None:
     """Messages of the teller (P2) to the first contributor: digest, sizes and u, the union. Of another party: digest, rows."""
-    teller, other = protocol.holders(0)[2], protocol.holders(0)[0]
+    teller, other = holders(0)[2], holders(0)[0]
     said = spoilt((3, 0), teller, 3, {1: lambda p: p[:-8] + (9).to_bytes(8, "big")})
     assert any("announced a union that does not fit" in s or "bytes where" in s for s in said)
     assert any(

@@ -332,6 +332,21 @@ def test_who_can_run_what() -> None:
     ):
         with pytest.raises(StudyInvalid, match=words):
             resolve(via, names[:owners], names[:computing])
+    for via, adjacency, method in (
+        ("auto", "add-remove", "merge3"),
+        ("merge3", "replace", "merge3"),
+        ("dh2", "replace", "dh2"),
+    ):
+        assert resolve(via, names[:2], names[:3], None, adjacency).name == method  # type: ignore[arg-type]
+    for via, adjacency, words in (
+        ("helper", "replace", r'cannot stand with .* "malicious": .* two rows.*; use via = "merge3"'),
+        ("florist", "replace", "without being noticed"),
+        ("dh2", "add-remove", "1 in 1,000"),
+    ):
+        with pytest.raises(StudyInvalid, match=words):
+            resolve(via, names[:2], names[:3], None, adjacency)  # type: ignore[arg-type]
+        with pytest.raises(StudyInvalid, match=f"by {via} does not stand against a party that deviates"):
+            spec_of(via, adjacency=adjacency, malicious=True)
     for method, context, words in (
         ("dh2", Context(bytes(32), three), "aligns two owners, and there are 3"),
         ("helper", Context(bytes(32), (NORTH, SOUTH)), "needs a third"),

@@ -15,6 +15,7 @@ from mpc_protocols.psu.dummies import list_noise
 from mpc_protocols.psu.functionality import Alignment, Context, Member
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import spec_of
+from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
 from tests.worlds.guards import Recorder
 
 MEMBERS = tuple(
@@ -89,6 +90,34 @@ def test_noise_reaches_owners_only() -> None:
         assert min(halves) > 1 << 32
         assert sum(halves) % (1 << 64) == results[0].n_rows - 40
     assert len(totals) > 1
+
+
+@pytest.mark.parametrize("change", [1, 1000, 1 << 63], ids=str)
+def test_altered_noise_ends_the_run_whatever_it_is(change: int) -> None:
+    """K goes through two computing parties, one of which adds to its half: all stop because numbers differ, whether K could still
+    be drawn or not, which would tell that party about K."""
+    spec, context = spec_of("row-order", **NOISY), Context(bytes(32), MEMBERS[3:5], None, MEMBERS[:3])
+
+    def alter(count: int, peer: int, payload: bytes) -> bytes | None:
+        added = (int.from_bytes(payload, "big") + change) % (1 << 64)
+        return added.to_bytes(8, "big") if count == 1 and peer == 4 else None
+
+    def body(wire: Wire) -> str:
+        try:
+            align(
+                CheatingWire(wire, alter) if wire.me == 0 else wire,
+                40 if wire.me > 2 else None,
+                spec,
+                context,
+                Recorder(),
+            )
+        except CosynthError as error:
+            return error.sentence
+        return "aligned"
+
+    for _ in range(4):
+        found = MemoryNetwork(5, patience_s=20).run([body] * 5)
+        assert all("different numbers of rows" in sentence for sentence in found), found
 
 
 def test_refusals() -> None:

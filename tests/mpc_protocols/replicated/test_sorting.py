@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sorting import comparison, costs, grouping, merging, shuffle
 from mpc_protocols.replicated.sorting.comparison import index_reversed
@@ -72,15 +74,20 @@ def test_greater_and_equal() -> None:
     """Against integers, all three components random; `ignored` bits do not matter; rounds and bytes."""
     a, b = extremes()
     x, y = deal_bits(index_reversed(a), RNG), deal_bits(index_reversed(b), RNG)
-    shares, traffic = run_trio(lambda trio: comparison.greater(trio, x[trio.me], y[trio.me]))
+    shares, traffic = run_trio(lambda trio: comparison.greater(TrioBitGates(trio), x[trio.me], y[trio.me]))
     np.testing.assert_array_equal(parity(shares), np.where(a > b, ONES, np.uint64(0)))
-    assert_cost(traffic, lambda tally: costs.comparisons(tally, len(a)))
+    assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a)))
     assert traffic[0].rounds == 7 and traffic[0].bytes_sent / len(a) == pytest.approx(19.6, abs=0.05)
     for ignored in (0, 1, 1 << 63 | 7, 2**64 - 1):
-        shares, traffic = run_trio(lambda trio, i=ignored: comparison.equal(trio, x[trio.me], y[trio.me], i))  # type: ignore[misc]
+        shares, traffic = run_trio(
+            partial(
+                lambda ignored, trio: comparison.equal(TrioBitGates(trio), x[trio.me], y[trio.me], ignored),
+                ignored,
+            )
+        )
         same = (index_reversed(a) ^ index_reversed(b)) & np.uint64(~ignored & 2**64 - 1) == 0
         np.testing.assert_array_equal(parity(shares), np.where(same, ONES, np.uint64(0)))
-        assert_cost(traffic, lambda tally: costs.comparisons(tally, len(a), costs.EQUAL))
+        assert_cost(traffic, lambda tally: costs.comparisons(costs.GateTally(tally), len(a), costs.EQUAL))
 
 
 LENGTHS = [
@@ -110,9 +117,11 @@ def test_merge(lengths: tuple[int, ...], limit: int) -> None:
     """The sorted list of all, whatever the lengths and batches; many equal words; exact cost."""
     lists = [np.sort(words(n, 30 if n % 2 else 2**64 - 1)) for n in lengths]
     shares = [deal_bits(index_reversed(x), RNG) for x in lists]
-    merged, traffic = run_trio(lambda trio: merging.merge(trio, [x[trio.me] for x in shares], limit))
+    merged, traffic = run_trio(
+        lambda trio: merging.merge(TrioBitGates(trio), [x[trio.me] for x in shares], limit)
+    )
     np.testing.assert_array_equal(index_reversed(parity(merged)), np.sort(np.concatenate(lists)))
-    assert_cost(traffic, lambda tally: costs.merge(tally, lengths, limit))
+    assert_cost(traffic, lambda tally: costs.merge(costs.GateTally(tally), lengths, limit))
 
 
 @settings(max_examples=40, deadline=None)
@@ -136,7 +145,7 @@ def test_comparators_at_a_hundred_thousand() -> None:
     count = sum(sum(piece.count for _, piece in batch) for _, batch in merging.schedule([n], merging.BATCH))
     assert 0.94 < count / (n / 2 * np.log2(n)) <= 1.0
     tally = Tally.of()
-    costs.merge(tally, (n // 2, n // 2))
+    costs.merge(costs.GateTally(tally), (n // 2, n // 2))
     assert max(tally.sent) < 48e6 and tally.rounds == 8 * 18
 
 
@@ -153,12 +162,14 @@ def test_groups(count: int, longest: int, limit: int) -> None:
     first = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes) if count else np.zeros(0, np.int64)
     named = words(count)
     x, y = deal_bits(values, RNG), deal_bits(named, RNG)
-    flags, traffic = run_trio(lambda trio: grouping.repeats(trio, x[trio.me], 7, limit))
+    flags, traffic = run_trio(lambda trio: grouping.repeats(TrioBitGates(trio), x[trio.me], 7, limit))
     np.testing.assert_array_equal(parity(flags), np.where(first == np.arange(count), np.uint64(0), ONES))
-    assert_cost(traffic, lambda tally: costs.repeats(tally, count, limit))
-    out, traffic = run_trio(lambda trio: grouping.spread(trio, y[trio.me], flags[trio.me], longest, limit))
+    assert_cost(traffic, lambda tally: costs.repeats(costs.GateTally(tally), count, limit))
+    out, traffic = run_trio(
+        lambda trio: grouping.spread(TrioBitGates(trio), y[trio.me], flags[trio.me], longest, limit)
+    )
     np.testing.assert_array_equal(parity(out), named[first])
-    assert_cost(traffic, lambda tally: costs.spread(tally, count, longest, limit))
+    assert_cost(traffic, lambda tally: costs.spread(costs.GateTally(tally), count, longest, limit))
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
@@ -215,9 +226,9 @@ def test_what_is_sent_is_uniform() -> None:
     frames: list[Frame] = []
 
     def body(trio: Any) -> list[BitShare]:
-        merged = merging.merge(trio, [x[trio.me] for x in lists])
-        flags = grouping.repeats(trio, merged)
-        return shuffle.shuffle(trio, [merged, grouping.spread(trio, merged, flags, 2)])
+        merged = merging.merge(TrioBitGates(trio), [x[trio.me] for x in lists])
+        flags = grouping.repeats(TrioBitGates(trio), merged)
+        return shuffle.shuffle(trio, [merged, grouping.spread(TrioBitGates(trio), merged, flags, 2)])
 
     run_trio(body, frames.append)
     for receiver in range(3):

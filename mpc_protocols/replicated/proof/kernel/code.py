@@ -31,8 +31,6 @@ from mpc_protocols.replicated.proof.kernel.builder import (
     VECTOR,
     WORD,
     Code,
-    carry_less,
-    intrinsic,
     lanes,
     word,
 )
@@ -83,7 +81,7 @@ def _products(made: Any, clmul_bits: int) -> None:
                 offset = code.times(LANES, column)
                 parts = [code.load(code.at(into, place, offset)) for place in triple[1:]]
                 code.store(code.xor(*parts), code.at(into, triple[0], offset))
-    turned = intrinsic(made, "llvm.bswap.v8i64", VECTOR, [VECTOR])
+    turned = code.intrinsic("llvm.bswap.v8i64", VECTOR, [VECTOR])
     with code.loop(word(OUTER)) as outer, code.loop(vectors) as column:
         start = builder.add(code.times(GROUP * width, outer), code.times(LANES, column))
         left, right = (
@@ -94,8 +92,7 @@ def _products(made: Any, clmul_bits: int) -> None:
         for number in range(INNER):
             product = builder.call(turned, [builder.and_(left[number], right[number])])
             low, first, second, high = (
-                carry_less(made, code, product, power, which, clmul_bits)
-                for which in (0x00, 0x01, 0x10, 0x11)
+                code.carry_less(product, power, which, clmul_bits) for which in (0x00, 0x01, 0x10, 0x11)
             )
             for part, value in enumerate((low, code.xor(first, second), high)):
                 place = code.times(INNER * 3 * LANES, outer)
@@ -136,7 +133,7 @@ def _reduced(made: Any) -> None:
     words = WORD.as_pointer()
     code = Code(made, "reduced", {"sums": words, "into": words})
     arguments, builder = code.arguments, code.builder
-    turned = intrinsic(made, "llvm.bswap.i128", BLOCK, [BLOCK])
+    turned = code.intrinsic("llvm.bswap.i128", BLOCK, [BLOCK])
     with code.loop(word(OUTER * INNER)) as number:
         parts = []
         for part in range(3):
@@ -166,7 +163,7 @@ def _powers(made: Any) -> None:
         place = code.times(2, builder.sub(arguments["count"], number))
         before = code.load(code.at(arguments["into"], place), PAIR)
         low, first, second, high = (
-            carry_less(made, code, before, point, which, 128) for which in (0x00, 0x01, 0x10, 0x11)
+            code.carry_less(before, point, which, 128) for which in (0x00, 0x01, 0x10, 0x11)
         )
         block = builder.bitcast(_element(code, low, code.xor(first, second), high), PAIR)
         address = code.at(arguments["into"], builder.sub(place, word(2)))
@@ -196,12 +193,15 @@ def _times(made: Any) -> None:
             sums = [ir.Constant(VECTOR, [0] * LANES)]
             for row in range(TABULATED):
                 offset = builder.mul(word(row), arguments["stride"])
-                of_row = code.load(code.at(arguments["rows"], first, offset, start))
+                address = code.at(arguments["rows"], first, offset, start)
+                code.prefetch(address)
+                of_row = code.load(address)
                 sums += [code.xor(of_row, one) if number else of_row for number, one in enumerate(sums)]
             for number, one in enumerate(sums):
                 code.store(one, code.at(arguments["room"], table, word(number * LANES)))
         with code.loop(word(ROWS)) as row:
             address = code.at(arguments["into"], builder.mul(row, arguments["into_stride"]), start)
+            code.prefetch(address)
             result = code.load(address)
             for group in range(groups):
                 place = code.load(code.at(arguments["picks"], code.times(groups, row), word(group)), WORD)

@@ -104,9 +104,9 @@ def test_products_and_lookups_are_proved_at_the_stated_cost(variables: int, form
     sizes = ProofSizes()
     sizes.gates.update({1: 300, 3: 7})
     sizes.lookups.update({3: 4, 1: 2})
-    steps = proof_steps(sizes, form, variables)
+    steps = proof_steps([sizes] * 3, 0, variables)
     assert len(steps) == 10
-    expected = sum(size for step in steps for _, size in step), len(steps)
+    expected = sum(size for step in steps for sender, _, size in step if sender == 0), len(steps)
     assert outcomes(each, network=network) == [expected] * 3
 
 

@@ -28,6 +28,7 @@ from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped,
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
+from tests.worlds.streams import Streams
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts, table
 
 
@@ -55,7 +56,7 @@ def serve(
     tables: Sequence[NDArray[np.int64]] = CONTRIBUTORS,
     traffic: list[Traffic] | None = None,
 ) -> Any:
-    """Answers at the leader. tables: of contributors. traffic: takes what each party has sent."""
+    """Answers at the leader; no keyed stream is begun twice. tables: of contributors. traffic: takes what each party has sent."""
     of = of or facts()
     own = [counter(part) for part in tables[:contributors]]
     network = MemoryNetwork(3 + contributors, 3, session_id=of.session, patience_s=20)
@@ -63,7 +64,10 @@ def serve(
     def each(wire: Any) -> Any:
         return party(wire, body, of) if wire.me < 3 else contribute(wire, of, own[wire.me - 3])
 
-    found = network.run([each] * (3 + len(own)))[1]
+    streams = Streams()
+    with streams.watched():
+        found = network.run([each] * (3 + len(own)))[1]
+    streams.check()
     if traffic is not None:
         traffic += map(network.traffic, range(3 + len(own)))
     return found

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.proof import products
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.form import ProofSizes
 from mpc_protocols.replicated.proof.matrix_products.folding import cube
 from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products
 from mpc_protocols.replicated.proof.matrix_products.inner import elements_sent, variables_for
@@ -54,9 +55,9 @@ def test_honest_products_are_right_and_proved_at_the_stated_cost(by_row: bool) -
         after = wire.traffic()
         return after.bytes_sent - before.bytes_sent, after.rounds - before.rounds
 
-    sizes = ProofSizes(Counter({1: 70}), matrices=Counter(by_ring))
-    steps = proof_steps(sizes, Form())
-    expected = sum(size for step in steps for _, size in step), len(steps)
+    gates = ProofSizes(Counter({1: 70}))
+    steps = proof_steps([gates] * 3, LATENCY_BYTES, matrices=by_ring)
+    expected = sum(size for step in steps for sender, _, size in step if sender == 0), len(steps)
     assert outcomes(body, network=MemoryNetwork(3)) == [expected] * 3
 
 
@@ -115,6 +116,22 @@ def test_replayed_and_swapped_products_are_refused() -> None:
 
     sent.clear()
     assert refused(outcomes(proved(batch), 2, swap), 2)
+
+
+@pytest.mark.campaign
+def test_hundreds_of_random_batches_with_and_without_an_error() -> None:
+    rng = np.random.default_rng(7)
+    for number in range(300):
+        dtype, by_row = (NARROW, WIDE)[number % 2], bool(rng.integers(2))
+        sizes = [
+            (int(rng.integers(1, 80)), *rng.integers(1, 5, 2).tolist(), dtype)
+            for _ in range(rng.integers(1, 4))
+        ]
+        cheat, cell = int(rng.integers(3)), int(rng.integers(sizes[-1][1] * sizes[-1][2]))
+        error = int(rng.integers(1, 1 << 8 * np.dtype(dtype).itemsize)) >> int(rng.integers(8)) or 1
+        batch = Batch(sizes, by_row)
+        assert outcomes(proved(batch)) == PROVED
+        assert refused(outcomes(proved(batch), cheat, altered(dtype, {len(sizes): ([cell], [error])})), cheat)
 
 
 # -- a party that deviates in the proof ------------------------------------------------------------------------------------------
