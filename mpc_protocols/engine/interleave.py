@@ -31,6 +31,20 @@ def alone() -> None:
     """Nothing happens: the turn of a protocol beside which nothing runs, and what is sent besides where nothing is."""
 
 
+START_S = 20.0
+"""Until a thread that does not begin is given up."""
+
+
+class _Begun(threading.Event):
+    """Whether a thread has begun. Where memory is out it may never: the library would wait for ever, and so would all parties,
+    for this one's heartbeats go on."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not super().wait(START_S if timeout is None else timeout):
+            raise MemoryError
+        return True
+
+
 class _StoppedError(Exception):
     """The other protocol failed: this one ends where it stands."""
 
@@ -52,6 +66,7 @@ class _Second(Generic[B]):
         self._thread = threading.Thread(
             target=self._body, name=f"{threading.current_thread().name}-beside", daemon=True
         )
+        self._thread._started = _Begun()  # type: ignore[attr-defined]
         self._thread.start()
 
     def _body(self) -> None:

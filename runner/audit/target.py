@@ -193,13 +193,14 @@ def garbage(subject: Subject) -> Finding:
 
 
 def flood(subject: Subject) -> Finding:
-    """Many strangers at once that say nothing, half a greeting, or go on with garbage; greet each party in between."""
+    """Many strangers at once with nothing, half a greeting, garbage, or what a party has said; greet each party in between."""
     ports = waiting(subject.study)
     if not ports:
         return _nobody(subject.study)
     seconds, made, slowest, problems = FLOOD_S[subject.profile], 0, 0.0, list[str]()
     whole = Greeting(frames.PROTOCOL, True, 0, ports[0].others[0], bytes(600)).pack()
-    words = (b"", whole[:20], whole[: len(whole) // 2], whole, whole + bytes(300), b"GET / HTTP/1.1\r\n\r\n")
+    words = [b"", whole[:20], whole[: len(whole) // 2], whole, whole + bytes(300), b"GET / HTTP/1.1\r\n\r\n"]
+    words += [port.said for port in ports]
     began = time.monotonic()
     with ExitStack() as stack:
         open_ones: list[socket.socket] = []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,3 +120,12 @@ def test_streams_do_not_share_masks() -> None:
 
     run_trio(body, tap=frames.append)
     assert len({frame.payload for frame in frames}) == len(frames) == 6
+
+
+def test_a_thread_that_cannot_begin_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where memory is out: the new thread dies before it says that it is there."""
+    gates: Any = SimpleNamespace()
+    monkeypatch.setattr("mpc_protocols.engine.interleave.START_S", 0.01)
+    monkeypatch.setattr(threading, "_start_new_thread", lambda *given: None)
+    with pytest.raises(MemoryError):
+        interleave(gates, lambda: 1, gates, lambda: 2)
