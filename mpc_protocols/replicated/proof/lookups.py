@@ -10,6 +10,10 @@ so the prover says P on {0, 1, inf}^v but at 0, which the sum gives. At a point 
 X(rho) (`basis`; entries that are missing are rows of zeros), and Y(rho) = sum_l m_l i_l with public m_l: one product of elements
 a draw is left, where multiplied out there are 2^t bits.
 
+What the prover says of P in the cube is held by its sum alone. So P and X(rho) Y(rho) are multiplied by gamma, the challenge's
+factor, which in stages nothing else is: without it what is said here could make up for wrong products of gates, two of one column
+in each segment. It is drawn after P is said, so gates' part and gamma times this one add up to the truth for all gamma but one.
+
 Soundness. Let a bit be wrong. L of that output's errors is 0 only with the probability of `functional`, and if it is not, the sum
 over b is 0 only with 2^-64. Each draw has a coefficient of its own in L, so errors that are alike in two draws do not cancel, and
 each output one in mu. P is that of all lookups whose h has v bits, with functionals of their own.
@@ -76,13 +80,13 @@ class Combined:
         return _weighted(self._powers, np.packbits(of_power.astype(np.uint8), axis=2))
 
     def columns(self, number: int, of: Lookup, point: Challenge) -> tuple[Words, Words]:
-        """X and Y at a challenge, (rows, 1, words) each; of shares, the shares."""
+        """X and gamma Y at a challenge, (rows, 1, words) each; of shares, the shares."""
         rows, (outer, words) = len(point.rows), of.x.shape
         x = np.zeros((rows, 1, words), np.uint64)
         x[:outer, 0] = of.x
-        # element (h, k) of `products`: eq_h(rho) times the power k of the subfield's generator, in coordinates
+        # element (h, k) of `products`: gamma eq_h(rho) times the power k of the subfield's generator, in coordinates
         generator = multiplication(point.rows, self._powers[1]).astype(np.float32)
-        power, products = np.eye(rows, dtype=np.float32), []
+        power, products = point.times_factor.astype(np.float32), []
         for _ in self._powers:
             products.append(power[:outer])
             power = _odd(power @ generator)
@@ -104,9 +108,9 @@ def completed(claimed: int, values: Blocks, outer_bits: int) -> Blocks:
 
 
 def weights_at(challenge: Challenge, outer_bits: int) -> list[int]:
-    """What each value on the grid of v variables contributes to P at the challenge, whose first variables h lacks."""
+    """What each value on the grid of v variables contributes to gamma P at the challenge, whose first variables h lacks."""
     missing = len(challenge.point) - outer_bits
-    scale = ONE
+    scale = challenge.factor
     for u in challenge.point[:missing]:
         scale = multiply(scale, multiply(ONE ^ u, ONE ^ u))
     return [multiply(scale, weight) for weight in grid_weights(challenge.point[missing:])]
