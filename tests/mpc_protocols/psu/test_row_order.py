@@ -132,7 +132,7 @@ def test_refusals() -> None:
 
 
 def test_no_number_of_extra_rows_takes_rows_away() -> None:
-    """The first owner tells the other one K = -5 and announces five rows less: they agree, but rows would lie outside the table."""
+    """The first owner tells the other K = -5 and announces five rows less: they agree, but rows would lie outside the table."""
     spec = spec_of("row-order", malicious=True, **NOISY)
     context = Context(bytes(32), MEMBERS[:2], None, MEMBERS[:3])
 
