@@ -157,6 +157,13 @@ class Engine(Protocol[B, N]):
         """The same on streams of its own, for noise that is made while `gates` computes."""
 
     @property
+    def proves(self) -> bool:
+        """Whether products are proved: noise of later steps is then made while the leader computes by itself, and `settle`d."""
+
+    def settle(self) -> None:
+        """Prove what `beside` has computed so far, if anything is proved."""
+
+    @property
     def dealers(self) -> int:
         """As in `PublicState`."""
 

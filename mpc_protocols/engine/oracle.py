@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.interface import Engine, N
+from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import (
@@ -67,6 +68,7 @@ class LeadingOracle(MarginalOracle):
         self._party = party
         self._open = True
         self._expected: Fraction | None = None
+        self._aside: Aside | None = None
 
     @property
     def state(self) -> PublicState:
@@ -123,7 +125,10 @@ class LeadingOracle(MarginalOracle):
         """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers too."""
         begun = self._next().begin_measure(handles, sigma2)
         self._announce(begun.step)
-        return self._party.measure(begun)
+        opened = self._party.measure(begun)
+        if self._party.makes_ahead:
+            self._aside = Aside(lambda: self._party.make_ahead(begun))
+        return opened
 
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
@@ -142,8 +147,8 @@ class LeadingOracle(MarginalOracle):
     def close(self) -> None:
         """Let followers and contributors end; does nothing the second time or after a failure."""
         if self._open:
+            begun = self._next().begin_end()
             self._open = False
-            begun = self.state.begin_end()
             self._send(begun.step, [*self._followers(), *self._party.wire.contributors])
             self._party.end(begun)
 
@@ -158,9 +163,12 @@ class LeadingOracle(MarginalOracle):
         self._open = False
 
     def _next(self) -> PublicState:
-        """The public state, for the next step."""
+        """The public state, for the next step; what has been made ahead meanwhile is finished before."""
         if not self._open:
             raise ProtocolAborted("A question was asked after the oracle had been closed; start a new run.")
+        if self._aside is not None:
+            aside, self._aside = self._aside, None
+            aside.join()
         return self.state
 
     def _announce(self, step: Step, fresh: Sequence[Clique] = (), levels: Sequence[Level] = ()) -> None:

@@ -84,6 +84,8 @@ class ComputingParty(Generic[B, N]):
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
         checks = facts.inputs and engine.source.apart
         self._check = InputCheck(engine, facts, history) if checks else None
+        self._taken: tuple[SelectionPlan, int, tuple[Sampler, int] | None] | None = None
+        """Of the selection since which nothing was measured: its plan, how much noise it took, what noise it expected next."""
         self._sharings = history.sharings()
         self._rows_kept = bool(self._sharings)
         engine.set_latency(latency_bytes_of(self._delay))
@@ -106,7 +108,9 @@ class ComputingParty(Generic[B, N]):
         elif isinstance(begun, BegunSelect):
             self.select(begun, None)
         elif isinstance(begun, BegunMeasure):
-            return self.measure(begun)
+            opened = self.measure(begun)
+            self.make_ahead(begun)
+            return opened
         elif isinstance(begun, BegunDistances):
             self.distances(begun, None)
         elif isinstance(begun, BegunTotal):
@@ -153,6 +157,7 @@ class ComputingParty(Generic[B, N]):
             weights = [plan.weights[q] for q in plan.contenders]
             keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.contenders], ring)
             drawn = self._gumbel.take(kind, count, fresh)
+            self._taken = plan, count, begun.expected
             noisy = keys + (drawn if plan.picks == 1 else drawn.reshape(plan.picks, len(plan.contenders)))
         self._hold(number, inputs, noisy)
         self._agree_to_open(number, inputs)
@@ -220,6 +225,35 @@ class ComputingParty(Generic[B, N]):
             "measure", "opened", step=begun.step.number, marginals=len(noisy), cells=len(opened), noise=noise
         )
         return noisy
+
+    @property
+    def makes_ahead(self) -> bool:
+        """Whether there is noise to be made after a measurement, alike at all parties."""
+        return self.engine.proves and self._taken is not None
+
+    def make_ahead(self, begun: BegunMeasure) -> None:
+        """Make and prove the noise that the next selection like the last one will take, and the measurement after it.
+
+        Runs after a measurement, at the leader while it computes by itself, for which the others wait. Nothing is opened. Where
+        no products are proved, noise is made when it is needed.
+        """
+        if not self.engine.proves or self._taken is None:
+            return
+        (plan, count, expected), self._taken = self._taken, None
+        beside, number, inputs = self.engine.beside, begun.step.number, begun.inputs
+        kind = (plan.a, plan.ring_bits)
+        if lacking := self._gumbel.lacking(kind, count):
+            source = beside.release_bits(self._release(number, "select ahead", inputs))
+            ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
+            self._gumbel.fill(
+                kind, count, gumbel_noise(beside, source, lacking, plan.a, ring), beside.concatenate
+            )
+        sampler, most = expected or (None, 0)
+        if sampler is not None and (lacking := self._gaussian.lacking(sampler.digest, most)):
+            source = beside.release_bits(self._release(number, "measure ahead", inputs))
+            fresh = gaussian_noise(beside, source, sampler, lacking, np.uint32)
+            self._gaussian.fill(sampler.digest, most, fresh, beside.concatenate)
+        self.engine.settle()
 
     def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
         """The L1 distances with noise, opened to the computing parties. rounded: as for `select`."""

@@ -16,7 +16,12 @@ class SourcedEngine(ABC, Generic[S]):
     """An engine's part about its inputs."""
 
     wire: Wire
+    proves = False
     _marginals: Marginals[S]
+
+    def settle(self) -> None:
+        """See `Engine`."""
+        assert not self.proves  # what has something to prove says how
 
     @abstractmethod
     def differing(self, value: bytes) -> int | None:

@@ -10,8 +10,7 @@ import numpy as np
 
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.basis import Challenge
-from mpc_protocols.replicated.proof.coins import stream
-from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots
+from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots, multiply
 from mpc_protocols.replicated.proof.folding import beyond_cube, segment, summed
 from mpc_protocols.replicated.proof.form import Form
 from mpc_protocols.replicated.proof.functional import PIECE, Functional, pieces
@@ -54,6 +53,8 @@ class FirstValues:
         return np.concatenate([self.gates.reshape(-1, BLOCK), *self.lookups, self.once, self.square])
 
 
+Weights = dict[int, int]
+"""Of lookups, by the bits of their outer index (`lookups.weights_of`)."""
 Grids = dict[tuple[int, int], Grid]
 """Memory for products, by entries and words of a piece."""
 
@@ -61,8 +62,10 @@ Grids = dict[tuple[int, int], Grid]
 class Batch:
     """One prover's statements, in one party's role, once the first coin is known."""
 
-    def __init__(self, part: Part, seed: bytes, variables: int, form: Form, grids: Grids) -> None:
-        """grids: shared by all that run one after the other."""
+    def __init__(
+        self, part: Part, seed: bytes, variables: int, form: Form, combined: Combined, grids: Grids
+    ) -> None:
+        """combined: of the lookups, which have all three provers. grids: shared by all that run one after the other."""
         self.part, self.variables, self.form = part, variables, form
         self._grids = grids
         self._shapes = [(block.x.shape[1], block.x.shape[2] // form.segments) for block in part.gates]
@@ -76,7 +79,7 @@ class Batch:
                 of_block.append((Functional(seed, place, piece.stop - piece.start), piece))
                 place += 1
             self._functionals.append(of_block)
-        self._combined = Combined(part.lookups, stream(seed, b"lookups"), variables)
+        self._combined = combined
         self._outer_bits = sorted({of.outer_bits for of in part.lookups})
         self._free = np.ones(3**variables, np.bool_)
         self._free[cube(variables)] = False
@@ -112,9 +115,12 @@ class Batch:
 
     # -- everybody -----------------------------------------------------------------------------------------------------------
 
-    def whole(self, point: Challenge) -> Pairs:
-        """The columns of lookups at a challenge."""
-        return [self._combined.columns(number, of, point) for number, of in enumerate(self.part.lookups)]
+    def whole(self, point: Challenge, weights: Weights) -> Pairs:
+        """The columns of lookups at a challenge, with their weights."""
+        return [
+            self._combined.columns(number, of, point, weights[of.outer_bits])
+            for number, of in enumerate(self.part.lookups)
+        ]
 
     def masks(self, reader: Reader) -> Pairs:
         """The random rows D, E of the columns of every block."""
@@ -148,7 +154,9 @@ class Batch:
         gates, *lookups, once, square = np.split(message, self._ends[:-1])
         return FirstValues(gates.reshape(self.form.segments, free, BLOCK), lookups, once, square)
 
-    def at_point(self, shares: FirstValues, point: Challenge) -> tuple[list[int], list[int]]:
+    def at_point(
+        self, shares: FirstValues, point: Challenge, weights: Weights
+    ) -> tuple[list[int], list[int]]:
         """A verifier's shares of G in the cube at t = 0; in it at t = 1 and L(D E), if at once.
 
         Of P it puts L of its own share of W on the cube, its share of the prover's values elsewhere.
@@ -171,7 +179,8 @@ class Batch:
                 if of.outer_bits == outer_bits:
                     claimed ^= self._combined.claimed(number, of.w, self._functionals[self._gates + number])
             of_grid = completed(claimed, share, outer_bits)
-            of_lookups ^= dots(weights_at(point, outer_bits), of_grid[np.newaxis])[0]
+            [at_point] = dots(weights_at(point, outer_bits), of_grid[np.newaxis])
+            of_lookups ^= multiply(weights[outer_bits], at_point)
         in_cube = [value ^ of_lookups for value in found[: self.form.segments]]
         return in_cube, found[self.form.segments :]
 

@@ -40,7 +40,10 @@ class Form:
 
 @dataclass(frozen=True)
 class ProofSizes:
-    """What a batch holds. gates: words of statements by number of entries. lookups: words of draws by bits of the outer index."""
+    """What a batch holds of one prover.
+
+    gates: words of statements by number of entries. lookups: words of draws by bits of the outer index.
+    """
 
     gates: Counter[int] = field(default_factory=Counter)
     lookups: Counter[int] = field(default_factory=Counter)
@@ -72,7 +75,10 @@ class ProofSizes:
         return of_gates + [8 * rows * words for _, words in sorted(self.lookups.items())]
 
     def form(self, variables: int, latency_bytes: int) -> Form:
-        """The least rounds * latency_bytes + bytes, with EVALUATION_BYTES."""
+        """The least rounds * latency_bytes + bytes, with EVALUATION_BYTES; products of matrices are proved alike in all.
+
+        Of the largest of three provers, so that it is alike at all parties.
+        """
 
         def cost(form: Form) -> int:
             elements = self.first_values(form, variables) + self.second_values(form)

@@ -31,8 +31,6 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from mpc_protocols.engine.prg import binding
@@ -41,7 +39,8 @@ from mpc_protocols.replicated.proof.batch import Batch, Grids, Part
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, write
 from mpc_protocols.replicated.proof.folding import Fold, folded
-from mpc_protocols.replicated.proof.matrix_products.inner import InnerProduct, inner_products
+from mpc_protocols.replicated.proof.lookups import Combined, weights_of
+from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.proof.verdict import Finding, exchange
@@ -57,7 +56,8 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     variables: of the rows; fewer than 6 only to see in tests that the bound on forged proofs is about right. agreed: names the
     public inputs so far, which all must have alike. 7 or 10 rounds (`form`).
     """
-    form = transcript.sizes().form(variables, trio.latency_bytes)
+    sizes = transcript.sizes()
+    form = sizes.form(variables, trio.latency_bytes)
     public = binding(b"products", repr((variables, transcript.gates, form)).encode(), agreed)
     sharing, masking, again, tagging = (trio.operation() for _ in range(4))
     inner = inner_products(trio, transcript.matrices, 1 << variables)
@@ -67,26 +67,38 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     ]
 
     seed, grids = toss(trio, public), Grids()
-    proving, left, right = (Batch(part, seed, variables, form, grids) for part in parts)
+    combined = Combined([of.table for of in parts[0].lookups], stream(seed, b"lookups"), variables)
+    proving, left, right = (Batch(part, seed, variables, form, combined, grids) for part in parts)
     masks = proving.masks(trio.next_reader(masking))
     message = proving.first(None if form.in_stages else masks).together()
-    shares = right.split(_shared(trio, message, right.first_shape, sharing, inner, seed))
+    _send_masked(trio, message, sharing)
+    for of in inner:
+        of.send_values(seed)
+    trio.turn()
+    shares = right.split(trio.receive(trio.left, right.first_shape, np.uint8))
+    for of in inner:
+        of.receive_values()
     shares_left = left.split(trio.next_mask(left.first_shape, np.uint8, sharing))
 
     coin = toss(trio, public)
     point = challenge(stream(coin, b"point"), variables)
-    whole = proving.whole(point)
-    in_cube, others = right.at_point(shares, point)
-    in_cube_left, others_left = left.at_point(shares_left, point)
+    weights = weights_of(stream(coin, b"lookups"), sizes.lookups.keys(), variables)
+    whole = proving.whole(point, weights)
+    in_cube, others = right.at_point(shares, point, weights)
+    in_cube_left, others_left = left.at_point(shares_left, point, weights)
     if form.in_stages:
         message = np.frombuffer(b"".join(map(write, proving.second(whole, masks, point))), np.uint8)
-        others = _elements(_shared(trio, message, message.shape, again))
+        _send_masked(trio, message, again)
+        trio.turn()
+        others = _elements(trio.receive(trio.left, message.shape, np.uint8))
         others_left = _elements(trio.next_mask(message.shape, np.uint8, again))
         fold = Fold.drawn(stream(toss(trio, public), b"fold"), point, form.halvings)
     else:
         fold = Fold.at_once(point)
 
-    hidden = hidden_columns(right.part.pairs, right.whole(point), right.masks(trio.own_reader(masking)), fold)
+    hidden = hidden_columns(
+        right.part.pairs, right.whole(point, weights), right.masks(trio.own_reader(masking)), fold
+    )
     for array in (array for pair in hidden for array in pair):
         trio.send(trio.right, array)
     trio.wire.send(trio.right, write(fold.value_of(in_cube, others)))
@@ -99,36 +111,19 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     columns = [(folded(x, fold.matrices), folded(y, fold.matrices)) for x, y in left.part.pairs]
     seen: Pairs = [
         (x ^ trio.receive(trio.left, x.shape, np.uint64), y ^ trio.receive(trio.left, y.shape, np.uint64))
-        for x, y in [*columns, *left.whole(point)]
+        for x, y in [*columns, *left.whole(point, weights)]
     ]
     claimed = read(bytes(trio.wire.receive(trio.left, BLOCK)))
     tag = bytes(trio.wire.receive(trio.right, BLOCK))
     tagger = Tagger(trio.next_mask(BLOCK, np.uint8, tagging).tobytes(), 1 << variables)
     holds = left.product(seen, point) == claimed ^ fold.value_of(in_cube_left, others_left)
     found = [(tag == tagger.known(seen), holds), *(of.found() for of in inner)]
-    exchange(trio, Finding.of(*(all(of) for of in zip(*found, strict=True))), public)
+    exchange(trio, Finding.of(*(all(each) for each in zip(*found, strict=True))), public)
 
 
-def _shared(
-    trio: Trio,
-    values: Blocks,
-    other: tuple[int, ...],
-    operation: int,
-    inner: Sequence[InnerProduct] = (),
-    seed: bytes = b"",
-) -> Blocks:
-    """Send values to the right, masked by a stream of this party and the left one, with those of inner products. 1 round.
-
-    Returns what came from the left. other: its shape. seed: the coin on which inner products rest.
-    """
+def _send_masked(trio: Trio, values: Blocks, operation: int) -> None:
+    """Send a prover's values to the right, masked by a stream of this party and the left one."""
     trio.send(trio.right, values ^ trio.own_mask(values.shape, np.uint8, operation))
-    for of in inner:
-        of.send_values(seed)
-    trio.turn()
-    received = trio.receive(trio.left, other, np.uint8)
-    for of in inner:
-        of.receive_values()
-    return received
 
 
 def _elements(message: Blocks) -> list[int]:

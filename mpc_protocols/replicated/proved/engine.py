@@ -4,6 +4,7 @@
                   their sums are dealt and proved (`addends`)
     distances     in bits (`scores`)                 noise      the shared draws over `gates`, in bits
     openings      after all products so far are proved (`gates.verify`), with a hash from the second holder
+    noise ahead   made and proved while the leader computes by itself (`settle`)
 
 Shares of a result are not kept on disk: what an interrupted run had not proved must not be opened by the next one.
 
@@ -50,6 +51,7 @@ class ProvedEngine(SourcedEngine[RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
+    proves = True
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> None:
         """counts: this party's own data or None if it only computes; where columns are split, `VerticalData`.
@@ -81,6 +83,9 @@ class ProvedEngine(SourcedEngine[RingShare]):
 
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
+
+    def settle(self) -> None:
+        self.beside.verify()
 
     def differing(self, value: bytes) -> int | None:
         other = self._trio.differing(value)

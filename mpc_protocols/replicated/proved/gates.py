@@ -33,8 +33,10 @@ from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
 
-MIN_BILINEAR: Final = 1 << 22
-"""Products of draws and columns of a table from which a lookup is proved as a form: 50 ms of CPU if they were multiplied out."""
+MIN_BILINEAR: Final = 1 << 20
+EVALUATED: Final = 256
+"""From so many products of draws and columns of a table a lookup is proved as a form: MIN_BILINEAR, for the further rounds, and
+EVALUATED for each entry at each point of the grid of the outer index, which takes as long as so many products."""
 MAX_UNPROVED: Final = 1 << 26
 """Once so many products of a stream have come together, they are proved; they take a byte each in memory."""
 
@@ -117,10 +119,9 @@ class ProvedGates(TrioBitGates):
 
     def look_up(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
         """As `engine.noise.alias` looks up: of many draws the bilinear form is proved, of few the products one by one."""
-        draws, columns = 64 * inner.shape[1], len(inner) * len(outer)
-        if draws * columns < MIN_BILINEAR or len(outer) > 1 << VARIABLES:
-            return multiplied_out(self, inner, outer, runs)
-        return self._bilinear(inner, outer, runs)
+        if worth_a_form(64 * inner.shape[1], len(outer), len(inner)):
+            return self._bilinear(inner, outer, runs)
+        return multiplied_out(self, inner, outer, runs)
 
     def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
         """A lookup, noted. 1 round, a bit an output."""
@@ -277,6 +278,13 @@ class ProvedGates(TrioBitGates):
         lowest = generate[:1] ^ propagate[:1]
         carry = merge_planes(self, concatenate([lowest, generate[1:]]), propagate[:-1])
         return propagate[planes - 1] ^ carry
+
+
+def worth_a_form(draws: int, outer: int, inner: int) -> bool:
+    """Whether so many draws from a table of so many columns are proved as a bilinear form, from public sizes."""
+    points = int(3 ** (outer.bit_length() - 1))
+    least = MIN_BILINEAR + EVALUATED * points * inner
+    return outer <= 1 << VARIABLES and draws * outer * inner >= least
 
 
 def _flat(x: BitShare, shape: tuple[int, ...]) -> BitShare:

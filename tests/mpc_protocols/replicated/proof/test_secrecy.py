@@ -65,11 +65,11 @@ class Heard:
         self.columns: dict[int, list[NDArray[np.uint64]]] = defaultdict(list)
         self.tag_keys: dict[int, list[bytes]] = defaultdict(list)
         self.drawable: dict[int, set[bytes]] = {}
-        shared, hidden, tag = products._shared, tags.hidden_columns, functional.message_tag
+        send, hidden, tag = products._send_masked, tags.hidden_columns, functional.message_tag
 
-        def noted_values(trio: Trio, values: Any, *given: Any) -> Any:
+        def noted_values(trio: Trio, values: Any, operation: int) -> None:
             self.plain[me()].append(values)
-            return shared(trio, values, *given)
+            send(trio, values, operation)
 
         def noted_columns(pairs: Any, whole: Any, masks: Any, fold: Any) -> Any:
             self.columns[me()] += [folded(of, fold.matrices) for pair in pairs for of in pair]
@@ -94,7 +94,7 @@ class Heard:
 
         with monkeypatch.context() as patched:
             patched.setattr(ProofSizes, "form", lambda *_: form)
-            patched.setattr(products, "_shared", noted_values)
+            patched.setattr(products, "_send_masked", noted_values)
             patched.setattr(products, "hidden_columns", noted_columns)
             patched.setattr(tags, "message_tag", noted_tag)
             assert outcomes(body, network=MemoryNetwork(3, tap=frames.append)) == ["proved"] * 3

@@ -118,7 +118,7 @@ def test_noise_is_that_of_the_engine_without_proofs(
     products, as without proofs."""
     if kind == "summed":
         monkeypatch.setattr(ProvedGates, "look_up", None)
-    monkeypatch.setattr(proved_gates, "MIN_BILINEAR", 0 if look_up == "bilinear" else 1 << 60)
+    monkeypatch.setattr(proved_gates, "worth_a_form", lambda *_: look_up == "bilinear")
     first, second = (MemoryNetwork(3, session_id=bytes(32)) for _ in range(2))
     second.share_keys(first)
 
@@ -147,6 +147,14 @@ def test_noise_is_that_of_the_engine_without_proofs(
     plain, _ = run_trio(lambda trio: open_ring(trio, noise(TrioGates(trio))), network=first)
     found, _ = run_trio(with_proofs, network=second)
     assert (together(found) == plain[0]).all() and len(set(plain[0].tolist())) > 1
+
+
+def test_lookups_of_many_draws_are_proved_as_forms() -> None:
+    """And of few not; the widest table, of 2^12 columns, takes the most."""
+    sizes = [(8, 16), (32, 32), (64, 64)]
+    assert [proved_gates.worth_a_form(1 << 14, *of) for of in sizes] == [True] * 3
+    assert [proved_gates.worth_a_form(1 << 10, *of) for of in sizes] == [False] * 3
+    assert not proved_gates.worth_a_form(1 << 20, 128, 128)  # more than there are rows
 
 
 def test_many_products_are_proved_in_between(monkeypatch: pytest.MonkeyPatch) -> None:

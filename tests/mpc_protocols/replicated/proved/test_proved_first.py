@@ -40,8 +40,10 @@ class Wrong(CheatingWire):
         return Wrong(self._wire.fork(name), self._chosen, name)
 
 
-def run(body: Callable[[MarginalOracle], Any], stream: str, number: int) -> tuple[list[Any], int]:
-    """The outcomes when one message of products is wrong, and how many there were."""
+def run(
+    body: Callable[[MarginalOracle], Any], stream: str, number: int, ahead: bool = False
+) -> tuple[list[Any], int]:
+    """The outcomes when one message of products is wrong, and how often it was met; of number -1, how many there are."""
     of, met = facts(), []
 
     def chosen(on: str, before: int) -> bool:
@@ -49,10 +51,10 @@ def run(body: Callable[[MarginalOracle], Any], stream: str, number: int) -> tupl
         return (on, before) == (stream, number)
 
     def each(wire: Any) -> Any:
-        return party(Wrong(wire, chosen) if wire.me == CHEAT else wire, body, of, ahead=False)
+        return party(Wrong(wire, chosen) if wire.me == CHEAT else wire, body, of, ahead)
 
     found = outcomes(each, network=MemoryNetwork(3, session_id=of.session, patience_s=20))
-    return found, met.count((stream, number))
+    return found, met.count((stream, number)) if number >= 0 else sum(on == stream for on, _ in met)
 
 
 def test_a_wrong_product_of_a_measurement_is_found_before_it_is_opened() -> None:
@@ -75,4 +77,27 @@ def test_a_wrong_product_of_a_selections_noise_is_found_before_the_pick_is_opene
 
     found, met = run(body, "noise", 0)
     assert met == 1
+    assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
+
+
+def test_a_wrong_product_of_noise_made_ahead_is_found_before_the_next_step() -> None:
+    """After a measurement the noise of the next steps is made and proved, while the leader computes by itself."""
+    reached: list[str] = []
+
+    def body(oracle: MarginalOracle) -> Any:
+        handles = oracle.prepare([("a", "b"), ("c", "d")])
+        answers = [np.full(12, 70.0), np.full(10, 60.0)]
+        weights = [Fraction(1), Fraction(1)]
+        for _ in range(2):
+            oracle.expect(Fraction(9))
+            oracle.select(handles, answers, weights, [Fraction(0)] * 2, Fraction(40))
+            oracle.measure(handles[:1], Fraction(9))
+            reached.append("measured")
+        return "done"
+
+    found, messages = run(body, "noise", -1, ahead=True)
+    assert found[1] == "done" and reached == ["measured"] * 2
+    reached.clear()
+    found, met = run(body, "noise", messages - 1, ahead=True)
+    assert met == 1 and reached == ["measured"]
     assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
