@@ -51,7 +51,8 @@ def align(
 ) -> Alignment:
     """One party's part. rows: the number of rows of an owner's table, None without data. Result: row t is row t.
 
-    Raises `DataRefused` (more rows than the longest list), `ProtocolAborted` (owners with different numbers of rows).
+    Raises `DataRefused` (more rows than the longest list), `ProtocolAborted` (owners with different numbers of rows, or with a
+    number of extra rows that nobody draws).
     """
     sid = context.salt(spec, wire.session_id)
     if rows is not None and rows > spec.max_size:
@@ -67,6 +68,10 @@ def align(
     if total > spec.max_size + 2 * (list_noise(spec).c if spec.adjacency == "add-remove" else 0):
         raise ProtocolAborted(
             f"The owners announced {total} rows, more than an alignment takes; the alignment was stopped."
+        )
+    if total < (rows or 0):
+        raise ProtocolAborted(
+            "The owners announced fewer rows than this party has, so the first of them did not follow the protocol; stop the run."
         )
     return Alignment(
         total, np.arange(rows or 0), digest(b"psu rows", sid, total.to_bytes(COUNT_BYTES, "big"))

@@ -129,3 +129,22 @@ def test_refusals() -> None:
         Context(bytes(32), MEMBERS[:2], None, MEMBERS[:2]).check(spec_of("row-order"))
     with pytest.raises(ProtocolAborted, match="different numbers"):
         run({0: 3, 1: 4, 2: 3})
+
+
+def test_no_number_of_extra_rows_takes_rows_away() -> None:
+    """The first owner tells the other K = -5 and announces five rows less: they agree, but rows would lie outside the table."""
+    spec = spec_of("row-order", malicious=True, **NOISY)
+    context = Context(bytes(32), MEMBERS[:2], None, MEMBERS[:3])
+
+    def alter(count: int, peer: int, payload: bytes) -> bytes:
+        return (-5 % 2**64 if count == 1 else 77 - 5).to_bytes(8, "big")
+
+    def body(wire: Wire) -> Any:
+        deviating = CheatingWire(wire, alter) if wire.me == 0 else wire
+        try:
+            return align(deviating, 77 if wire.me < 2 else None, spec, context, Recorder())
+        except CosynthError as error:
+            return error.sentence
+
+    found = MemoryNetwork(3, patience_s=20).run([body] * 3)
+    assert "fewer rows than this party has" in found[1], found

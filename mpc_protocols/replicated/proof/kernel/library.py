@@ -71,7 +71,8 @@ class Kernel:
         """What words of a row are multiplied by: powers of H, a block of 16 bytes, then zeros to the next column."""
         count, turned = -(-words // 2), np.frombuffer(point, np.uint64).byteswap()
         found = np.zeros(2 * count + LANES, np.uint64)
-        self._call["powers"](_at(turned), count, _at(found))
+        if count:  # its loop runs once at least
+            self._call["powers"](_at(turned), count, _at(found))
         found[2 * count :] = 0
         return found
 
