@@ -31,16 +31,18 @@ class ProvedVerticalContributor:
             )
         self._wire, self._rows = wire, rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)
+        self._asked = b""
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
         """Its part in the input of these cliques. Blocks while the computing parties are behind."""
         wire = self._wire
+        self._asked = request(wire, self._asked, cliques, levels)
         self._rows.declare(self._schedule.declare(levels))
         plan = self._schedule.next(cliques).plan
         if plan is None or wire.me not in plan.contributing():
             return
         for party in range(wire.computing):
-            wire.send(party, request(wire, cliques, levels))
+            wire.send(party, self._asked)
         streams, dtype = send_mask_seeds(wire), ring_of(plan.element)
         for row_range in plan.row_ranges():
             for start, stop in row_range:

@@ -54,7 +54,7 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
     ) -> dict[Clique, RingShare]:
-        self._asked = request(self._trio.wire, cliques, levels)
+        self._asked = request(self._trio.wire, self._asked, cliques, levels)
         self._tables.clear()  # of earlier requests, in which an owner may have brought other values
         return super()._input(cliques, levels, inputs)
 
@@ -94,6 +94,7 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
             start = stop
 
 
-def request(wire: Wire, cliques: Sequence[Clique], levels: Sequence[Level]) -> bytes:
-    """Names what is asked of owners."""
-    return binding(b"request", wire.session_id, PrepareStep(tuple(cliques), tuple(levels)).to_bytes())
+def request(wire: Wire, before: bytes, cliques: Sequence[Clique], levels: Sequence[Level]) -> bytes:
+    """Names what is asked of owners, with all that was asked before: how an owner's columns stand side by side, and what a level
+    means, follow from every request so far, also from those in which it has no part."""
+    return binding(b"request", wire.session_id, before, PrepareStep(tuple(cliques), tuple(levels)).to_bytes())
