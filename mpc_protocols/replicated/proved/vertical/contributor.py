@@ -13,7 +13,7 @@ from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
-from mpc_protocols.replicated.proved.vertical.source import request
+from mpc_protocols.replicated.proved.vertical.source import agreed, request
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
 from mpc_protocols.vertical.schedule import own_rows
 from mpc_protocols.wire import Wire
@@ -31,7 +31,7 @@ class ProvedVerticalContributor:
             )
         self._wire, self._rows = wire, rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)
-        self._asked = b""
+        self._asked = agreed(data.partition)
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
         """Its part in the input of these cliques. Blocks while the computing parties are behind."""

@@ -24,7 +24,7 @@ from operator import attrgetter
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.partition import VerticalData
+from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -44,12 +44,12 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
 
     def __init__(self, gates: ProvedGates, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
-        super().__init__(gates.trio, binding(b"vertical", data.partition.to_bytes()))
+        super().__init__(gates.trio, agreed(data.partition))
         self._gates = gates
         rows = own_rows(data, facts, gates.trio.me)
         self._follow(schedule_of(data.partition, facts, gates.trio.wire.computing), rows, gates.trio.me)
         self._members: Members = {}
-        self._asked = b""
+        self._asked = self.public
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
@@ -92,6 +92,11 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
             stop = start + self._schedule.facts.cells(table)
             self._tables[table] = total[start:stop]
             start = stop
+
+
+def agreed(partition: Partition) -> bytes:
+    """What all must have alike of the common table, before the first request."""
+    return binding(b"vertical", partition.to_bytes())
 
 
 def request(wire: Wire, before: bytes, cliques: Sequence[Clique], levels: Sequence[Level]) -> bytes:

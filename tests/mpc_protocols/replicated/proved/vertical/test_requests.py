@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mpc_protocols.functionality import Level
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.public.steps import PrepareStep
+from tests.mpc_protocols.replicated.proof.cheating import outcomes
 from tests.mpc_protocols.replicated.proved.vertical.world import World, world
 from tests.worlds.tables import SMALL
 
@@ -44,9 +47,18 @@ def test_columns_change_neither_places_nor_meaning(levels: tuple[Level, ...]) ->
     """Else its levels stand in another order, and whether its columns are alike decides whether the run stops."""
     for of in (world((0, 0, 3, 3), "union", rows=40), alike()):
         found = of.run(asked(levels), 1, lambda number, peer, payload: None)
-        print(found)
         for honest in (0, 2):
             assert str(found[honest]).startswith("Party 3 was asked for other marginals than"), found
+
+
+def test_an_owner_that_was_told_another_split_is_found() -> None:
+    of = world((0, 0, 3, 3), "union", rows=40)
+    other = World(replace(of.split, missing={**of.split.missing, "a": 0}), of.tables)
+    network = MemoryNetwork(4, 3, session_id=of.facts.session, patience_s=20)
+    found = outcomes(lambda wire: (other if wire.me == 3 else of).party(wire, asked(())), network=network)
+    assert all(str(said).startswith("Party 3 was asked for other marginals than") for said in found[:3]), (
+        found
+    )
 
 
 def test_levels_that_all_know_serve() -> None:
