@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.errors import DataRefused
+from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
@@ -34,11 +34,19 @@ class ProvedVerticalContributor:
         self._asked = agreed(data.partition)
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
-        """Its part in the input of these cliques. Blocks while the computing parties are behind."""
+        """Its part in the input of these cliques. Blocks while the computing parties are behind.
+
+        Raises `ProtocolAborted` for what the leading party refuses before it asks.
+        """
         wire = self._wire
         self._asked = request(wire, self._asked, cliques, levels)
         self._rows.declare(self._schedule.declare(levels))
-        plan = self._schedule.next(cliques).plan
+        try:
+            plan = self._schedule.next(cliques).plan
+        except StudyInvalid as error:
+            raise ProtocolAborted(
+                f"The leading party asked for what the study does not allow ({error.sentence.rstrip('.')}); stop the run."
+            ) from None
         if plan is None or wire.me not in plan.contributing():
             return
         for party in range(wire.computing):

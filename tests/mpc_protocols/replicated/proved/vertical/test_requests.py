@@ -12,6 +12,7 @@ from mpc_protocols.functionality import Level
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows
 from mpc_protocols.public.steps import PrepareStep
+from mpc_protocols.replicated.proved.vertical import planner
 from tests.mpc_protocols.replicated.proof.cheating import outcomes
 from tests.mpc_protocols.replicated.proved.vertical.world import World, world
 from tests.worlds.tables import SMALL
@@ -65,3 +66,14 @@ def test_levels_that_all_know_serve() -> None:
     of = alike()
     found = of.run(asked(()))
     assert found[0] == found[2] and isinstance(found[1], list)
+
+
+def test_tables_that_are_too_wide_are_the_leaders_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An honest one has refused such a study before it asked."""
+    monkeypatch.setattr(planner, "MAX_WIDTH", 4)
+
+    def body(oracle: Any) -> Any:
+        oracle._party.wire.send(3, PrepareStep((("c",),), ()).to_bytes())
+
+    said = world((0, 0, 3, 3), "union", rows=4).run(body)[3]
+    assert said.startswith("The leading party asked for what the study does not allow"), said
