@@ -392,8 +392,10 @@ def attempts(events: Sequence[RecordedEvent]) -> int:
 
 
 def ended(entry: Entry) -> bool:
-    """Whether a contributor's run has ended normally: only then it is told the events, and settled with them."""
-    return entry.state == "settled" and not entry.reservation.computes and bool(entry.events)
+    """Whether a contributor's run has ended normally: only then it is told the events, and settled with them. Of a bundle,
+    whether it is settled at all: what it is settled by says that no run of the study will use one."""
+    own = entry.reservation
+    return entry.state == "settled" and not own.computes and bool(entry.events or own.waves)
 
 
 def used_up(dataset: str, counterparty: str, done: int, allowed: int) -> str:

@@ -132,3 +132,25 @@ def at_least(successes: int, trials: int, alpha: float) -> float:
 def at_most(successes: int, trials: int, alpha: float) -> float:
     """Clopper-Pearson: a probability that the true one exceeds with a chance of at most alpha."""
     return 1 - at_least(trials - successes, trials, alpha)
+
+
+def gaussian_at_least(most_false: float, least_hits: float) -> float:
+    """The mu that a Gaussian mechanism needs for a test with at most these false alarms and at least these hits."""
+    if not 0 < most_false < 1 or not 0 < least_hits < 1:
+        return 0.0
+    return normal_quantile(1 - most_false) - normal_quantile(1 - least_hits)
+
+
+def zcdp_at_least(most_false: float, least_hits: float) -> float:
+    """The rho that any mechanism needs for such a test, whose Rényi divergence of order a must not exceed rho a."""
+    if not 0 < most_false < least_hits < 1:
+        return 0.0
+    best = 0.0
+    for step in range(1, 400):
+        order = 1 + step / 10
+        terms = (
+            order * math.log(hits) + (1 - order) * math.log(false)
+            for hits, false in ((least_hits, most_false), (1 - least_hits, 1 - most_false))
+        )
+        best = max(best, math.log(sum(map(math.exp, terms))) / (order - 1) / order)
+    return best

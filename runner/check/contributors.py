@@ -128,11 +128,14 @@ def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
 
 
 def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Finding]:
-    """Whether the rows of a table are in a wave already, or may be: by the party that has it, and by its ledger."""
+    """Whether the rows of a table are in a wave already, or may be: by the party that has it, and by its ledger. Nothing for a
+    study over no bundles."""
     from parties.budget.waves import check_waves
     from runner.contributors.closing import check_custodians
     from runner.contributors.collection import waves_of
 
+    if study.contributors is None:
+        return
     try:
         check_custodians(study, [party.name for party in study.parties if party.name == name])
         check_waves(ledger.path, dataset, "", waves_of(study), ledger.entries())

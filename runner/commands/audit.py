@@ -6,6 +6,7 @@ import argparse
 import json
 import secrets
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,12 @@ from runner.commands import command
 from runner.failures import reason
 
 if TYPE_CHECKING:
-    from runner.audit.check import Group
+    from runner.audit.broken_builds.faults.mutation import Mutation
+    from runner.audit.check import Check, Group
     from runner.commands import Commands
 
+SEEDS = 20
+"""With which each broken build is tried, deep."""
 DESCRIPTION = """\
 Attack this build and say what was found: what parties receive, what travels, what noise there is, what
 is charged, what certificates are let in. Each check states a claim, its evidence, and what it would have
@@ -32,6 +36,8 @@ EXAMPLES = """\
   python -m runner audit --only A.events --json audit.json
   python -m runner audit --target study.toml          attack parties that wait on this machine, from outside
   python -m runner audit --mutations                  break the build on purpose: each fault must be found
+  python -m runner audit --deep --only C.faults --part 2/6
+                                                      a sixth of the 360 faults of whole processes
 
 exit codes of an audit: 0 passes, 1 a violation, 2 usage, 3 a check decides nothing, 4 a check could not
 be carried out
@@ -73,7 +79,22 @@ def add(commands: Commands) -> None:
     length.add_argument("--quick", action="store_true", help="the cheap checks, some minutes")
     length.add_argument("--deep", action="store_true", help="all checks, with larger samples")
     parser.add_argument(
-        "--mutations", action="store_true", help="break the build on purpose and see the faults found"
+        "--mutations",
+        action="store_true",
+        help="instead, break the build on purpose in all ways, and see each fault found; with --deep, with 20 seeds each",
+    )
+    parser.add_argument(
+        "--mutation",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="the same with this broken build; may be repeated",
+    )
+    parser.add_argument(
+        "--part",
+        metavar="K/N",
+        default="1/1",
+        help="of campaigns of many cases, the K-th of N parts, such as 2/5",
     )
     parser.add_argument(
         "--seed", metavar="TEXT", help="repeat an audit's choices (default: a fresh one, printed)"
@@ -92,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.audit import check, driver, target
     from runner.audit.broken_builds import mutations
     from runner.audit.output import facts, lines, page
-    from runner.audit.subjects.subject import subject
+    from runner.audit.subjects.subject import Part, silent, subject
 
     groups = _groups(arguments)
     if arguments.list:
@@ -106,21 +127,31 @@ def run(arguments: argparse.Namespace) -> None:
         else check.Profile.DEFAULT
     )
     checks = driver.chosen(groups, arguments.groups, arguments.only, profile)
+    part = Part.parse(arguments.part)
+    meant = _meant(arguments, groups)
     written = _files(arguments)
     seed = arguments.seed or secrets.token_hex(8)
     print(f"audit with seed {seed}", flush=True)
     results, caught = [], []
     with subject(arguments.target or arguments.study, arguments.backend, profile, seed) as audited:
+        audited = replace(audited, part=part, tell=lines.progress if arguments.deep else silent)
         if arguments.target:
             target.check_target(audited.study)
+        if meant is not None:  # the unbroken build must pass what the broken ones must fail, of the same size
+            meant = audited.share(meant)
+            audited = replace(
+                audited, backends=audited.backends[:1], profile=check.Profile.QUICK, part=Part()
+            )
+            wanted = {name for mutation in meant for name in mutation.expected}
+            checks = [each for each in _named(arguments, groups) if driver.full_name(*each) in wanted]
         for result in driver.carry_out(audited, checks):
             print(lines.line(result), flush=True)
             results.append(result)
-        if arguments.mutations:
-            names = [result.name for result in results]
-            for each in mutations.campaign(names, arguments.study, audited.distributed[0].name, seed):
-                print(lines.mutation(each), flush=True)
-                caught.append(each)
+        seeds = [seed, *(f"{seed} {number}" for number in range(1, SEEDS if arguments.deep else 1))]
+        names = [result.name for result in results]
+        for each in mutations.campaign(meant or (), names, arguments.study, audited.backends[0], seeds):
+            print(lines.mutation(each), flush=True)
+            caught.append(each)
         found = facts.facts(audited, results, caught)
         for path in written:
             text = (
@@ -128,6 +159,8 @@ def run(arguments: argparse.Namespace) -> None:
             )
             path.write_text(text, encoding="utf-8")
     print(lines.last(results))
+    if caught:
+        print(lines.last_of_broken(caught))
     missed = any(not each.found for each in caught)
     verdict = driver.overall([result.finding.verdict for result in results])
     code = driver.EXIT_CODES[check.Verdict.FAIL if missed else verdict]
@@ -141,11 +174,29 @@ def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
 
     if not arguments.target:
         return check.load()
-    if arguments.study or arguments.backend or arguments.mutations:
+    if arguments.study or arguments.backend or arguments.mutations or arguments.mutation:
         raise UsageError(
-            "--target attacks a deployment as it is: it takes no --study, --backend or --mutations."
+            "--target attacks a deployment as it is: it takes no --study, --backend, --mutations or --mutation."
         )
     return {target.GROUP.letter: target.GROUP}
+
+
+def _named(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[tuple[Group, Check]]:
+    """The checks that may be named for broken builds: what was asked for, whatever its profile."""
+    from runner.audit import check, driver
+
+    return driver.chosen(groups, arguments.groups, arguments.only, check.Profile.DEEP)
+
+
+def _meant(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[Mutation] | None:
+    """The broken builds that are asked for; None if it is this build that is audited."""
+    from runner.audit import driver
+    from runner.audit.broken_builds import mutations
+
+    if not arguments.mutations and not arguments.mutation:
+        return None
+    names = [driver.full_name(*each) for each in _named(arguments, groups)]
+    return mutations.meant(names, arguments.mutation)
 
 
 def _list(groups: dict[str, Group]) -> None:

@@ -167,9 +167,10 @@ def forecast(
         if joined is None
         else max(len(joined.owned.of(name)) for name in joined.owned.owners)
     )
+    to_join = 0 if joined is None else joined.cost.beside_bytes
     memory = (
         PROCESS_MB
-        + oracle.beside_bytes / 2**20
+        + max(oracle.beside_bytes, to_join) / 2**20
         + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
     )
     if joined is not None and not backend.ideal:

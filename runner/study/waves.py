@@ -177,6 +177,8 @@ def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapp
     if len(keys) != RECEIVERS:
         raise _Unusable(f"{receivers} has keys of {len(keys)} parties, and three have signed its result")
     _, content, signatures = statement.read([run / RESULT], {result.KIND: result.FORMAT})
+    if f'"format":"{result.FORMAT}"'.encode() not in content:  # else its signatures would seem to be missing
+        raise _Unusable(f"its {RESULT} is that of another version of the program")
     statement.check_signatures(f"{run / RESULT}", result.signed(content), signatures, keys)
     told = result.parse(run / RESULT, content)
     measurements = read_public(run / MEASUREMENTS)

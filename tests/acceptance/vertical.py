@@ -7,6 +7,7 @@
     python -m tests.acceptance.vertical adult --algorithm vertimrf --epsilon 0.8    another algorithm: TVD of 3-way sets
     python -m tests.acceptance.vertical three --runs 5                       Adult, 5 & 5 & 5, cliques across all three owners
     python -m tests.acceptance.vertical malicious --runs 3                   Adult row by row: malicious against semi-honest
+    python -m tests.acceptance.vertical joined --runs 1                      the same, joined by identifiers (--via)
 
 Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without them this says so
 and ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed
@@ -87,6 +88,7 @@ TRIALS = {
     "adult": Trial("adult-vfl", (8, 7), 0.9, 1.0, "replace"),
     "nltcs": Trial("nltcs", (8, 8), 1.0, 0.8, "add-remove"),
     "malicious": Trial("adult-vfl", (8, 7), 1.0, 1.0, "replace", aligned=True),
+    "joined": Trial("adult-vfl", (8, 7), 0.9, 1.0, "replace"),
     "three": Trial("adult-vfl", (5, 5, 5), 0.9, 1.0, "replace"),
 }
 
@@ -286,7 +288,7 @@ def main() -> None:
     options.rounds = options.rounds or ("adaptive" if options.what == "nltcs" else "10")
     from runner.study import load
 
-    if trial.aligned:
+    if options.what in ("malicious", "joined"):
         malicious(trial, options)
         return
     with tempfile.TemporaryDirectory() as name:

@@ -9,8 +9,8 @@ A stream is what a key gives at one operation number: the numbers are 2^36 bytes
 same do not overlap. Two releases, rounds, attempts or forks that began the same one would mask two messages alike. Watched are
 the streams of `engine.prg`, and those of transfers (`pair.transfers.ot_extension`), which have ciphers of their own.
 
-A bundle's stream is left out: with its seed it stands for a part of the counts, and whoever opens the bundle again draws that
-part again.
+Two kinds are left out. A bundle's stream: with its seed it stands for a part of the counts, and whoever opens the bundle again
+draws that part again. What a coin of all parties is stretched to: public coefficients, which each role of a proof reads.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from unittest import mock
 from mpc_protocols.bundles import bundle
 from mpc_protocols.engine import prg
 from mpc_protocols.pair.transfers import ot_extension
+from mpc_protocols.replicated.proof import coins
 
 
 class Streams:
@@ -92,6 +93,7 @@ class Streams:
             mock.patch.object(stream, "draw", drew),
             mock.patch.object(stream, "reader", opened),
             mock.patch.object(bundle, "derive", left_out),
+            mock.patch.object(coins, "derive", left_out),
             mock.patch.object(transfers, "__init__", began_transfers),
             mock.patch.object(transfers, "draw", transferred),
         ):

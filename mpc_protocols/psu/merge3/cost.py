@@ -10,7 +10,7 @@ from mpc_protocols.psu.functionality import AlignmentSpec, Context
 from mpc_protocols.psu.merge3.delivery import holders
 from mpc_protocols.psu.merge3.lists import BLOCK, SEED_BYTES, masked_component
 from mpc_protocols.psu.merge3.order import passes
-from mpc_protocols.psu.merge3.protocol import COUNT_BYTES, DIGEST_BYTES, largest_group
+from mpc_protocols.psu.merge3.public import COUNT_BYTES, DIGEST_BYTES, largest_group
 from mpc_protocols.replicated.costs import WORD, opening
 from mpc_protocols.replicated.sorting.costs import (
     GateTally,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
 
 
+UNPROVED_BYTES = 4
+"""Of a product while it is noted and proved (measured)."""
+
+
 class Merge3(AlignmentMethod):
     """Two to eight owners, computing or not; replicated shares of three computing parties."""
 
@@ -71,6 +75,7 @@ class Merge3(AlignmentMethod):
         from mpc_protocols.psu.merge3.cost import merge3_cost
         from mpc_protocols.psu.merge3.keys import false_merges
         from mpc_protocols.replicated.proved.dry_run import PRODUCT_S
+        from mpc_protocols.replicated.proved.gates import MAX_UNPROVED
 
         tally, products = merge3_cost(context, spec, lengths, union, columns)
         local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
@@ -80,7 +85,8 @@ class Merge3(AlignmentMethod):
             for number in range(len(tally.sent))
         }
         merges = float(false_merges(sum(lengths), len(lengths)))
-        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges)
+        beside = UNPROVED_BYTES * min(products, MAX_UNPROVED)
+        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside)
 
 
 METHOD = Merge3()

@@ -27,14 +27,23 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.psu.dummies import list_size, longest_list
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.identifiers.normalise import KINDS
-from mpc_protocols.psu.merge3.delivery import hand_over, holders, receive, receive_all
+from mpc_protocols.psu.merge3.contributor import contribute
+from mpc_protocols.psu.merge3.delivery import hand_over, holders, receive
 from mpc_protocols.psu.merge3.keys import Keys, keys_of, label_bits, recognised
-from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks, send_list
-from mpc_protocols.replicated.proof.coins import toss
+from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks
+from mpc_protocols.psu.merge3.public import (
+    COUNT_BYTES,
+    STREAM,
+    announcement,
+    check_keys,
+    check_size,
+    common_salt,
+    largest_group,
+    table_digest,
+)
 from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
 from mpc_protocols.replicated.sharing.boolean import BitShare, and_public, open_bits, xor_public
 from mpc_protocols.replicated.sharing.copies import same_copies
@@ -45,8 +54,6 @@ from mpc_protocols.replicated.sorting.merging import merge
 from mpc_protocols.replicated.sorting.shuffle import shuffle
 from mpc_protocols.wire import Wire
 
-STREAM = "align"
-COUNT_BYTES, DIGEST_BYTES = 8, 32
 MAX_COLUMNS = 255
 _FIRST = np.uint64(1)  # a name's lowest bit: set where it repeats the one before
 
@@ -257,94 +264,3 @@ class ComputingParty:
         for out, part in zip(packed, (words.own, words.next), strict=True):
             out[:count] = index_reversed(part) & np.uint64((1 << label_bits(len(self.sizes))) - 1)
         return self._opened(BitShare(*packed.view(np.uint64))).view(np.uint8)[:count].astype(np.int64)
-
-
-def contribute(
-    wire: Wire, own: Keys, kinds: Sequence[str], spec: AlignmentSpec, context: Context
-) -> Alignment:
-    """The part of an owner that does not compute: it shares its keys, and gets its rows and the union."""
-    sid = context.salt(spec, wire.session_id)
-    index = [owner.number for owner in context.owners if owner.number >= wire.computing].index(wire.me)
-    size = len(own.words)
-    for peer in range(3):
-        wire.send(peer, announcement(own, kinds))
-    send_list(wire, index, own.words)
-    teller = holders(index)[2]
-    tables = [bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3)]
-    counts = np.frombuffer(wire.receive(teller, COUNT_BYTES * (len(context.owners) + 1)), ">u8").tolist()
-    sizes, count = counts[:-1], counts[-1]
-    for side, announced in enumerate(sizes):
-        check_size(spec, context, side, announced, context.name(teller))
-    if sizes[context.side(wire.me) or 0] != size or not len(np.unique(own.words)) <= count <= sum(sizes):
-        raise ProtocolAborted(
-            f"Party {context.name(teller)} announced a union that does not fit the sets; the alignment was "
-            "stopped."
-        )
-    union = np.empty(count, np.uint64)
-    for block in blocks(count):
-        union[block] = np.frombuffer(wire.receive(teller, union[block].nbytes), np.uint64)
-    received = receive_all(wire, index, size, spec.malicious)
-    table = table_digest(sid, sizes, union)
-    for peer, peers_table in enumerate(tables):
-        if peers_table != table:
-            raise ProtocolAborted(
-                f"Party {context.name(peer)} did not arrive at the same union; the alignment was stopped."
-            )
-    return Alignment(count, recognised(own, received, union, len(context.owners)), table)
-
-
-def check_size(spec: AlignmentSpec, context: Context, side: int, count: int, teller: str) -> None:
-    """Abort unless the study allows an owner a list of `count` entries; before anything is allocated for it."""
-    fixed = list_size(spec, side, len(context.owners))
-    least, most = (
-        (spec.min_size, longest_list(spec, len(context.owners))) if fixed is None else (fixed, fixed)
-    )
-    if not least <= count <= most:
-        raise ProtocolAborted(
-            f"Party {teller} announced a list of {count} entries where {least} to {most} are allowed; "
-            "the alignment was stopped."
-        )
-
-
-def common_salt(wire: Wire, context: Context, sid: bytes) -> bytes:
-    """A salt of the keys that no party can choose: a common coin, which contributors hear from all three.
-
-    The run's own one depends on nonces, and a party that sends its own last could try many for one by which two identifiers that
-    it thinks of would get one key.
-    """
-    if wire.me < wire.computing:
-        coin = toss(Trio(wire.fork("salt"), STREAM + "/salt"), sid)
-        for owner in context.owners:
-            if owner.number >= wire.computing:
-                wire.send(owner.number, coin)
-    else:
-        coin, *others = (bytes(wire.receive(peer, DIGEST_BYTES)) for peer in range(3))
-        if others != [coin, coin]:
-            raise ProtocolAborted(
-                "The computing parties told this one different salts: one of them did not follow the protocol; stop the run."
-            )
-    return digest(b"psu merge3 salt", sid, coin)
-
-
-def check_keys(own: Keys, spec: AlignmentSpec) -> None:
-    """Abort, before anything is sent, if two of this owner's identifiers have one key."""
-    if spec.adjacency == "replace" and len(np.unique(own.words)) < len(own.words):
-        raise ProtocolAborted(
-            "Two identifiers of this party were taken for one, by chance; start the run again."
-        )
-
-
-def largest_group(spec: AlignmentSpec, owners: int) -> int:
-    """Entries of all lists that may have one key: where a party may deviate, an owner may enter any key as often as a dummy."""
-    each = 2 if spec.malicious and spec.adjacency == "add-remove" else 1
-    return max(2, each * owners)
-
-
-def announcement(own: Keys, kinds: Sequence[str]) -> bytes:
-    """An owner's first message."""
-    return len(own.words).to_bytes(COUNT_BYTES, "big") + bytes(KINDS.index(kind) for kind in kinds)
-
-
-def table_digest(sid: bytes, sizes: Sequence[int], union: Words) -> bytes:
-    """32 bytes, equal exactly if sizes and union are."""
-    return digest(b"psu union", sid, np.array(sizes, ">u8").tobytes(), union.data)

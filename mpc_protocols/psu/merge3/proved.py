@@ -2,7 +2,7 @@
 
 Everything as in `protocol`, and
 
-    salt       of the keys: a coin (`protocol.common_salt`)
+    salt       of the keys: a coin (`public.common_salt`)
     gates      every AND is proved (`proved.gates`), as is every message of a shuffle (`sorting.proved_shuffle`)
     order      each owner's list is in order, or the run ends with its name, before anything else is opened (`order`)
     delivery   with the hash of the second holder (`delivery`)

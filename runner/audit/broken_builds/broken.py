@@ -1,6 +1,7 @@
-"""`python -m runner.audit.broken_builds.broken MUTATION BACKEND SEED STUDY CHECK...`: checks of a build broken on purpose.
+"""`python -m runner.audit.broken_builds.broken MUTATION BACKEND STUDY SEEDS CHECK...`: checks of a build broken on purpose.
 
-The last line on standard output is a JSON list of the checks that fail. Started by `mutations.campaign`.
+SEEDS: a JSON list. For each of them a line of JSON on standard output: the checks that fail. With several seeds, the first of a
+seed's checks that fails is enough. Started by `mutations.campaign`.
 """
 
 from __future__ import annotations
@@ -16,17 +17,23 @@ from runner.audit.check import Profile, Verdict, load
 from runner.audit.subjects.subject import subject
 
 
-def failing(mutation: str, backend: str, seed: str, study: Path | None, checks: Sequence[str]) -> list[str]:
-    """The checks that fail on the broken build. backend: the one that is audited."""
-    found = driver.chosen(load(), (), checks, Profile.QUICK)
+def failing(
+    mutation: str, backend: str, study: Path | None, seed: str, checks: Sequence[str], first: bool = False
+) -> list[str]:
+    """The checks that fail on the broken build. backend: the one that is audited. first: look for no more than one."""
+    found, failed = driver.chosen(load(), (), checks, Profile.QUICK), list[str]()
     with subject(study, [backend], Profile.QUICK, seed) as audited, mutations.named(mutation).apply():
-        return [
-            result.name
-            for result in driver.carry_out(audited, found)
-            if result.finding.verdict is Verdict.FAIL
-        ]
+        for result in driver.carry_out(audited, found):
+            if result.finding.verdict is Verdict.FAIL:
+                failed.append(result.name)
+                if first:
+                    break
+    return failed
 
 
 if __name__ == "__main__":
-    name, backend, seed, study, *checks = sys.argv[1:]
-    print(json.dumps(failing(name, backend, seed, Path(study) if study else None, checks)))
+    name, backend, study, seeds, *checks = sys.argv[1:]
+    drawn = json.loads(seeds)
+    for seed in drawn:
+        failed = failing(name, backend, Path(study) if study else None, seed, checks, len(drawn) > 1)
+        print(json.dumps(failed), flush=True)

@@ -12,8 +12,9 @@ import math
 import pkgutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +30,7 @@ import numpy as np
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.step import ComputingParty
+from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.mechanisms.measurement import MeasurePlan
@@ -51,17 +53,23 @@ TIMEOUT_S = 600
 
 @dataclass(frozen=True)
 class Caught:
-    """What became of a mutation. caught_by: of the checks named for it, those that failed."""
+    """What became of a mutation. caught_by: of the checks named for it, those that failed, with any seed.
+
+    seeds: with how many it was tried. caught: with how many of these a check named for it failed.
+    """
 
     name: str
     words: str
     expected: tuple[str, ...]
     caught_by: tuple[str, ...]
+    seeds: int = 1
+    caught: int = 0
+    wall_s: float = 0.0
 
     @property
     def found(self) -> bool:
-        """Whether a check that is named for it failed."""
-        return bool(self.caught_by)
+        """Whether a check that is named for it failed, with each seed."""
+        return self.caught == self.seeds
 
 
 # -- noise -------------------------------------------------------------------------------------------------------------
@@ -402,33 +410,56 @@ def named(name: str) -> Mutation:
     return {mutation.name: mutation for mutation in MUTATIONS}[name]
 
 
-def campaign(names: Sequence[str], study: Path | None, backend: str, seed: str) -> Iterator[Caught]:
-    """Each mutation in a process of its own, with those checks named for it that are among `names`; none of them: left out."""
-    for mutation in MUTATIONS:
-        checks = [name for name in mutation.expected if name in names]
-        if checks:
-            yield Caught(
-                mutation.name,
-                mutation.words,
-                mutation.expected,
-                _failed(mutation, checks, study, backend, seed),
-            )
+def meant(checks: Sequence[str], only: Sequence[str]) -> list[Mutation]:
+    """The mutations for which one of these checks is named; with `only`, of these. Raises `UsageError` for a false name."""
+    names = [mutation.name for mutation in MUTATIONS]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"There is no broken build {name!r}; there are {', '.join(names)}.")
+    return [
+        mutation
+        for mutation in MUTATIONS
+        if set(mutation.expected) & set(checks) and (not only or mutation.name in only)
+    ]
+
+
+def campaign(
+    meant: Sequence[Mutation], checks: Sequence[str], study: Path | None, backend: str, seeds: Sequence[str]
+) -> Iterator[Caught]:
+    """Each mutation in a process of its own, with those checks named for it that are among `checks`, once with each seed."""
+    for mutation in meant:
+        began = time.perf_counter()
+        named = [name for name in mutation.expected if name in checks]
+        failed = _failed(mutation, named, study, backend, seeds)
+        yield Caught(
+            mutation.name,
+            mutation.words,
+            mutation.expected,
+            tuple(name for name in named if any(name in each for each in failed)),
+            len(seeds),
+            sum(map(bool, failed)),
+            time.perf_counter() - began,
+        )
 
 
 def _failed(
-    mutation: Mutation, checks: Sequence[str], study: Path | None, backend: str, seed: str
-) -> tuple[str, ...]:
-    """The checks that fail on the broken build."""
+    mutation: Mutation, checks: Sequence[str], study: Path | None, backend: str, seeds: Sequence[str]
+) -> list[list[str]]:
+    """The checks that fail on the broken build, with each seed for which it came to an end."""
+    module = "runner.audit.broken_builds.broken"
     command = [
         sys.executable,
         "-m",
-        "runner.audit.broken_builds.broken",
+        module,
         mutation.name,
         backend,
-        seed,
         str(study or ""),
+        json.dumps(seeds),
         *checks,
     ]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    found: list[str] = json.loads(ran.stdout.splitlines()[-1]) if ran.returncode == 0 else []
-    return tuple(found)
+    with suppress(subprocess.TimeoutExpired):
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S * len(seeds), check=False
+        )
+        return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
+    return []

@@ -19,13 +19,16 @@ from unittest import mock
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
-from runner.audit.check import Check, Finding, Group, Profile, judged
+from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.subjects.arena import Arena, Codes, Ran
+from runner.audit.subjects.deviations import judged_outcome, settings
 from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
 
 RUNS = {Profile.QUICK: 4, Profile.DEFAULT: 40, Profile.DEEP: 2000}
+DEVIATIONS = {Profile.QUICK: 3, Profile.DEFAULT: 40, Profile.DEEP: 1000}
+"""Runs with a changed message where a backend claims that it is noticed."""
 OPENINGS = 2
 """How many of a run's openings are falsified, each in a run of its own, by each party."""
 
@@ -314,6 +317,47 @@ class _Altered:
         return payload
 
 
+def deviations(subject: Subject) -> Finding:
+    """Where the claim holds against a party that deviates, flip a bit of a message of one that computes; see how others end."""
+    problems, figures = [], {}
+    found = settings(subject)
+    if not found:
+        return Finding(
+            Verdict.UNINFORMATIVE, "No audited backend claims anything against a party that deviates."
+        )
+    for setting in found:
+        honest, ended = setting.run(), Counter[str]()
+        if any(isinstance(end, BaseException) for end in honest.ends.values()):
+            problems.append(f"{setting.words}: with nobody cheating, a party stops.")
+            continue
+        rng, computing = subject.generator(f"deviations {setting.words}"), range(setting.arena.computing)
+        ways = sorted(way for way in honest.ways if way[0] in computing and way[1] in computing)
+        places = []
+        for _ in range(DEVIATIONS[subject.profile]):
+            way = ways[int(rng.integers(len(ways)))]
+            places.append((way, int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16))))
+        mine = subject.share(places)
+        for done, (way, number, bit) in enumerate(mine, start=1):
+            outcome = setting.run(_Altered(way[0], way[1], number, bit).bend)
+            how, problem = judged_outcome(honest, outcome, way[0])
+            ended[how] += 1
+            if problem is not None:
+                problem = f"{setting.words}, bit {bit} of message {number} of party {way[0]} to party {way[1]}: {problem}."
+                problems.append(problem)
+            subject.tell("N.deviations", done, len(mine), problem or "")
+        figures[setting.words] = dict(ended)
+    return judged(
+        problems,
+        "One bit of one message flipped in each run, and how the honest parties ended: "
+        + "; ".join(
+            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
+            for name, each in figures.items()
+        )
+        + ". None has another result, and nothing else was opened to one.",
+        figures,
+    )
+
+
 GROUP = Group(
     "N",
     "Cheating parties",
@@ -347,6 +391,13 @@ GROUP = Group(
             "fault",
             "A common coin that is known before the products are fixed, a proof whose verdict nobody looks at.",
             proofs,
+        ),
+        Check(
+            "deviations",
+            "Where the claim holds against a party that deviates, honest ones have the right results, or stop before others.",
+            "fault",
+            "A message whose change is noticed too late or never, by rows and by columns, as far as the backend takes them.",
+            deviations,
         ),
     ),
 )

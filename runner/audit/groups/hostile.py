@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +30,10 @@ from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
 from runner.study import load
 
-CASES = {Profile.QUICK: 1500, Profile.DEFAULT: 20_000, Profile.DEEP: 1_000_000}
-"""Mutated inputs of each decoder; files get a hundredth."""
+CASES = {Profile.QUICK: 1500, Profile.DEFAULT: 20_000, Profile.DEEP: 10_000_000}
+"""Mutated inputs of each decoder; files get a twentieth and a hundredth."""
+TOLD = 100_000
+"""After how many inputs a campaign says how far it is."""
 RUNS = {Profile.QUICK: 12, Profile.DEFAULT: 40, Profile.DEEP: 2000}
 """Runs of each backend with a message that was changed."""
 _EXTREMES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
@@ -149,23 +152,30 @@ def decoders(subject: Subject) -> Finding:
     """Give every decoder bytes near valid ones, nasty ones, and pickles."""
     problems: list[str] = []
     outcomes: Counter[str] = Counter()
-    rng = subject.generator("hostile")
+    part, read = subject.part, 0
+    rng = subject.generator("hostile" if part.number == 1 else f"hostile {part.number}")
     before = _peak()
     with tempfile.TemporaryDirectory(prefix="cosynth-audit-") as name:
         folder = Path(name)
         marker = folder / "ran"
         pickles = [pickle.dumps(_Canary(str(marker)), protocol) for protocol in (0, 2, 4)]
-        for decoder in _decoders(subject, folder):
+        decoders = _decoders(subject, folder)
+        due = {decoder.name: CASES[subject.profile] // decoder.cost // part.of for decoder in decoders}
+        for decoder in decoders:
             for valid in decoder.valid:
                 decoder.read(valid)  # else every refusal below would be worth nothing
-            cases = CASES[subject.profile] // decoder.cost
-            contents = [*NASTY, *pickles, *(b"J" + each for each in pickles)]
-            contents += [mutated(decoder.valid[case % len(decoder.valid)], rng) for case in range(cases)]
-            for content in contents:
+            hostile = [*NASTY, *pickles, *(b"J" + each for each in pickles)]
+            near = (
+                mutated(decoder.valid[case % len(decoder.valid)], rng) for case in range(due[decoder.name])
+            )
+            for content in chain(hostile, near):
                 outcome, problem = _judge(decoder, content)
                 outcomes[outcome] += 1
                 if problem is not None:
                     problems.append(problem)
+                read += 1
+                if read % TOLD == 0:
+                    subject.tell("F.decoders", read, sum(due.values()), decoder.name)
         if marker.exists():
             problems.append("A pickle was loaded: bytes of a peer ran as code.")
     grown = _peak() - before
@@ -173,8 +183,8 @@ def decoders(subject: Subject) -> Finding:
         problems.append(f"The process grew by {grown >> 20} MiB while it read hostile bytes.")
     return judged(
         problems,
-        f"{outcomes.total()} inputs of 5 decoders: {outcomes['refused']} refused with a sentence, {outcomes['read']} still "
-        "valid; no other exception, no pickle loaded.",
+        f"{outcomes.total()} inputs of {len(due)} decoders: {outcomes['refused']} refused with a sentence, "
+        f"{outcomes['read']} still valid; no other exception, no pickle loaded.",
         {**outcomes, "grown_bytes": grown},
     )
 

@@ -6,71 +6,22 @@ some are held by one owner only, some by nobody (fakes of an alignment): neither
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.functionality import Clique
-from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from runner.audit.check import Check, Finding, Group, Verdict, judged
 from runner.audit.groups import views
-from runner.audit.subjects.arena import Arena, Codes, Coins, Ran
+from runner.audit.subjects.arena import Arena, Coins, Ran
 from runner.audit.subjects.questions import NO_NOISE
+from runner.audit.subjects.split_columns import Split, split, split_arena, vertical
 from runner.audit.subjects.subject import Subject
 
 ALARM = 1e-7
 """As of V.masks."""
 BOTH, ALONE, NOBODY = 40, 7, 5
 """Rows that both owners hold, that each holds alone, and that nobody holds."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows of a common table: `codes` of those that both hold, then of those of the first owner alone, and of the second."""
-
-    partition: Partition
-    held: tuple[NDArray[np.int64], NDArray[np.int64]]
-    codes: Codes
-
-    def data(self, parties: int) -> list[VerticalData]:
-        """What each party brings."""
-        found = []
-        for party in range(parties):
-            own = None
-            if party < len(self.held):
-                rows = self.held[party]
-                names = self.partition.of(party)
-                places = [list(self.partition.columns).index(name) for name in names]
-                codes = {
-                    name: self.codes[rows, place].astype(np.uint8)
-                    for name, place in zip(names, places, strict=True)
-                }
-                own = OwnRows(rows, codes)
-            found.append(VerticalData(self.partition, own))
-        return found
-
-
-def split(subject: Subject, codes: Codes, alone: int, nobody: int) -> Split:
-    """The last 2 `alone` + `nobody` rows are not held by both."""
-    both = len(codes) - 2 * alone - nobody
-    a, b, c = subject.sizes
-    partition = Partition((0, 1), {a: 0, b: 1, c: 1}, "intersection", {}, len(codes))
-    shared = np.arange(both)
-    held = np.r_[shared, both : both + alone], np.r_[shared, both + alone : both + 2 * alone]
-    return Split(partition, (held[0].astype(np.int64), held[1].astype(np.int64)), codes)
-
-
-def vertical(subject: Subject) -> list[DistributedBackend]:
-    """The audited backends that take vertically split data."""
-    return [backend for backend in subject.distributed if "vertical" in backend.partitions]
-
-
-def _arena(subject: Subject, backend: DistributedBackend) -> Arena:
-    return Arena.of(
-        backend, subject.sizes, contributing=0, adjacency=subject.study.privacy.adjacency, row_cap=4096
-    )
 
 
 def values(subject: Subject) -> Finding:
@@ -89,7 +40,7 @@ def values(subject: Subject) -> Finding:
             cells[tuple(int(row[names.index(name)]) for name in clique)] += 1
         expected.append(cells.ravel())
     for backend in vertical(subject):
-        arena = _arena(subject, backend)
+        arena = split_arena(subject, backend)
         ran = arena.run(
             lambda oracle: oracle.measure(oracle.prepare(cliques), NO_NOISE),
             case.data(arena.parties),
@@ -124,7 +75,7 @@ def masks(subject: Subject) -> Finding:
     if not vertical(subject):
         return Finding(Verdict.UNINFORMATIVE, "No audited backend takes vertically split data.")
     for backend in vertical(subject):
-        arena, coins = _arena(subject, backend), subject.coins("split views")
+        arena, coins = split_arena(subject, backend), subject.coins("split views")
         bytes_that_follow = 0
         for party in range(arena.computing):
             first, second = _same_outputs(subject, party)

@@ -17,8 +17,11 @@ from mpc_protocols.mechanisms.measurement import plan_total
 from runner.audit import statistics
 from runner.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
 from runner.audit.subjects.arena import SESSION, Arena, Codes, clear
+from runner.audit.subjects.many_runs import Pair, score
 from runner.audit.subjects.questions import NO_NOISE
 from runner.audit.subjects.subject import Subject
+from runner.party.synthesis import exchange_of, plan_of
+from runner.study.trained import trained
 
 VARIANCES = (Fraction(1, 3), Fraction(4), Fraction(2500, 9), Fraction(10**4))
 """Of the tables that are recomputed: one table each; wider noise is a sum of two draws."""
@@ -29,7 +32,11 @@ DRAWS = {Profile.QUICK: 16_384, Profile.DEFAULT: 65_536, Profile.DEEP: 1_048_576
 PICKED = {Profile.QUICK: 400, Profile.DEFAULT: 1000, Profile.DEEP: 3000}
 PICKED_BY_PARTIES = {Profile.QUICK: 60, Profile.DEFAULT: 120, Profile.DEEP: 1000}
 SIDES = {Profile.QUICK: 20_480, Profile.DEFAULT: 102_400, Profile.DEEP: 1_024_000}
-FIT_ALPHA = FRESH_ALPHA = LAW_ALPHA = PARTIES_LAW_ALPHA = EPSILON_ALPHA = 2e-8
+RUNS = {Profile.QUICK: 100, Profile.DEFAULT: 200, Profile.DEEP: 1000}
+"""Whole runs a side."""
+LOUD_MU = 1.0
+"""Of all that such a run spends."""
+FIT_ALPHA = FRESH_ALPHA = LAW_ALPHA = PARTIES_LAW_ALPHA = EPSILON_ALPHA = RUNS_ALPHA = 2e-8
 SPREAD = (0.0, 1.0, 2.5)
 """Expected differences of the candidates' scores, in nats."""
 
@@ -174,6 +181,7 @@ def fresh(subject: Subject) -> Finding:
     )
 
 
+Numbers = Sequence[float] | NDArray[np.int64]
 ROWS_PER_NAT = 8
 """At epsilon 1/8: a row off the answer adds 2 to the L1 distance, and weights are exp(epsilon / 2 times the distance)."""
 _SIZES = {"x": 2, "y": 2, "z": 2}
@@ -314,14 +322,63 @@ def epsilon(subject: Subject) -> Finding:
     )
 
 
-def _bound(without: NDArray[np.int64], beside: NDArray[np.int64], threshold: int, alpha: float) -> float:
+def _bound(without: Numbers, beside: Numbers, threshold: float, alpha: float) -> float:
     """A mu that the true one falls below with a chance of at most alpha, from guesses "there" above the threshold."""
-    false, hits = int((without > threshold).sum()), int((beside > threshold).sum())
-    most_false = statistics.at_most(false, len(without), alpha / 2)
-    least_hits = statistics.at_least(hits, len(beside), alpha / 2)
-    if not 0 < most_false < 1 or not 0 < least_hits < 1:
-        return 0.0
-    return statistics.normal_quantile(1 - most_false) - statistics.normal_quantile(1 - least_hits)
+    return statistics.gaussian_at_least(*_errors(without, beside, threshold, alpha))
+
+
+def _errors(without: Numbers, beside: Numbers, threshold: float, alpha: float) -> tuple[float, float]:
+    """The most false alarms and the fewest hits that guesses "there" above the threshold have, but for a chance of alpha."""
+    false, hits = (int((np.asarray(each) > threshold).sum()) for each in (without, beside))
+    return statistics.at_most(false, len(without), alpha / 2), statistics.at_least(
+        hits, len(beside), alpha / 2
+    )
+
+
+def runs(subject: Subject) -> Finding:
+    """Whole runs of the study's algorithm at a loud budget, with and without a row: what its releases show of the row."""
+    if trained(subject.study) is not None or exchange_of(subject.study, plan_of(subject.study)) is not None:
+        return Finding(
+            Verdict.UNINFORMATIVE, f"The algorithm {subject.study.algorithm} asks no oracle: nothing to run."
+        )
+    pair, count = Pair.of(subject, LOUD_MU), RUNS[subject.profile]
+    scores: list[list[float]] = [[], []]
+    charged = 0.0
+    for number in range(2 * count):
+        ratio, rho = score(subject, pair, bool(number % 2))
+        scores[number % 2].append(ratio)
+        charged = max(charged, rho)
+        subject.tell("M.runs", number + 1, 2 * count, "")
+    quarter = count // 4
+    kept = [each[:quarter] for each in scores]
+    best = max(sorted(kept[0] + kept[1]), key=lambda at: _bound(kept[0], kept[1], at, 0.05))
+    errors = _errors(scores[0][quarter:], scores[1][quarter:], best, RUNS_ALPHA)
+    rho, mu = statistics.zcdp_at_least(*errors), statistics.gaussian_at_least(*errors)
+    ends = [(min(each), max(each)) for each in scores]
+    cuts = np.linspace(max(high for _, high in ends), min(low for low, _ in ends), 60)
+    curve = tuple(
+        (float((np.array(scores[0]) >= cut).mean()), float((np.array(scores[1]) >= cut).mean()))
+        for cut in cuts
+    )
+    return judged(
+        [f"{count} runs a side show rho {rho:.4f} at least; {charged:.4f} is charged."]
+        if rho > charged
+        else [],
+        f"{count} runs of {subject.study.algorithm} a side, {len(subject.rows)} rows, all that is charged rho {charged:.4f} (mu "
+        f"{math.sqrt(2 * charged):.3f}): what they release shows mu {mu:.3f} at least, as of a Gaussian mechanism, and rho "
+        f"{rho:.4f} at least, as of any. Half of the noise would have been seen.",
+        {
+            "runs": 2 * count,
+            "mu_lower_bound": mu,
+            "rho_lower_bound": rho,
+            "rho_charged": charged,
+            "threshold": best,
+            "most_false_alarms": errors[0],
+            "least_hits": errors[1],
+            "mean_scores": [float(np.mean(each)) for each in scores],
+        },
+        Plot("A row in whole runs", "false alarms", "hits", {"likelihood ratio": curve}),
+    )
 
 
 GROUP = Group(
@@ -376,6 +433,15 @@ GROUP = Group(
             "A mu a tenth above the one charged (default sample).",
             epsilon,
             EPSILON_ALPHA,
+        ),
+        Check(
+            "runs",
+            "What a whole run releases tells no more of a row than is charged.",
+            "statistical",
+            "A fault anywhere between the rows and the release by which a run spends several times what is charged.",
+            runs,
+            RUNS_ALPHA,
+            Profile.DEEP,
         ),
     ),
 )

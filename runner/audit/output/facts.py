@@ -61,6 +61,8 @@ def facts(subject: Subject, results: Sequence[Result], caught: Sequence[Caught])
                 "words": each.words,
                 "expected": list(each.expected),
                 "caught_by": list(each.caught_by),
+                "seeds": each.seeds,
+                "caught": each.caught,
             }
             for each in caught
         ],

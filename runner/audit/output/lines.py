@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -35,10 +36,27 @@ def line(result: Result) -> str:
 
 def mutation(each: Caught) -> str:
     """One broken build."""
-    how = (
-        f"found by {', '.join(each.caught_by)}" if each.found else f"NOT FOUND by {', '.join(each.expected)}"
+    if not each.found:
+        how = f"NOT FOUND by {', '.join(each.expected)}"
+        if each.caught:
+            how = f"FOUND WITH {each.caught} OF {each.seeds} SEEDS ONLY, by {', '.join(each.caught_by)}"
+    else:
+        how = f"found by {', '.join(each.caught_by)}" + (f", {each.seeds} seeds" if each.seeds > 1 else "")
+    return f"{each.name:6} {each.wall_s:6.1f} s  {each.words}: {how}"
+
+
+def progress(check: str, done: int, of: int, words: str) -> None:
+    """How far a campaign is, on standard error: after each percent, and whenever something was found."""
+    if words or done == of or 100 * done // of > 100 * (done - 1) // of:
+        print(f"{check}: {done} of {of}{f': {words}' if words else ''}", file=sys.stderr, flush=True)
+
+
+def last_of_broken(caught: Sequence[Caught]) -> str:
+    """What the broken builds come to."""
+    found = sum(each.found for each in caught)
+    return f"{found} of {len(caught)} broken builds found" + (
+        f", with each of {caught[0].seeds} seeds." if caught[0].seeds > 1 else "."
     )
-    return f"{each.name:6} {each.words}: {how}"
 
 
 def last(results: Sequence[Result]) -> str:

@@ -242,12 +242,13 @@ class Arena:
         bend: Bend | None = None,
         histories: Sequence[History] = (),
         session: bytes | None = None,
+        ends: dict[int, Any] | None = None,
     ) -> Ran:
         """Run the script at the leader. Raises what the first party to fail raised.
 
         rows: of each party; `VerticalData` where columns are split. coins: None for the system's. bend: what is sent instead of a
         message. histories: of the computing parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that
-        of the facts.
+        of the facts. ends: takes each party's result, or what it raised.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -270,6 +271,17 @@ class Arena:
         told: list[list[str]] = [[] for _ in range(self.parties)]
 
         def party(plain: Wire) -> Any:
+            try:
+                end = part(plain)
+            except BaseException as error:
+                end = error
+                raise
+            finally:
+                if ends is not None:
+                    ends[plain.me] = end
+            return end
+
+        def part(plain: Wire) -> Any:
             wire = bent(network, plain, bend)
             own, guard = rows[wire.me], self._guard(guards, wire.me)
             data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)

@@ -25,6 +25,8 @@ from runner.launch.ports import free_ports
 
 PROGRAM: tuple[str, ...] = ("-m", "runner")
 """What a party runs; a mutation of processes puts another one here."""
+PROGRAM_OF_FAULTS = ("-m", "runner.audit.subjects.faulty_program")
+"""What runs such a program with a fault; a fault and a moment follow."""
 PATIENCE_S = 240.0
 ROWS = 150
 MARK = "MARKED-REMARK-7715"
@@ -71,8 +73,8 @@ class Party:
         self.name, self.port, self.folder, self.out = name, port, root / name, root / name / "out"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, prefix: Sequence[str] = (), **environment: str) -> None:
-        """Run it. prefix: what starts the interpreter, if something does. environment: variables besides the usual ones."""
+    def start(self, program: Sequence[str] = (), **environment: str) -> None:
+        """Run it. program: what runs PROGRAM, if something does. environment: variables besides the usual ones."""
         scratch = self.folder / "said"
         scratch.mkdir()
         variables = {
@@ -82,8 +84,8 @@ class Party:
             **environment,
         }
         command = [
-            *prefix,
             sys.executable,
+            *program,
             *PROGRAM,
             "run",
             "study.toml",
@@ -157,8 +159,11 @@ class Deployment:
 
 
 @contextmanager
-def deployed(rounds: int = 3, silence_s: int = 10) -> Iterator[Deployment]:
-    """Folders of all parties; no process is left afterwards. rounds: of the algorithm. silence_s: until a party is lost."""
+def deployed(rounds: int = 3, silence_s: int = 10, connect_s: int = 60) -> Iterator[Deployment]:
+    """Folders of all parties; no process is left afterwards.
+
+    rounds: of the algorithm. silence_s: until a party is lost. connect_s: until one that has not come is missed.
+    """
     with TemporaryDirectory(prefix="cosynth-audit-") as name:
         root = Path(name)
         ports = free_ports(len(CUSTODIANS))
@@ -169,6 +174,7 @@ def deployed(rounds: int = 3, silence_s: int = 10) -> Iterator[Deployment]:
         )  # else so few rows would get independent columns
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("data = "))
         text = text.replace("silence_s = 10", f"silence_s = {silence_s}")
+        text = text.replace("connect_s = 60", f"connect_s = {connect_s}")
         credentials = root / "credentials"
         certificates.make_all(credentials, list(CUSTODIANS), keep_ca_key=True)
         parties = [Party(root, name, port) for name, port in zip(CUSTODIANS, ports, strict=True)]

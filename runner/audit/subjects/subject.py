@@ -6,13 +6,13 @@ Without a study it is the demo's, on the survey's rows, which are public; a stud
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from runner.audit.check import Profile
 from runner.audit.subjects.arena import Arena, Codes, Coins
 from runner.study import Study, load
 
+T = TypeVar("T")
 MAX_PAIR = 256
 """Cells of a pair of columns that runs in memory are made with."""
 COLUMNS = 3
@@ -31,8 +32,31 @@ ROWS = 60
 
 
 @dataclass(frozen=True)
+class Part:
+    """The `number`th of so many parts of each campaign."""
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """From "2/5". Raises `UsageError`."""
+        number, _, of = text.partition("/")
+        if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
+            return cls(int(number), int(of))
+        raise UsageError(f"--part {text}: name a part and how many there are, such as 2/5.")
+
+
+def silent(check: str, done: int, of: int, words: str) -> None:
+    """Tell nobody how far a campaign is."""
+
+
+@dataclass(frozen=True)
 class Subject:
-    """A study, rows of the study's codes, and how hard to look. backends: names of those that are audited, in order."""
+    """A study, rows of the study's codes, and how hard to look. backends: names of those that are audited, in order.
+
+    part: of campaigns of many cases, what is done now. tell: (check, cases done, of how many, what was found) as one goes on.
+    """
 
     study: Study
     rows: Codes
@@ -40,6 +64,8 @@ class Subject:
     profile: Profile
     seed: str
     invented: bool
+    part: Part = Part()
+    tell: Callable[[str, int, int, str], None] = silent
 
     @property
     def distributed(self) -> list[DistributedBackend]:
@@ -59,6 +85,10 @@ class Subject:
     def at_least(self, profile: Profile) -> bool:
         """Whether the audit takes that much time."""
         return self.profile >= profile
+
+    def share(self, cases: Sequence[T]) -> list[T]:
+        """Of these cases, what belongs to this part."""
+        return list(cases[self.part.number - 1 :: self.part.of])
 
     def coins(self, label: str) -> Coins:
         """Randomness of a run that is repeated with the same seed."""

@@ -13,8 +13,10 @@ from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu.functionality import ideal_align
 from mpc_protocols.psu.merge3 import cost, protocol
+from mpc_protocols.psu.merge3.contributor import contribute
 from mpc_protocols.psu.merge3.keys import Keys, keys_of
 from mpc_protocols.psu.merge3.proved import ProvedComputingParty
+from mpc_protocols.psu.merge3.public import STREAM, common_salt
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_of
@@ -126,13 +128,13 @@ def relisted(monkeypatch: pytest.MonkeyPatch) -> None:
     def align(wire: Any, entries: Any, kinds: Any, spec: Any, context: Any) -> Any:
         if not isinstance(wire, Relisting):
             return original(wire, entries, kinds, spec, context)
-        stream = wire.fork(protocol.STREAM)
-        salt = protocol.common_salt(stream, context, context.salt(spec, wire.session_id))
+        stream = wire.fork(STREAM)
+        salt = common_salt(stream, context, context.salt(spec, wire.session_id))
         own = keys_of(entries, salt, len(context.owners))
         own = Keys(wire.change(own.words.copy()), own.order)
         if wire.me < 3:
             return ProvedComputingParty(stream, own, kinds, spec, context).run()
-        return protocol.contribute(stream, own, kinds, spec, context)
+        return contribute(stream, own, kinds, spec, context)
 
     monkeypatch.setattr(protocol, "align", align)
 
@@ -260,7 +262,7 @@ def test_the_salt_is_a_coin() -> None:
     salts, context = set(), context_of((0, 3))
     for _ in range(2):
         network = MemoryNetwork(4, session_id=bytes(32))
-        found = network.run([lambda wire: protocol.common_salt(wire.fork("align"), context, bytes(32))] * 4)
+        found = network.run([lambda wire: common_salt(wire.fork("align"), context, bytes(32))] * 4)
         assert len(set(found)) == 1
         salts.add(found[0])
     assert len(salts) == 2

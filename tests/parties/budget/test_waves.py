@@ -121,6 +121,16 @@ def test_rows_are_in_a_wave_once(ledger: Ledger) -> None:
     left(ledger, wave(FIRST, run="another", dataset="other people"))
 
 
+def test_a_study_that_is_settled_reserves_nothing_again(ledger: Ledger) -> None:
+    """Its one run has taken place without the bundle, or never will: no other bundle could be in one, whoever asks for it."""
+    charged(ledger, wave(FIRST))
+    with pytest.raises(BudgetRefused, match="has ended"):
+        ledger.reserve(wave(FIRST))
+    assert [entry.state for entry in ledger.entries()] == ["settled"]
+    charged(ledger, replace(wave(OTHER), waves=()))  # of a session that did not come about
+    left(ledger, replace(wave(OTHER), waves=()))
+
+
 def test_a_ledger_without_waves_is_taken_over(ledger: Ledger) -> None:
     """What it knows is the digest of the study itself."""
     charged(ledger, replace(wave(FIRST), waves=()), EVENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import pickle
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 
 from mpc_protocols.backend import BACKENDS, EngineBackend
+from mpc_protocols.errors import ProtocolAborted, UsageError
 from mpc_protocols.psu.helper import protocol
 from mpc_protocols.wire import Wire
 from parties.data.counters import Counters
-from parties.session.transport import codec
 from runner.audit import driver
 from runner.audit.broken_builds import mutations
 from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
 from runner.audit.subjects.deployment import End
-from runner.audit.subjects.subject import Subject, subject
+from runner.audit.subjects.deviations import Outcome, judged_outcome
+from runner.audit.subjects.faults import FAULTS, MOMENTS, cases
+from runner.audit.subjects.subject import Part, Subject, subject
+from runner.demo import CUSTODIANS
 from runner.party.synthesis import plan_of
 from tests.conformance.test_howto import example
 from tests.toys.plain_backend import BACKEND as PLAIN
@@ -37,7 +40,9 @@ NEVER_BROKEN_HERE = {
     "M.epsilon",
     "M.fit",
     "M.parties",
+    "M.runs",
     "N.changed",
+    "N.deviations",
     "P.changed",
     "P.sizes",
     "P.tables",
@@ -79,18 +84,6 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
     assert whole == named | NEVER_BROKEN_HERE
     assert not named & NEVER_BROKEN_HERE
-
-
-def test_a_pickle_that_is_loaded_is_found(audited: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broken build stands here, so that no line of the program can load a pickle."""
-    plain = codec.loads
-
-    def loads(payload: Any) -> Any:
-        return pickle.loads(payload) if bytes(payload[:1]) == b"\x80" else plain(payload)  # noqa: S301  # the audit's own
-
-    monkeypatch.setattr(codec, "loads", loads)
-    finding = found(audited, "F.decoders")
-    assert finding.verdict is Verdict.FAIL and "ran as code" in finding.evidence
 
 
 def test_noise_of_another_size_does_not_fit(audited: Subject) -> None:
@@ -243,10 +236,12 @@ def test_a_failing_check_does_not_stop_the_others(audited: Subject) -> None:
 
 
 def test_a_broken_build_in_a_process_of_its_own() -> None:
-    [caught] = [
-        each for each in mutations.campaign(["A.conversion"], None, "replicated", "x") if each.name == "M33"
-    ]
-    assert caught.found and caught.caught_by == ("A.conversion",)
+    meant = mutations.meant(["A.conversion"], [])
+    [caught] = mutations.campaign(meant, ["A.conversion"], None, "replicated", ["x", "y"])
+    assert caught.found and (caught.seeds, caught.caught, caught.caught_by) == (2, 2, ("A.conversion",))
+    assert not list(mutations.campaign([], ["A.conversion"], None, "replicated", ["x"]))
+    with pytest.raises(UsageError, match="no broken build 'M99'"):
+        mutations.meant(["A.conversion"], ["M99"])
 
 
 def test_the_example_of_the_page_is_a_group(audited: Subject) -> None:
@@ -262,3 +257,53 @@ def test_alarms_add_up_to_what_is_promised() -> None:
         for check in group.checks:
             assert (check.kind in ("exact", "fault")) == (check.alarm == 0) or check.name == "masks"
             assert check.claim.endswith(".") and check.sees
+
+
+def ended(result: Any, opened: list[list[int]]) -> Outcome:
+    """Three parties, of which the last ended like this."""
+    right, counts = [[1, 2]], [[1, 2], [0]]
+    return Outcome({0: right, 1: right, 2: result}, {0: counts, 1: counts, 2: opened}, Counter())
+
+
+def test_how_honest_parties_may_end_where_one_deviates() -> None:
+    honest = ended([[1, 2]], [[1, 2], [0]])
+    stopped = ProtocolAborted("Party 0 cheats.")
+    for result, opened, words in (
+        ([[1, 2]], [[1, 2], [0]], None),
+        (stopped, [[1, 2]], None),
+        ([[1, 3]], [[1, 2], [0]], "party 2 ends well with another result"),
+        (stopped, [[1, 3]], "something else is opened to party 2"),
+        (UsageError("Why?"), [], "party 2 ends with 2 (Why?)"),
+        (ValueError(), [], "party 2 ends in ValueError"),
+    ):
+        assert judged_outcome(honest, ended(result, opened), 0)[1] == words
+    assert judged_outcome(honest, ended([[1, 3]], []), 2)[1] is None
+
+
+def test_proofs_that_nobody_looks_at_let_another_result_through(audited: Subject) -> None:
+    with mutations.named("M37").apply():
+        finding = found(replace(audited, profile=Profile.DEFAULT), "N.deviations")
+    assert finding.verdict is Verdict.FAIL, finding.evidence
+
+
+def test_too_little_noise_shows_a_row_in_whole_runs(audited: Subject) -> None:
+    """A hundred runs a side: noise a quarter of what is charged."""
+    few = replace(audited, rows=audited.rows[:200])
+    assert found(few, "M.runs").verdict is Verdict.PASS
+    with mutations.noise_times(25):
+        finding = found(few, "M.runs")
+    assert finding.verdict is Verdict.FAIL and "is charged" in finding.evidence
+
+
+def test_campaigns_come_in_parts(audited: Subject) -> None:
+    """Each case is in one part."""
+    every = cases(Profile.DEEP, CUSTODIANS)
+    parts = [replace(audited, part=Part.parse(f"{number}/7")).share(every) for number in range(1, 8)]
+    assert len(every) == 360 == sum(map(len, parts)) and {case for part in parts for case in part} == set(
+        every
+    )
+    for text in ("0/3", "4/3", "1", "a/b"):
+        with pytest.raises(UsageError, match="--part"):
+            Part.parse(text)
+    few = cases(Profile.DEFAULT, CUSTODIANS)
+    assert {case.fault for case in few} == set(FAULTS) and {case.moment for case in few} == set(MOMENTS)

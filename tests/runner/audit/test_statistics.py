@@ -78,3 +78,16 @@ def test_what_is_not_fair_may_still_be_independent() -> None:
     assert independence(from_bits(mostly), secret) > 1e-9 and independence(from_bits(0 * mostly), secret) == 1
     assert independence(from_bits(mostly & secret), secret) < 1e-12
     assert independence(from_bits(secret ^ (mostly & other)), secret) < 1e-12
+
+
+def test_what_a_test_of_a_row_needs() -> None:
+    """Exact error rates of a Gaussian mechanism of mu give mu back, and a rho that is at most, and not far below, mu^2 / 2."""
+    for mu in (0.5, 1.0, 2.0):
+        best = 0.0
+        for threshold in (0.5, 1.0, 2.0, 3.0):
+            rates = statistics.normal_tail(threshold), statistics.normal_tail(threshold - mu)
+            assert statistics.gaussian_at_least(*rates) == pytest.approx(mu)
+            best = max(best, statistics.zcdp_at_least(*rates))
+            assert statistics.zcdp_at_least(*rates) <= mu**2 / 2
+        assert best > 0.6 * mu**2 / 2
+    assert statistics.zcdp_at_least(0.5, 0.4) == statistics.gaussian_at_least(0.0, 0.4) == 0

@@ -211,6 +211,7 @@ CHANGED = {
         ("gone", "cannot be read"),
         ("value", "not the one that its parties have signed"),
         ("signature", "does not bear the signature"),
+        ("version", "another version of the program"),
         ("receivers", "does not bear the signature"),
         ("pipe", "must be a file"),
         ("large", "is larger than"),
@@ -241,6 +242,9 @@ def test_an_earlier_wave_that_cannot_be_added_is_one_sentence(
     elif what == "signature":
         file = first / "out" / "result.json"
         file.write_text(file.read_text().replace('"c03"', '"c09"', 1))
+    elif what == "version":
+        file = first / "out" / "result.json"
+        file.write_text(file.read_text().replace(result.FORMAT, "cosynth-result-1"))
     elif what == "pipe":
         (first / "receivers.json").unlink()
         os.mkfifo(first / "receivers.json")

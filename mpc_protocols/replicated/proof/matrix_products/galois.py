@@ -24,7 +24,8 @@ ROWS = 512
 """Rows converted to floats at a time: four such arrays stay in the second-level cache."""
 _LOW = 11
 """Bits of the low limb of an element of 32: 2^31 2^10 512 and 2^20 2^20 512 are below 2^53."""
-_EXACT = 53
+_EXACT, _EXACT_SINGLE = 53, 24
+"""Integers up to 2^53 are exact in float64, up to 2^24 in float32."""
 Floats = NDArray[np.float64]
 Small = NDArray[np.int64]
 """Coefficients as small signed integers."""
@@ -77,18 +78,19 @@ class GaloisRing:
         self, values: Elements, factors: NDArray[np.integer], out: Elements | None = None
     ) -> Elements:
         """values @ factors modulo 2^K: (n, w) of ring integers and (w, d) of small ones to (n, d). out: where to put it."""
-        bound = int(np.abs(factors).sum(axis=0).max(initial=0))
-        if bound << 8 * values.dtype.itemsize - 1 > 1 << _EXACT:
-            raise ValueError(f"Factors that sum to {bound} are too large for an exact product of floats.")
+        bound = int(np.abs(factors).sum(axis=0).max(initial=0)) << 8 * values.dtype.itemsize - 1
+        if bound > 1 << _EXACT:
+            raise ValueError(f"Products of up to {bound} are too large to be exact in floats.")
+        floating, whole = (np.float32, np.int32) if bound <= 1 << _EXACT_SINGLE else (np.float64, np.int64)
         found = np.empty((len(values), factors.shape[1]), self.dtype) if out is None else out
-        floats, signed = factors.astype(np.float64), values.view(f"i{values.dtype.itemsize}")
+        floats, signed = factors.astype(floating), values.view(f"i{values.dtype.itemsize}")
         rows = min(ROWS, len(values))
-        converted, multiplied = (np.empty((rows, width)) for width in factors.shape)
+        converted, multiplied = (np.empty((rows, width), floating) for width in factors.shape)
         for start in range(0, len(values), ROWS):
             piece = signed[start : start + ROWS]
             converted[: len(piece)] = piece
             of = np.matmul(converted[: len(piece)], floats, out=multiplied[: len(piece)])
-            found[start : start + ROWS] = of.astype(np.int64)
+            found[start : start + ROWS] = of.astype(whole)
         return found
 
     def plus_times(self, x: Elements, y: Elements, lift: Small) -> Elements:

@@ -4,8 +4,8 @@ The entries are 0 or 1 (`entries`). Linear in them, for each row:
 
     the cells of a joint, summed over the columns that an earlier joint of the owner lacks, are that joint's, summed likewise
     a joint that shares no column with an earlier one sums to the membership
-    the membership is that of the owner's first input of the run
 
+Joints that were input for an earlier request are among the earlier ones, and the membership always is.
 So in each row a joint is a row of zeros or has a single 1, all joints tell the same values, and all tables count the same rows.
 For an honest owner the differences D are 0, and their shares are known to whoever compares them:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,19 +35,18 @@ from mpc_protocols.replicated.vertical.matrices import Matrix
 
 Link = tuple[Clique, Clique, Clique]
 """Two joints, the later one first, and the columns whose cells they must have alike."""
-MEMBERSHIP: Final[Clique] = ()
 
 
-def links(joints: Sequence[Clique]) -> list[Link]:
+def links(joints: Sequence[Clique], known: int = 0) -> list[Link]:
     """What an owner's joints must have in common: each with earlier ones, in the order given; the first one with nothing.
 
-    Of the column sets that a joint shares with earlier ones the largest are enough: joints that agree on a set agree on its
-    subsets, and the earlier ones agree with each other.
+    known: of how many joints, the first ones, this is known. Of the column sets that a joint shares with earlier ones the largest
+    are enough: joints that agree on a set agree on its subsets, and the earlier ones agree with each other.
     """
     found: list[Link] = []
     for place, joint in enumerate(joints):
         common: dict[frozenset[str], Clique] = {}
-        for other in joints[:place]:
+        for other in joints[: place if place >= known else 0]:
             common.setdefault(frozenset(joint) & frozenset(other), other)
         for columns, other in common.items():
             if not any(columns < more for more in common):
@@ -58,32 +57,31 @@ def links(joints: Sequence[Clique]) -> list[Link]:
 class Conditions:
     """What one party has to compare about one owner's columns, block by block of rows."""
 
-    def __init__(self, trio: Trio, owner: int, joints: Sequence[Clique], sizes: Mapping[str, int]) -> None:
-        """joints: of the owner's columns, in the order in which their cells stand side by side."""
+    def __init__(
+        self,
+        trio: Trio,
+        owner: int,
+        joints: Sequence[Clique],
+        sizes: Mapping[str, int],
+        known: Sequence[Clique] = (),
+    ) -> None:
+        """joints: that the owner inputs. known: that it has input before, of which all this is known."""
         self._trio, self.owner = trio, owner
-        self._sizes, self._links = sizes, links(joints)
-        self._joints, ends = {}, 0
-        for joint in joints:
-            width = self._width(joint)
-            self._joints[joint] = slice(ends, ends + width)
-            ends += width
-        self._first = joints[0]
+        self._sizes, self._links = sizes, links((*known, *joints), len(known))
+        self.compared = frozenset(other for _, other, _ in self._links) | frozenset(joints)
+        """The joints that `add` takes."""
         self._sent, self._expected = (
             blake2b(digest_size=DIGEST_BYTES, person=b"cosynth rows") for _ in range(2)
         )
 
-    def add(self, columns: Matrix) -> Matrix:
-        """The next rows of all joints. Returns the owner's membership, (rows, 1)."""
-        parts = [None if part is None else self._differences(part) for part in (columns.own, columns.next)]
-        self._compare(*parts)
-        return Matrix(
-            (columns.shape[0], 1),
-            *(None if part is None else self._membership(part) for part in (columns.own, columns.next)),
-        )
-
-    def add_zeros(self, zeros: Matrix) -> None:
-        """Further numbers that must be 0, such as a membership less the first one."""
-        self._compare(zeros.own, zeros.next)
+    def add(self, columns: Mapping[Clique, Matrix]) -> None:
+        """The next rows of all joints."""
+        for joint, other, shared in self._links:
+            first, second = columns[joint], columns[other]
+            self._compare(
+                self._difference(first.own, joint, second.own, other, shared, self._holds(first=True)),
+                self._difference(first.next, joint, second.next, other, shared, self._holds(first=False)),
+            )
 
     def add_zero_bits(self, own: Elements, following: Elements) -> None:
         """Of a contributor: XOR-shared integers that must be 0."""
@@ -129,29 +127,33 @@ class Conditions:
             assert own is not None
             self._sent.update(_bytes(-own))
 
-    def _membership(self, part: Elements) -> Elements:
-        membership: Elements = part[:, self._joints[self._first]].sum(axis=1, dtype=part.dtype, keepdims=True)
-        return membership
+    def _holds(self, first: bool) -> bool:
+        """Whether this party has to compare its first component, or its second one."""
+        return self.owner >= 3 or self.owner == (self._trio.left if first else self._trio.right)
 
-    def _differences(self, part: Elements) -> Elements:
-        found = [
-            self._summed(part, joint, columns) - self._summed(part, other, columns)
-            for joint, other, columns in self._links
-        ]
-        return np.concatenate(found, axis=1) if found else np.zeros((len(part), 0), part.dtype)
+    def _difference(
+        self,
+        part: Elements | None,
+        joint: Clique,
+        of_other: Elements | None,
+        other: Clique,
+        columns: Clique,
+        wanted: bool,
+    ) -> Elements | None:
+        if not wanted:
+            return None
+        assert part is not None and of_other is not None
+        return self._summed(part, joint, columns) - self._summed(of_other, other, columns)
 
     def _summed(self, part: Elements, joint: Clique, columns: Clique) -> Elements:
-        """A component of a joint's cells, summed over all but these columns, which stand in its order."""
-        cells = part[:, self._joints[joint]].reshape(len(part), *(self._sizes[name] for name in joint))
+        """A component of a joint's cells, summed over all but these columns, which then stand in this order."""
+        cells = part.reshape(len(part), *(self._sizes[name] for name in joint))
         axes = tuple(axis for axis, name in enumerate(joint, start=1) if name not in columns)
         left = [name for name in joint if name in columns]
         summed = cells.sum(axis=axes, dtype=part.dtype) if axes else cells
         order = [0, *(1 + left.index(name) for name in columns)]
         flat: Elements = summed.transpose(order).reshape(len(part), -1)
         return flat
-
-    def _width(self, joint: Clique) -> int:
-        return int(np.prod([self._sizes[name] for name in joint], dtype=np.int64))
 
 
 def compare(trio: Trio, conditions: Sequence[Conditions]) -> None:

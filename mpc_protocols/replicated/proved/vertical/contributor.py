@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.proved.vertical.columns import KeptColumns
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
 from mpc_protocols.replicated.proved.vertical.source import agreed, request
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
@@ -32,6 +33,7 @@ class ProvedVerticalContributor:
         self._wire, self._rows = wire, rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)
         self._asked = agreed(data.partition)
+        self._columns = KeptColumns()
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
         """Its part in the input of these cliques. Blocks while the computing parties are behind.
@@ -47,11 +49,16 @@ class ProvedVerticalContributor:
             raise ProtocolAborted(
                 f"The leading party asked for what the study does not allow ({error.sentence.rstrip('.')}); stop the run."
             ) from None
-        if plan is None or wire.me not in plan.contributing():
+        if plan is None:
+            return
+        own = self._columns.next(plan).get(wire.me)
+        if own is None:
             return
         for party in range(wire.computing):
             wire.send(party, self._asked)
         streams, dtype = send_mask_seeds(wire), ring_of(plan.element)
+        if not own.fresh:
+            return
         for row_range in plan.row_ranges():
             for start, stop in row_range:
-                deal_block(wire, streams, self._rows.one_hot(start, stop, plan.joints(wire.me), dtype))
+                deal_block(wire, streams, self._rows.one_hot(start, stop, own.fresh, dtype))

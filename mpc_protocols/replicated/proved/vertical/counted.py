@@ -5,7 +5,7 @@ The additions in bits are the ones of the run, on zeros (`proved.counted`); the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import Partition
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
-from mpc_protocols.replicated.proved.vertical.conditions import MEMBERSHIP
+from mpc_protocols.replicated.proved.vertical.columns import KeptColumns, OwnerInput
 from mpc_protocols.replicated.proved.vertical.planner import (
     ELEMENT,
     PLANES,
@@ -28,6 +28,7 @@ from mpc_protocols.replicated.proved.vertical.planner import (
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.vertical.plan import Plan
+from mpc_protocols.vertical.tables import Joint
 
 if TYPE_CHECKING:
     from mpc_protocols.replicated.proved.counted import CountedGates, CountedTrio
@@ -38,7 +39,7 @@ class CountedVertical:
 
     def __init__(self, gates: CountedGates, trio: CountedTrio, split: Partition, facts: StudyFacts) -> None:
         self._gates, self._trio = gates, trio
-        self._schedule = schedule_of(split, facts, 3)
+        self._schedule, self._columns = schedule_of(split, facts, 3), KeptColumns()
         self.multiplied = 0
         """Products of entries, modulo 2^16."""
 
@@ -51,14 +52,14 @@ class CountedVertical:
         return sum(map(self._schedule.facts.cells, cliques))
 
     def _run(self, plan: Plan) -> None:
-        tally, owners = self._trio.tally, plan.contributing()
+        tally, owners, inputs = self._trio.tally, plan.contributing(), self._columns.next(plan)
         for owner in owners:
             tally.step([(owner, party, DIGEST_BYTES) for party in range(3)])
             tally.step([(owner, (owner + place) % 3, SEED_BYTES * (1 + (place == 0))) for place in range(3)])
         self._compare([(owner, 0, place) for owner in owners for place in (1, 2)])
         for row_range in plan.row_ranges():
             for start, stop in row_range:
-                self._block(plan, stop - start)
+                self._block(plan, inputs, stop - start)
             shapes = [plan.shape(group) for group in products_of(plan)]
             rows = row_range[-1][1] - row_range[0][0] if row_range else 0
             self._trio.all_send([(2, ELEMENT * sum(a * b for a, b in shapes))])
@@ -66,19 +67,26 @@ class CountedVertical:
                 self._gates.note_matrices(ELEMENT, rows)
                 self.multiplied += rows * shape[0] * shape[1]
             self._gates.verify()
-            self._trio.send([transfer for owner in plan.inputs() for transfer in _conditions(owner)])
+            self._trio.send(
+                [transfer for owner, of in inputs.items() if of.fresh for transfer in _conditions(owner)]
+            )
             self._lift(plan.cells() + plan.counts_somebody)
 
-    def _block(self, plan: Plan, rows: int) -> None:
-        sizes = {owner: rows * plan.input_width(owner) for owner in plan.inputs()}
+    def _block(self, plan: Plan, inputs: Mapping[int, OwnerInput], rows: int) -> None:
+        sizes = {
+            owner: rows * sum(plan.width(Joint(owner, joint)) for joint in of.fresh)
+            for owner, of in inputs.items()
+            if of.fresh
+        }
+        dealing = [owner for owner in sizes if owner >= 3]
         self._trio.send(
             [(owner, (owner + 1) % 3, ELEMENT * size) for owner, size in sizes.items() if owner < 3]
         )
-        for owner in plan.contributing():
+        for owner in dealing:
             self._trio.tally.step([(owner, (owner + place) % 3, ELEMENT * sizes[owner]) for place in (1, 2)])
-        self._compare([(owner, 1, 2) for owner in plan.contributing()])
+        self._compare([(owner, 1, 2) for owner in dealing])
         for owner, size in sizes.items():
-            summed = rows * (plan.joints(owner)[0] != MEMBERSHIP)
+            summed = rows * inputs[owner].sums_to_membership
             if owner < 3:
                 for entries in filter(None, (size, summed)):
                     self._gates.note_of_one(owner, PLANES * words_for(entries))

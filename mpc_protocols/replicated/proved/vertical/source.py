@@ -3,9 +3,9 @@
     an owner that computes      A_p = F(k_p), A_{p+1} = A - F(k_p) to p+1: one sender, one receiver, whatever comes IS the input
     a contributor               three components, each to the two parties that hold it, who compare (`sharing.copies`); to all
                                 three what it was asked for
-    entries, rows               0 or 1, one value of each column in each row that the owner holds, the same in all joints of a
-                                request, the same rows in all requests: proved, or compared where it is linear (`entries`,
-                                `conditions`)
+    entries, rows               0 or 1, one value of each column in each row that the owner holds, the same in all joints and
+                                requests (of columns that are kept, `columns`): proved, or compared where it is linear
+                                (`entries`, `conditions`)
     every product               proved (`proof.matrix_products`), before anything that depends on it is opened
 
 So each row of an honest owner is in one cell of each marginal, once, whatever the others bring, and all marginals are of the same
@@ -13,7 +13,7 @@ rows: what the bounds on scores and counts rest on. Orders of the rows are not u
 
 Threat model: one of the three computing parties deviates as it likes, together with any contributors that own columns. Each party
 learns which tables are computed, and u; nothing is opened here but masked values (`lift`). What a check says depends on the
-checked owner's input and on who deviates, on nothing else. Memory: a range of fewer than 2^16 rows, the memberships, the cells.
+checked owner's input and on who deviates, on nothing else. Memory: a range of fewer than 2^16 rows, what is kept, the cells.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.proved.gates import ProvedGates
-from mpc_protocols.replicated.proved.vertical.execution import Members, RangeExecution
+from mpc_protocols.replicated.proved.vertical.columns import KeptColumns
+from mpc_protocols.replicated.proved.vertical.execution import Kept, RangeExecution
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES, same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -48,14 +49,14 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
         self._gates = gates
         rows = own_rows(data, facts, gates.trio.me)
         self._follow(schedule_of(data.partition, facts, gates.trio.wire.computing), rows, gates.trio.me)
-        self._members: Members = {}
+        self._columns, self._kept = KeptColumns(), Kept()
         self._asked = self.public
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
     ) -> dict[Clique, RingShare]:
         self._asked = request(self._trio.wire, self._asked, cliques, levels)
-        self._tables.clear()  # of earlier requests, in which an owner may have brought other values
+        self._tables.clear()  # of earlier requests; of columns that were not kept an owner may bring other values now
         return super()._input(cliques, levels, inputs)
 
     def _counted(self, counts: LocalCounts | None) -> MarginalSource:
@@ -80,9 +81,10 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
             same_copies(
                 trio, [copy for owner, of in streams.items() for copy in seed_copies(trio, of, owner)]
             )
-        total: RingShare | None = None
+        inputs, total = self._columns.next(plan), None
         for row_range in plan.row_ranges():
-            cells = RangeExecution(self._gates, plan, self._rows, streams, self._members).cells(row_range)
+            execution = RangeExecution(self._gates, plan, self._rows, streams, inputs, self._kept)
+            cells = execution.cells(row_range)
             total = cells if total is None else total + cells
         assert total is not None
         if plan.counts_somebody:

@@ -224,3 +224,20 @@ def test_a_right_verifier_cannot_test_a_guess(right: bool, monkeypatch: pytest.M
     found = outcomes(body, 2, alter)
     assert all("different things about the same proof" in str(said) for said in found[:2]), found
     assert (False, right) in found_by_left
+
+
+def test_nothing_is_sent_without_a_mask() -> None:
+    """Of claims about zeros: the prover's value, the hidden words and the share are none (each word by chance, below 2^-55)."""
+    frames: list[Any] = []
+    zeros = np.zeros(50, np.uint64)
+
+    def body(wire: Any) -> str:
+        inner_products.prove(
+            Trio(wire), inner_products.Claims(zeros, zeros, zeros, 0, zeros, 0), b"zeros", "sent nothing"
+        )
+        return "proved"
+
+    assert outcomes(body, tap=frames.append) == ["proved"] * 3
+    words_sent = [f.payload for f in frames if len(f.payload) in (8, 8 * len(zeros))]
+    assert len(words_sent) == 9 and len(set(words_sent)) == 9
+    assert all(np.frombuffer(payload, np.uint64).all() for payload in words_sent)

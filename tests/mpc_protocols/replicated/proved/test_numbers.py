@@ -135,7 +135,7 @@ def test_noise_is_that_of_the_engine_without_proofs(
             "narrow": Fraction(1, 4),
             "wide": Fraction(300**2),
         }[kind]
-        return gaussian_noise(gates, source, sampler(sigma2), 20, np.uint32)
+        return gaussian_noise(gates, source, sampler(sigma2), 200 if kind == "narrow" else 20, np.uint32)
 
     def with_proofs(trio: Trio) -> Any:
         gates = ProvedGates(trio)

@@ -84,10 +84,14 @@ def test_long_inner_products_and_combinations_are_exact(dtype: Any) -> None:
         wide = (x.astype(np.uint64)[:, :, np.newaxis] * y.astype(np.uint64)[:, np.newaxis, :]).sum(axis=0)
         assert (Products(ring).dot(x, y) == ring.reduced(wide)).all()
         factors = np.concatenate([ring.lifts(KeyStream(bytes(16)).reader(1), 63), np.ones((1, 64), np.int64)])
+        factors[:, 7] = 1
         assert (
             ring.combine(x, factors) == (x.astype(np.uint64) @ factors.astype(np.uint64)).astype(dtype)
         ).all()
-    with pytest.raises(ValueError, match="too large for an exact product"):
+        wide, sign = np.tile(x, 9), np.tile(1 - 2 * (np.arange(64) % 2), 9)  # sums beyond what float32 holds
+        many = np.stack([sign, -sign, sign * 0 + 1], axis=1)
+        assert (ring.combine(wide, many) == (wide.astype(np.int64) @ many).astype(dtype)).all()
+    with pytest.raises(ValueError, match="too large to be exact"):
         ring.combine(random, np.full((64, 64), 1 << 40))
 
 

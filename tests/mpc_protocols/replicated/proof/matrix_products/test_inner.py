@@ -118,6 +118,22 @@ def test_replayed_and_swapped_products_are_refused() -> None:
     assert refused(outcomes(proved(batch), 2, swap), 2)
 
 
+@pytest.mark.campaign
+def test_hundreds_of_random_batches_with_and_without_an_error() -> None:
+    rng = np.random.default_rng(7)
+    for number in range(300):
+        dtype, by_row = (NARROW, WIDE)[number % 2], bool(rng.integers(2))
+        sizes = [
+            (int(rng.integers(1, 80)), *rng.integers(1, 5, 2).tolist(), dtype)
+            for _ in range(rng.integers(1, 4))
+        ]
+        cheat, cell = int(rng.integers(3)), int(rng.integers(sizes[-1][1] * sizes[-1][2]))
+        error = int(rng.integers(1, 1 << 8 * np.dtype(dtype).itemsize)) >> int(rng.integers(8)) or 1
+        batch = Batch(sizes, by_row)
+        assert outcomes(proved(batch)) == PROVED
+        assert refused(outcomes(proved(batch), cheat, altered(dtype, {len(sizes): ([cell], [error])})), cheat)
+
+
 # -- a party that deviates in the proof ------------------------------------------------------------------------------------------
 
 VALUES, A, SHARE, TAG = 6, 13, 15, 16

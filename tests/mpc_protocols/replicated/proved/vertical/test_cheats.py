@@ -23,9 +23,8 @@ COMPUTES, CONTRIBUTES = (0, 0, 2, 2), (0, 0, 3, 3)
 """Owners of a, b, c, d: the second one computes, or does not."""
 
 
-FIRST: list[Clique] = [("a", "b", "c"), ("a", "c", "d"), ("b", "d"), ("c", "d")]
-"""Tables over both owners' columns, and one of the second owner's own; three cells together."""
-TWICE: list[list[Clique]] = [FIRST, [("a", "b", "d")]]
+TWICE: list[list[Clique]] = [[("a", "b", "c"), ("c",)], [("b", "d"), ("a", "c", "d")]]
+"""Two requests. The second owner inputs c, then d and both together."""
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, spoil: Spoil) -> None:
@@ -72,12 +71,12 @@ def negative(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> Non
 
 def contradictory(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
     """The last joint, of its own, tells other values than the ones before."""
-    width = 10 if joints[-1] == ("c", "d") else 2
-    block[:, -width:] = np.roll(block[:, -width:], 1, axis=1)
+    if joints[-1] == ("c", "d"):
+        block[:, -10:] = np.roll(block[:, -10:], 1, axis=1)
 
 
 def fewer_rows_at_first(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
-    """It has no rows in the first request, and all of them in the second."""
+    """It has no rows in the first request, and its own in the second."""
     if request == 1:
         block[:] = 0
 
@@ -122,6 +121,7 @@ def test_links_are_enough() -> None:
         (("a", "b"), ("a",), ("a",)),
         (("a", "b"), ("b",), ("b",)),
     ]
+    assert links([(), ("a",), ("b",)], known=2) == [(("b",), (), ())]
     found = links([("a", "b"), ("b", "c"), ("a", "b", "c")])
     assert found[0] == (("b", "c"), ("a", "b"), ("b",))
     assert found[1:] == [(("a", "b", "c"), ("a", "b"), ("a", "b")), (("a", "b", "c"), ("b", "c"), ("b", "c"))]

@@ -1,0 +1,35 @@
+"""Faults of what reads bytes of others."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import pickletools
+from typing import Any
+
+from parties.session.transport import codec
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
+
+
+def _obeyed(payload: bytes) -> None:
+    """Call what a pickle names, as who loads it would: here the one function that the audit's own pickles name, and no other."""
+    *names, argument = [word for _, word, _ in pickletools.genops(payload) if isinstance(word, str)]
+    if " ".join(names).split() == [os.mkdir.__module__, os.mkdir.__name__]:
+        os.mkdir(argument)
+
+
+def _loaded_pickles() -> Patch:
+    """What begins as a pickle is obeyed as one."""
+
+    def loads(plain: Any) -> Any:
+        def read(payload: Any) -> Any:
+            if bytes(payload[:1]) != pickle.PROTO:
+                return plain(payload)
+            return _obeyed(bytes(payload))
+
+        return read
+
+    return replaced(f"{codec.__name__}.loads", loads)
+
+
+MUTATIONS = (Mutation("M29", "a pickle in a message that is loaded", ("F.decoders",), _loaded_pickles),)
