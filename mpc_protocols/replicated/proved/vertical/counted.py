@@ -78,13 +78,13 @@ class CountedVertical:
             for owner, of in inputs.items()
             if of.fresh
         }
-        dealing = [owner for owner in sizes if owner >= 3]
+        contributing = [owner for owner in sizes if owner >= 3]
         self._trio.send(
             [(owner, (owner + 1) % 3, ELEMENT * size) for owner, size in sizes.items() if owner < 3]
         )
-        for owner in dealing:
+        for owner in contributing:
             self._trio.tally.step([(owner, (owner + place) % 3, ELEMENT * sizes[owner]) for place in (1, 2)])
-        self._compare([(owner, 1, 2) for owner in dealing])
+        self._compare([(owner, 1, 2) for owner in contributing])
         for owner, size in sizes.items():
             summed = rows * inputs[owner].sums_to_membership
             if owner < 3:

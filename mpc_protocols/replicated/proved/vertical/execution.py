@@ -1,6 +1,6 @@
 """One range of rows of a plan at one computing party, all of it proved before anything depends on it that is opened.
 
-    inputs        owners' one-hot columns, block by block; entries noted (`entries`), linear conditions hashed (`conditions`)
+    inputs        owners' one-hot columns, block by block, with all that must hold of them (`inputs`)
     factors       products row by row, and the products of matrices over all blocks, noted (`proof.matrix_products`)
     proof         of all of it; then the hashes are compared
     lift          the cells that were asked for, from 2^16 to 2^32 (`lift`)
@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.proof.matrix_products.multiplication import (
     ProductSum,
     multiply_rows,
@@ -24,27 +23,15 @@ from mpc_protocols.replicated.proof.matrix_products.multiplication import (
 )
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.vertical.columns import MEMBERSHIP, OwnerInput
-from mpc_protocols.replicated.proved.vertical.conditions import Conditions, compare
-from mpc_protocols.replicated.proved.vertical.entries import prove_entries, upper_bits
+from mpc_protocols.replicated.proved.vertical.inputs import Kept, RangeInputs
 from mpc_protocols.replicated.proved.vertical.lift import lift
 from mpc_protocols.replicated.proved.vertical.planner import factor_products, products_of, step_of
-from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare, concatenate
-from mpc_protocols.replicated.vertical.matrices import (
-    MaskStreams,
-    Matrix,
-    block_copies,
-    input_rows,
-    receive_block,
-    ring_of,
-)
+from mpc_protocols.replicated.vertical.matrices import MaskStreams, ring_of
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.vertical.factors import product_of_all
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.tables import Factor, Joint
-
-Kept = dict[tuple[int, Clique, int], Matrix]
-"""Joints that serve later requests, by owner, columns and the first row of a range."""
 
 
 class RangeExecution:
@@ -61,20 +48,11 @@ class RangeExecution:
     ) -> None:
         """rows: this party's own, if it owns columns. streams: of contributors. inputs: of all owners. kept: of earlier plans;
         takes what is to be kept of this one."""
-        self._gates, self._trio, self._plan, self._rows = gates, gates.trio, plan, rows
-        self._streams, self._asked, self._kept = streams, inputs, kept
+        self._gates, self._trio, self._plan = gates, gates.trio, plan
+        self._inputs = RangeInputs(gates, plan, rows, streams, inputs, kept)
         self._dtype = ring_of(plan.element)
         self._groups = products_of(plan)
         self._sums = [ProductSum(plan.shape(group), self._dtype) for group in self._groups]
-        self._conditions = {
-            owner: Conditions(self._trio, owner, of.fresh, plan.sizes, of.known)
-            for owner, of in inputs.items()
-            if of.fresh
-        }
-        self._keeping: dict[tuple[int, Clique], list[Matrix]] = {
-            (owner, joint): [] for owner, of in inputs.items() for joint in of.kept
-        }
-        self._first = 0
         self._somebody = RingShare(np.zeros(1, self._dtype), np.zeros(1, self._dtype))
 
     def cells(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:
@@ -82,15 +60,11 @@ class RangeExecution:
 
         Raises `ProtocolAborted`.
         """
-        self._first = row_blocks[0][0] if row_blocks else 0
         for start, stop in row_blocks:
             self._block(start, stop)
         shared = reshare_sums(self._trio, self._gates.transcript, self._sums)
         self._gates.verify()
-        compare(self._trio, list(self._conditions.values()))
-        for (owner, joint), parts in self._keeping.items():
-            width = self._plan.width(Joint(owner, joint))
-            self._kept[owner, joint, self._first] = _stacked(parts, width)
+        self._inputs.finish()
         cells = self._cells(shared)
         return lift(
             self._gates, concatenate([self._somebody, *cells] if self._plan.counts_somebody else cells)
@@ -98,81 +72,14 @@ class RangeExecution:
 
     def _block(self, start: int, stop: int) -> None:
         joints: dict[Factor | Joint, RingShare] = {}
-        matrices = self._inputs(start, stop)
-        for owner, of in self._asked.items():
-            columns = self._columns(owner, of, matrices.get(owner), slice(start, stop))
-            for joint in self._plan.joints(owner):
-                part = Joint(owner, joint)
-                joints[part] = joints[Factor((part,), False)] = _share(columns[joint], self._dtype)
+        for part, share in self._inputs.block(start, stop).items():
+            joints[part] = joints[Factor((part,), False)] = share
         factors = self._factors(joints)
         for group, total in zip(self._groups, self._sums, strict=True):
             total.add(
                 _side_by_side([factors[left] for left in group.lefts]),
                 _side_by_side([factors[right] for right in group.rights]),
             )
-
-    def _columns(self, owner: int, of: OwnerInput, fresh: Matrix | None, rows: slice) -> dict[Clique, Matrix]:
-        """An owner's joints of a block: those of the plan, and those it is compared with. fresh: what it has input."""
-        columns, first = {}, 0
-        if fresh is not None:
-            for joint in of.fresh:
-                width = self._plan.width(Joint(owner, joint))
-                columns[joint] = fresh.columns(first, width)
-                first += width
-        conditions = self._conditions.get(owner)
-        wanted = {*self._plan.joints(owner), *(conditions.compared if conditions else ())}
-        inside = slice(rows.start - self._first, rows.stop - self._first)
-        for joint in of.known:
-            if joint in wanted:
-                columns[joint] = _rows(self._kept[owner, joint, self._first], inside)
-        if of.sums_to_membership:
-            columns[MEMBERSHIP] = _sum(columns[of.fresh[0]])
-        if conditions is not None:
-            assert fresh is not None
-            conditions.add(columns)
-            self._prove(owner, fresh, columns[MEMBERSHIP] if of.sums_to_membership else None, conditions)
-        for joint in of.kept:
-            self._keeping[owner, joint].append(columns[joint])
-        return columns
-
-    def _prove(self, owner: int, entries: Matrix, membership: Matrix | None, conditions: Conditions) -> None:
-        """Note that entries are 0 or 1. membership: one that is a sum of entries, and so must be 0 or 1 itself."""
-        matrices = [entries] if membership is None else [entries, membership]
-        if owner < 3:
-            for matrix in matrices:
-                prove_entries(self._gates, owner, matrix)
-        else:
-            together = concatenate([_share(matrix, self._dtype).reshape(-1) for matrix in matrices])
-            conditions.add_zero_bits(*upper_bits(self._gates, together))
-
-    def _inputs(self, start: int, stop: int) -> dict[int, Matrix]:
-        """Everybody's fresh one-hot columns of these rows, side by side. 1 round, 2 with owners that do not compute."""
-        plan, trio = self._plan, self._trio
-        asked = {owner: of.fresh for owner, of in self._asked.items() if of.fresh}
-        shapes = {
-            owner: (stop - start, sum(plan.width(Joint(owner, joint)) for joint in fresh))
-            for owner, fresh in asked.items()
-        }
-        blocks = []
-        for owner, fresh in asked.items():
-            if owner < plan.computing:
-                block = None
-                if owner == trio.me:
-                    assert self._rows is not None
-                    block = self._rows.one_hot(start, stop, fresh, self._dtype)
-                blocks.append((owner, shapes[owner], block))
-        matrices = dict(
-            zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
-        )
-        copies = []
-        for owner in asked:
-            if owner >= plan.computing:
-                streams = self._streams[owner]
-                matrices[owner] = receive_block(trio, streams, owner, shapes[owner], self._dtype)
-                copies += block_copies(trio, streams, owner, matrices[owner])
-        if any(owner >= plan.computing for owner in asked):
-            same_copies(trio, copies)
-        return matrices
 
     def _factors(self, joints: dict[Factor | Joint, RingShare]) -> dict[Factor | Joint, RingShare]:
         """Every factor of a block, and the joints. A round a level, and those of the memberships' product."""
@@ -245,35 +152,6 @@ def _in_order(
             for part in (share.own, share.next)
         )
     )
-
-
-def _share(matrix: Matrix, dtype: type[np.unsignedinteger]) -> RingShare:
-    return RingShare(
-        *(np.zeros(matrix.shape, dtype) if part is None else part for part in (matrix.own, matrix.next))
-    )
-
-
-def _sum(matrix: Matrix) -> Matrix:
-    """Of all columns."""
-    sums = [
-        None if part is None else part.sum(axis=1, dtype=part.dtype, keepdims=True)
-        for part in (matrix.own, matrix.next)
-    ]
-    return Matrix((matrix.shape[0], 1), *sums)
-
-
-def _rows(matrix: Matrix, rows: slice) -> Matrix:
-    parts = [None if part is None else part[rows] for part in (matrix.own, matrix.next)]
-    return Matrix((rows.stop - rows.start, matrix.shape[1]), *parts)
-
-
-def _stacked(matrices: Sequence[Matrix], width: int) -> Matrix:
-    """Blocks of rows, one below the other. They are copied: what is kept of a block does not hold the others of it."""
-    if not matrices:
-        return Matrix((0, width), None, None)
-    sides = zip(*((matrix.own, matrix.next) for matrix in matrices), strict=True)
-    parts = [None if any(part is None for part in side) else np.concatenate(side) for side in sides]
-    return Matrix((sum(matrix.shape[0] for matrix in matrices), width), *parts)
 
 
 def _side_by_side(shares: Sequence[RingShare]) -> RingShare:

@@ -16,7 +16,7 @@ Public: everything here, as in `replicated.vertical.planner`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -127,16 +127,36 @@ def _whole_table_of(
 
 def products_of(plan: Plan) -> tuple[Group, ...]:
     """The products of matrices: lefts that meet about the same rights stand side by side."""
-    groups: list[Group] = []
+    growing: list[_Product] = []
     for product in plan.products:
-        lone = Group((product.left,), (product.right,))
-        costs = [_width(plan, _joined(of, lone)) - _width(plan, of) for of in groups]
-        best = min(range(len(groups)), key=costs.__getitem__, default=None)
-        if best is not None and costs[best] - _width(plan, lone) < _PRODUCT * _CELLS_A_BYTE:
-            groups[best] = _joined(groups[best], lone)
-        else:
-            groups.append(lone)
-    return tuple(groups)
+        left, right = plan.width(product.left), plan.breadth(product.right)
+        costs = [of.added(product, left, right) for of in growing]
+        best = min(range(len(growing)), key=costs.__getitem__, default=None)
+        if best is None or costs[best] - left * right >= _PRODUCT * _CELLS_A_BYTE:
+            best = len(growing)
+            growing.append(_Product({}, {}))
+        growing[best].lefts[product.left] = left
+        growing[best].rights[product.right] = right
+    return tuple(Group(tuple(of.lefts), tuple(of.rights)) for of in growing)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Lefts and rights of a product, with their columns."""
+
+    lefts: dict[Joint, int]
+    rights: dict[Factor, int]
+
+    @property
+    def cells(self) -> int:
+        """Products of entries of a row."""
+        return sum(self.lefts.values()) * sum(self.rights.values())
+
+    def added(self, table: Table, left: int, right: int) -> int:
+        """How many more there are with a further table, whose sides have so many columns."""
+        lefts = sum(self.lefts.values()) + (0 if table.left in self.lefts else left)
+        rights = sum(self.rights.values()) + (0 if table.right in self.rights else right)
+        return lefts * rights - self.cells
 
 
 def factor_products(plan: Tables[TablePlan]) -> list[list[tuple[Factor | Joint, tuple[Factor | Joint, ...]]]]:
@@ -167,12 +187,6 @@ def step_of(x: Factor | Joint, y: Factor | Joint) -> Factor:
 def columns_of(plan: Plan, part: Factor | Joint) -> int:
     """Columns of a factor, or of an owner's joint."""
     return plan.breadth(part) if isinstance(part, Factor) else plan.width(part)
-
-
-def _joined(one: Group, other: Group) -> Group:
-    return Group(
-        tuple(dict.fromkeys((*one.lefts, *other.lefts))), tuple(dict.fromkeys((*one.rights, *other.rights)))
-    )
 
 
 def _cells(sizes: Mapping[str, int], columns: Iterable[str]) -> int:

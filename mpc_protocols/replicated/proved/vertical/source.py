@@ -29,7 +29,8 @@ from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.vertical.columns import KeptColumns
-from mpc_protocols.replicated.proved.vertical.execution import Kept, RangeExecution
+from mpc_protocols.replicated.proved.vertical.execution import RangeExecution
+from mpc_protocols.replicated.proved.vertical.inputs import Kept
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES, same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare
