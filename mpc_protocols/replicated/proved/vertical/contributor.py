@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.errors import DataRefused
+from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.proved.vertical.columns import KeptColumns
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
-from mpc_protocols.replicated.proved.vertical.source import request
+from mpc_protocols.replicated.proved.vertical.source import agreed, request
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
 from mpc_protocols.vertical.schedule import own_rows
 from mpc_protocols.wire import Wire
@@ -32,20 +32,30 @@ class ProvedVerticalContributor:
             )
         self._wire, self._rows = wire, rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)
+        self._asked = agreed(data.partition)
         self._columns = KeptColumns()
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
-        """Its part in the input of these cliques. Blocks while the computing parties are behind."""
+        """Its part in the input of these cliques. Blocks while the computing parties are behind.
+
+        Raises `ProtocolAborted` for what the leading party refuses before it asks.
+        """
         wire = self._wire
+        self._asked = request(wire, self._asked, cliques, levels)
         self._rows.declare(self._schedule.declare(levels))
-        plan = self._schedule.next(cliques).plan
+        try:
+            plan = self._schedule.next(cliques).plan
+        except StudyInvalid as error:
+            raise ProtocolAborted(
+                f"The leading party asked for what the study does not allow ({error.sentence.rstrip('.')}); stop the run."
+            ) from None
         if plan is None:
             return
         own = self._columns.next(plan).get(wire.me)
         if own is None:
             return
         for party in range(wire.computing):
-            wire.send(party, request(wire, cliques, levels))
+            wire.send(party, self._asked)
         streams, dtype = send_mask_seeds(wire), ring_of(plan.element)
         if not own.fresh:
             return

@@ -24,7 +24,7 @@ from operator import attrgetter
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.partition import VerticalData
+from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -46,17 +46,17 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
 
     def __init__(self, gates: ProvedGates, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
-        super().__init__(gates.trio, binding(b"vertical", data.partition.to_bytes()))
+        super().__init__(gates.trio, agreed(data.partition))
         self._gates = gates
         rows = own_rows(data, facts, gates.trio.me)
         self._follow(schedule_of(data.partition, facts, gates.trio.wire.computing), rows, gates.trio.me)
         self._columns, self._kept = KeptColumns(), Kept()
-        self._asked = b""
+        self._asked = self.public
 
     def _input(
         self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
     ) -> dict[Clique, RingShare]:
-        self._asked = request(self._trio.wire, cliques, levels)
+        self._asked = request(self._trio.wire, self._asked, cliques, levels)
         self._tables.clear()  # of earlier requests; of columns that were not kept an owner may bring other values now
         return super()._input(cliques, levels, inputs)
 
@@ -97,6 +97,12 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
             start = stop
 
 
-def request(wire: Wire, cliques: Sequence[Clique], levels: Sequence[Level]) -> bytes:
-    """Names what is asked of owners."""
-    return binding(b"request", wire.session_id, PrepareStep(tuple(cliques), tuple(levels)).to_bytes())
+def agreed(partition: Partition) -> bytes:
+    """What all must have alike of the common table, before the first request."""
+    return binding(b"vertical", partition.to_bytes())
+
+
+def request(wire: Wire, before: bytes, cliques: Sequence[Clique], levels: Sequence[Level]) -> bytes:
+    """Names what is asked of owners, with all that was asked before: how an owner's columns stand side by side, and what a level
+    means, follow from every request so far, also from those in which it has no part."""
+    return binding(b"request", wire.session_id, before, PrepareStep(tuple(cliques), tuple(levels)).to_bytes())
