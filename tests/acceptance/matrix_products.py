@@ -15,8 +15,8 @@ import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.matrix_products.multiplication import ProductSum, reshare_sums
-from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio

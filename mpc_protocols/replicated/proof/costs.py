@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
+from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.bit_products.products import VARIABLES
 from mpc_protocols.replicated.proof.field import BLOCK
-from mpc_protocols.replicated.proof.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.matrix_products.inner import DEGREE, elements_sent, variables_for
-from mpc_protocols.replicated.proof.products import VARIABLES
 from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
 
 _COIN = 32

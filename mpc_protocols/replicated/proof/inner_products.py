@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.replicated.proof.bit_products.functional import message_tag
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK
-from mpc_protocols.replicated.proof.functional import message_tag
 from mpc_protocols.replicated.proof.verdict import Finding, exchange
 from mpc_protocols.replicated.proof.word_field import inner, product, times
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -17,10 +17,10 @@ import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import derive
-from mpc_protocols.replicated.proof.basis import plus_times
+from mpc_protocols.replicated.proof.bit_products.basis import plus_times
+from mpc_protocols.replicated.proof.bit_products.folding import Fold, folded, segment
+from mpc_protocols.replicated.proof.bit_products.functional import Functional, message_tag, pieces
 from mpc_protocols.replicated.proof.field import BLOCK
-from mpc_protocols.replicated.proof.folding import Fold, folded, segment
-from mpc_protocols.replicated.proof.functional import Functional, message_tag, pieces
 
 Pairs = list[tuple[Words, Words]]
 """Two arrays (rows, entries, words) of every block."""

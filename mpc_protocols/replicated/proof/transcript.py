@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.replicated.proof.form import ProofSizes
+from mpc_protocols.replicated.proof.bit_products.form import ProofSizes
 from mpc_protocols.replicated.proof.matrix_products.statement import Statement
 from mpc_protocols.replicated.sharing.boolean import BitShare
 

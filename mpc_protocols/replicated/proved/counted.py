@@ -26,8 +26,8 @@ from mpc_protocols.functionality import Clique, Handle, Level, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import Partition
 from mpc_protocols.public.state import PublicState
+from mpc_protocols.replicated.proof.bit_products.form import ProofSizes
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.form import ProofSizes
 from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine

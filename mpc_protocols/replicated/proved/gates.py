@@ -23,7 +23,7 @@ from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
 from mpc_protocols.engine.noise.alias import Runs, lookup_terms, multiplied_out
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.replicated.proof.products import VARIABLES, prove
+from mpc_protocols.replicated.proof.bit_products.products import VARIABLES, prove
 from mpc_protocols.replicated.proof.transcript import Transcript, merged
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.proof.functional import Functional
-from mpc_protocols.replicated.proof.products import VARIABLES, prove
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
+from mpc_protocols.replicated.proof.bit_products.products import VARIABLES, prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio

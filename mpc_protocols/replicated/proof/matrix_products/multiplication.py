@@ -8,7 +8,7 @@ As for every product, party i sends z_i = x_i (y_i + y_{i+1}) + x_{i+1} y_i + F(
 the left verifier i-1 holds x_i, y_i and the first bracket, the right one i+1 x_{i+1}, y_{i+1} and the second, the prover i all of
 it. A message is such products and nothing else: what is computed from their cells is computed from the shares of the result.
 
-Threat model: `proof.products`; until the batch is proved, nothing may be opened that depends on it.
+Threat model: `proof.bit_products.products`; until the batch is proved, nothing may be opened that depends on it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ x_j ^ y_j ^ c_j; they are 0 from the second one on exactly if the carries are c_
     x_0 y_0 = x_1 ^ y_1                 x_j y_j = (x_{j+1} ^ y_{j+1}) ^ (x_j ^ y_j)             j = 1 .. 14
 
 One factor of each is a bit that p-1 holds, the other one that p+1 holds, the right sides are shared between them, and p knows all
-of it: statements of `proof.products` with p as the prover. No message but the proof's: 15 statements an entry.
+of it: statements of `proof.bit_products.products` with p as the prover. No message but the proof's: 15 statements an entry.
 
 Nobody who takes part knows a contributor's entries, so the three parties add their components up in bits, by proved full adders;
 what stands above the lowest bit is 0 if the contributor is honest, and compared as other linear conditions are (`conditions`).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects.proved_products import BET
 
-_PRODUCTS = "mpc_protocols.replicated.proof.products"
+_PRODUCTS = "mpc_protocols.replicated.proof.bit_products.products"
 
 
 def _coin_known_early() -> Patch:

@@ -10,7 +10,7 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.replicated.proof import functional as functionals
-from mpc_protocols.replicated.proof.basis import challenge, plus_times
+from mpc_protocols.replicated.proof.bit_products import functional as functionals
+from mpc_protocols.replicated.proof.bit_products.basis import challenge, plus_times
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
+from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube, cube_weights, grid_weights
 from mpc_protocols.replicated.proof.field import ONE, dots, independent, multiply, read, subfield, write
-from mpc_protocols.replicated.proof.functional import Functional
-from mpc_protocols.replicated.proof.grid import Grid, cube, cube_weights, grid_weights
 
 
 def slow_product(a: bytes, b: bytes) -> bytes:
@@ -111,6 +111,6 @@ def test_long_rows_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     point = challenge(KeyStream(bytes(16)).reader(1), 6)
     whole = plus_times(x, point.times_factor, z)
     monkeypatch.setattr(functionals, "PIECE", 8)
-    monkeypatch.setattr("mpc_protocols.replicated.proof.basis.PIECE", 8)
+    monkeypatch.setattr("mpc_protocols.replicated.proof.bit_products.basis.PIECE", 8)
     assert (plus_times(x, point.times_factor, z) == whole).all()
     assert [(piece.start, piece.stop) for piece in functionals.pieces(9, 2)] == [(0, 4), (4, 8), (8, 9)]

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.proof import products
-from mpc_protocols.replicated.proof.basis import Challenge, challenge
+from mpc_protocols.replicated.proof.bit_products import products
+from mpc_protocols.replicated.proof.bit_products.basis import Challenge, challenge
+from mpc_protocols.replicated.proof.bit_products.folding import Fold
+from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
+from mpc_protocols.replicated.proof.bit_products.grid import cube
+from mpc_protocols.replicated.proof.bit_products.lookups import Combined, weights_at, weights_of
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.field import ONE, dots, multiply, read, subfield, write
-from mpc_protocols.replicated.proof.folding import Fold
-from mpc_protocols.replicated.proof.form import Form, ProofSizes
-from mpc_protocols.replicated.proof.functional import Functional
-from mpc_protocols.replicated.proof.grid import cube
-from mpc_protocols.replicated.proof.lookups import Combined, weights_at, weights_of
-from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.proof.cheating import multiplied, outcomes

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.replicated.proof import basis, grid
-from mpc_protocols.replicated.proof.basis import challenge, plus_times
+from mpc_protocols.replicated.proof.bit_products import basis, grid
+from mpc_protocols.replicated.proof.bit_products.basis import challenge, plus_times
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
+from mpc_protocols.replicated.proof.bit_products.grid import Grid
 from mpc_protocols.replicated.proof.field import multiply, read
-from mpc_protocols.replicated.proof.functional import Functional
-from mpc_protocols.replicated.proof.grid import Grid
 from mpc_protocols.replicated.proof.kernel import library
 from mpc_protocols.replicated.proof.kernel.library import WORTH_COMPILING, Kernel, kernel
 from tests.mpc_protocols.replicated.proof.cheating import outcomes, proved

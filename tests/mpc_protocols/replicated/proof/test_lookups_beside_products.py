@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.proof import products
-from mpc_protocols.replicated.proof.batch import Batch, FirstValues
-from mpc_protocols.replicated.proof.form import Form, ProofSizes
-from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.bit_products import products
+from mpc_protocols.replicated.proof.bit_products.batch import Batch, FirstValues
+from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.tags import Pairs
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.proof import products
-from mpc_protocols.replicated.proof.basis import Challenge, challenge
+from mpc_protocols.replicated.proof.bit_products import products
+from mpc_protocols.replicated.proof.bit_products.basis import Challenge, challenge
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
+from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import ONE, dots, multiply, read, subfield, write
-from mpc_protocols.replicated.proof.functional import Functional
-from mpc_protocols.replicated.proof.grid import Grid, cube
-from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.proof.verdict import Finding
 from mpc_protocols.replicated.sharing.trio import Trio

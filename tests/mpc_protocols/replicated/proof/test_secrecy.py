@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.prg import derive
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.proof import basis, functional, products, tags
-from mpc_protocols.replicated.proof import batch as values
-from mpc_protocols.replicated.proof.folding import folded
-from mpc_protocols.replicated.proof.form import Form, ProofSizes
-from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof import tags
+from mpc_protocols.replicated.proof.bit_products import basis, functional, products
+from mpc_protocols.replicated.proof.bit_products import batch as values
+from mpc_protocols.replicated.proof.bit_products.folding import folded
+from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio

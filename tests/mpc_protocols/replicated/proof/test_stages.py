@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.form import Form, ProofSizes
-from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -12,7 +12,7 @@ from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
-from mpc_protocols.replicated.proof.products import prove
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.proved import gates as proved_gates
 from mpc_protocols.replicated.proved.addends import deal

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.matrix_products.multiplication import (
     ProductSum,
     multiply_rows,
     reshare_sums,
 )
-from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio

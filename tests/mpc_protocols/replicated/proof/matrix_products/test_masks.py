@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.proof import functional
+from mpc_protocols.replicated.proof.bit_products import functional
+from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.matrix_products import inner
 from mpc_protocols.replicated.proof.matrix_products.multiplication import ProductSum, reshare_sums
-from mpc_protocols.replicated.proof.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio

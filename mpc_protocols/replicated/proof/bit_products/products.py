@@ -34,12 +34,12 @@ from __future__ import annotations
 import numpy as np
 
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.replicated.proof.basis import challenge
-from mpc_protocols.replicated.proof.batch import Batch, Grids, Part
+from mpc_protocols.replicated.proof.bit_products.basis import challenge
+from mpc_protocols.replicated.proof.bit_products.batch import Batch, Grids, Part
+from mpc_protocols.replicated.proof.bit_products.folding import Fold, folded
+from mpc_protocols.replicated.proof.bit_products.lookups import Combined, weights_of
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, write
-from mpc_protocols.replicated.proof.folding import Fold, folded
-from mpc_protocols.replicated.proof.lookups import Combined, weights_of
 from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript

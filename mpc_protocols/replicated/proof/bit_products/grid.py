@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
 from mpc_protocols.replicated.proof.field import ONE, Blocks, multiply
-from mpc_protocols.replicated.proof.functional import Functional
 from mpc_protocols.replicated.proof.kernel.layout import VARIABLES
 from mpc_protocols.replicated.proof.kernel.library import kernel
 

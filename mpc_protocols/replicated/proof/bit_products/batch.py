@@ -9,13 +9,13 @@ from itertools import accumulate
 import numpy as np
 
 from mpc_protocols.engine.prg import Reader
-from mpc_protocols.replicated.proof.basis import Challenge
+from mpc_protocols.replicated.proof.bit_products.basis import Challenge
+from mpc_protocols.replicated.proof.bit_products.folding import beyond_cube, segment, summed
+from mpc_protocols.replicated.proof.bit_products.form import Form
+from mpc_protocols.replicated.proof.bit_products.functional import PIECE, Functional, pieces
+from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube
+from mpc_protocols.replicated.proof.bit_products.lookups import Combined, completed, weights_at
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots, multiply
-from mpc_protocols.replicated.proof.folding import beyond_cube, segment, summed
-from mpc_protocols.replicated.proof.form import Form
-from mpc_protocols.replicated.proof.functional import PIECE, Functional, pieces
-from mpc_protocols.replicated.proof.grid import Grid, cube
-from mpc_protocols.replicated.proof.lookups import Combined, completed, weights_at
 from mpc_protocols.replicated.proof.tags import Pairs
 from mpc_protocols.replicated.proof.transcript import Lookup, Rows, Statements
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
+from mpc_protocols.replicated.proof.bit_products.functional import PIECE, pieces
+from mpc_protocols.replicated.proof.bit_products.grid import cube_weights, grid_weights
 from mpc_protocols.replicated.proof.field import coordinates, independent, multiply, subfield
-from mpc_protocols.replicated.proof.functional import PIECE, pieces
-from mpc_protocols.replicated.proof.grid import cube_weights, grid_weights
 from mpc_protocols.replicated.proof.kernel.layout import ROWS
 from mpc_protocols.replicated.proof.kernel.library import kernel
 

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
-from mpc_protocols.replicated.proof.basis import Challenge, multiplication, random_element
+from mpc_protocols.replicated.proof.bit_products.basis import Challenge, multiplication, random_element
+from mpc_protocols.replicated.proof.bit_products.functional import Functional
+from mpc_protocols.replicated.proof.bit_products.grid import cube, grid_weights
 from mpc_protocols.replicated.proof.field import BITS, BLOCK, ONE, Blocks, dots, multiply, subfield, write
-from mpc_protocols.replicated.proof.functional import Functional
-from mpc_protocols.replicated.proof.grid import cube, grid_weights
 from mpc_protocols.replicated.proof.transcript import Lookup
 
 _ONE = np.uint64(1)

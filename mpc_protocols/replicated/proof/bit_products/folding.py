@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
-from mpc_protocols.replicated.proof.basis import (
+from mpc_protocols.replicated.proof.bit_products.basis import (
     Challenge,
     multiplication,
     plus_times,
     random_element,
     random_factor,
 )
+from mpc_protocols.replicated.proof.bit_products.grid import cube, cube_weights, grid_weights
 from mpc_protocols.replicated.proof.field import multiply
-from mpc_protocols.replicated.proof.grid import cube, cube_weights, grid_weights
 
 
 @dataclass(frozen=True)
