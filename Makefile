@@ -18,12 +18,14 @@ BIN := .venv/bin
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
 
+# Beside mypy, which takes one core, tests are compiled once for all processes that will run them.
+test: PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 test: .venv/test.stamp
 	@$(MAKE) --no-print-directory crypten || echo "PyTorch and CrypTen cannot be installed here: the tests that need them are skipped, and say so."
 	@$(MAKE) --no-print-directory kernel || echo "llvmlite cannot be installed here: the tests that need it are skipped, and say so."
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST) --collect-only >/dev/null 2>&1 & $(BIN)/mypy; typed=$$?; wait; exit $$typed
+	$(PYTEST) -n auto --dist worksteal
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every process of a run would do it again.
 .venv/demo.stamp: requirements.lock setup.py
