@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from pathlib import Path
 
 import pytest
 
+from runner.party.options import PartyOptions
+from runner.party.record.logs import recording
 from runner.party.record.progress import Display, Output, echo
 from runner.study import load
 from tests.runner.studies import write_study
@@ -97,3 +100,15 @@ def test_echo_shows_a_processs_own_events(tmp_path: Path, capsys: pytest.Capture
     stream.write('{"t": 0, "party": "north", "phase": "report", "event": "written", "rows": 5}\n')
     stream.flush()
     assert capsys.readouterr().out.endswith("report   north has its results\n")
+
+
+def test_a_run_leaves_the_loggers_as_it_found_them(tmp_path: Path) -> None:
+    """Or what the process does next would not be heard, as in a program that runs several studies."""
+    study = write_study(tmp_path)
+    loggers = [logging.getLogger(name) for name in ("cosynth", "cosynth.custodian")]
+    found = [(each.level, each.propagate, list(each.handlers)) for each in loggers]
+    out = tmp_path / "out"
+    out.mkdir()
+    with recording(PartyOptions(study, "north", out), load(study), out):
+        assert not loggers[0].propagate
+    assert [(each.level, each.propagate, list(each.handlers)) for each in loggers] == found

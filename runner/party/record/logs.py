@@ -41,9 +41,11 @@ def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[Ev
         "cosynth": logging.FileHandler(paths[LOG], mode="w", encoding="utf-8"),
         PRIVATE: logging.FileHandler(private_log(private), encoding="utf-8"),
     }
+    before = {}
     for name, handler in handlers.items():
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
         logger = logging.getLogger(name)
+        before[name] = (logger.level, logger.propagate)
         logger.setLevel(logging.INFO)
         logger.propagate = False
         logger.addHandler(handler)
@@ -56,5 +58,8 @@ def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[Ev
         events.close()
         display.close()
         for name, handler in handlers.items():
-            logging.getLogger(name).removeHandler(handler)
+            logger = logging.getLogger(name)
+            logger.removeHandler(handler)
+            level, logger.propagate = before[name]
+            logger.setLevel(level)
             handler.close()
