@@ -127,7 +127,8 @@ def resume(subject: Subject) -> Finding:
         rng, ended = subject.generator(f"crashes {backend.name}"), Counter[str]()
         for number in range(CRASHES[subject.profile]):
             way = sorted(ways)[int(rng.integers(len(ways)))]
-            place = way, int(rng.integers(ways[way] // 4, ways[way]))
+            # The first one late: before anything is opened a crash has nothing to show.
+            place = way, int(rng.integers(ways[way] * (3 if number == 0 else 1) // 4, ways[way]))
             how, problem = _crashed(subject, backend, tables, place, number)
             ended[how] += 1
             if problem is not None:
