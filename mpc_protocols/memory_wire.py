@@ -181,6 +181,7 @@ class MemoryWire:
         self._network = network
         self._party = party
         self._stream = stream
+        self._forked: set[str] = set()
 
     @property
     def me(self) -> int:
@@ -232,7 +233,14 @@ class MemoryWire:
         return memoryview(payload)
 
     def fork(self, name: str) -> MemoryWire:
-        return MemoryWire(self._network, self._party, f"{self._stream}/{name}")
+        return MemoryWire(self._network, self._party, self._named(name))
+
+    def _named(self, name: str) -> str:
+        """The stream of a fork."""
+        if name in self._forked:
+            raise ValueError(f"Stream name {name!r} is in use already.")
+        self._forked.add(name)
+        return f"{self._stream}/{name}"
 
     def traffic(self) -> Traffic:
         return self._network.traffic(self.me)

@@ -70,7 +70,10 @@ class Wire(Protocol):
         """As `receive`, for a message whose size is not known in advance; more than `limit` bytes abort."""
 
     def fork(self, name: str) -> Wire:
-        """A stream of its own over the same connections, for code that runs beside this one (same name at all parties)."""
+        """A stream of its own over the same connections, for code that runs beside this one (same name at all parties).
+
+        Raises `ValueError` for a name that this stream's wire has forked already.
+        """
 
     def traffic(self) -> Traffic:
         """Counters of the whole party since the start (not of this stream alone)."""

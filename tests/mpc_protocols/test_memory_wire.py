@@ -25,6 +25,14 @@ def test_messages_arrive_in_order_per_stream() -> None:
     assert run_parties([party] * 3)[1] == [b"d", b"e", b"f", b"\0", b"\1", b"\2"]
 
 
+def test_a_name_is_forked_once() -> None:
+    """As of a session's wire: two streams of one name would mix their messages."""
+    wire = MemoryNetwork(3).wire(0)
+    wire.fork("side").fork("side")
+    with pytest.raises(ValueError, match="in use already"):
+        wire.fork("side")
+
+
 def test_payload_is_copied() -> None:
     def sender(wire: Wire) -> bytes:
         payload = bytearray(b"before")

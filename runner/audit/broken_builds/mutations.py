@@ -42,7 +42,7 @@ from parties.session.admission.identity import Identity
 from parties.session.transport import frames
 from runner.audit.broken_builds import faults
 from runner.audit.broken_builds.faults import admission
-from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
+from runner.audit.broken_builds.faults.mutation import Aside, Mutation, Patch, replaced
 from runner.audit.subjects import arena, deployment
 from synth.algorithms.vertimrf.encoders import sketches
 from synth.budget import accounting
@@ -248,12 +248,12 @@ def _count_in_the_log() -> Patch:
 
 def _word_of_the_empty() -> Patch:
     """A custodian without rows says so."""
-    plain = contribution.send_masked
+    plain, aside = contribution.send_masked, Aside("empty")
 
     def send_masked(wire: Any, facts: Any, counts: Any, cliques: Any, *given: Any) -> None:
         plain(wire, facts, counts, cliques, *given)
         if counts is not None and not any(cells.any() for cells in counts([cliques[0]])):
-            wire.fork("empty").send(given[-1], b"\0")
+            aside.of(wire).send(given[-1], b"\0")
 
     return mock.patch.object(contribution, "send_masked", send_masked)
 

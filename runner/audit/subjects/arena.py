@@ -190,7 +190,7 @@ class _BentWire(MemoryWire):
         self._bend, self._sent = bend, sent
 
     def fork(self, name: str) -> MemoryWire:
-        return _BentWire(self._network, self._party, f"{self._stream}/{name}", self._bend, self._sent)
+        return _BentWire(self._network, self._party, self._named(name), self._bend, self._sent)
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         number = self._sent.get(peer, 0)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 from unittest import mock
+from weakref import WeakKeyDictionary
+
+from mpc_protocols.wire import Wire
 
 Patch = AbstractContextManager[Any]
 
@@ -26,3 +29,17 @@ def replaced(target: str, made: Callable[[Any], Any]) -> Patch:
     """`target`, a function of a module, replaced by what is made of it."""
     module, _, name = target.rpartition(".")
     return mock.patch(target, made(getattr(import_module(module), name)))
+
+
+class Aside:
+    """A stream of each wire, on which a broken build sends what nobody should be told."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._streams = WeakKeyDictionary[Wire, Wire]()
+
+    def of(self, wire: Wire) -> Wire:
+        """This wire's."""
+        if wire not in self._streams:
+            self._streams[wire] = wire.fork(self._name)
+        return self._streams[wire]

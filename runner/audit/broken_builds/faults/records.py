@@ -16,18 +16,18 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.vertical.records import CodedRows
 from parties.data.coding import Coder
-from runner.audit.broken_builds.faults.mutation import Mutation, Patch
+from runner.audit.broken_builds.faults.mutation import Aside, Mutation, Patch
 
 
 def _order_of_frequency() -> Patch:
     """A custodian's cells travel in the order of their frequency, and so does that order."""
-    plain = contribution.send_masked
+    plain, aside = contribution.send_masked, Aside("order")
 
     def send_masked(wire: Any, facts: Any, counts: Any, cliques: Any, *given: Any) -> None:
         plain(wire, facts, counts, cliques, *given)
         if counts is not None:
             order = np.concatenate([np.argsort(cells, kind="stable") for cells in counts(cliques)])
-            wire.fork("order").send(given[-1], order.astype(np.uint32).tobytes())
+            aside.of(wire).send(given[-1], order.astype(np.uint32).tobytes())
 
     return mock.patch.object(contribution, "send_masked", send_masked)
 

@@ -55,7 +55,7 @@ class _PatientWire(MemoryWire):
     _network: TurnTaking
 
     def fork(self, name: str) -> MemoryWire:
-        return _PatientWire(self._network, self._party, f"{self._stream}/{name}")
+        return _PatientWire(self._network, self._party, self._named(name))
 
     def _take(self, peer: int) -> bytes:
         while self._network.channel(self._stream, peer, self.me).empty():
