@@ -60,6 +60,19 @@ def test_what_once_had_two_homes_has_one() -> None:
     assert found == {name: [home] for name, home in HOMES.items()}
 
 
+def test_threads_of_a_party_are_started_in_one_place() -> None:
+    """Which ends where one cannot begin. A simulation's and those of programs that are no party have no peers who would wait."""
+    others = {"mpc_protocols/memory_wire.py", "mpc_protocols/threads.py", "runner/watch/server.py"}
+    others |= {"runner/launch/launcher.py", "runner/bench/running/party.py"}
+    found = {
+        str(path.relative_to(ROOT))
+        for path, module in modules()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("threading.Thread", "Thread")
+    }
+    assert found == others
+
+
 def test_limits_are_called_max_or_min() -> None:
     other = re.compile(r"_?(MOST|LONGEST|SHORTEST|WIDEST|LARGEST|SMALLEST|BIGGEST|LEAST|FEWEST|FEW)(_|$)")
     wrong = [f"{path}: {name}" for path, module in modules() for name in defined(module) if other.match(name)]

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from mpc_protocols.engine.interface import Turns
+from mpc_protocols.threads import start_thread
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -29,20 +30,6 @@ B = TypeVar("B")
 
 def alone() -> None:
     """Nothing happens: the turn of a protocol beside which nothing runs, and what is sent besides where nothing is."""
-
-
-START_S = 20.0
-"""Until a thread that does not begin is given up."""
-
-
-class _Begun(threading.Event):
-    """Whether a thread has begun. Where memory is out it may never: the library would wait for ever, and so would all parties,
-    for this one's heartbeats go on."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        if not super().wait(START_S if timeout is None else timeout):
-            raise MemoryError
-        return True
 
 
 class _StoppedError(Exception):
@@ -63,11 +50,7 @@ class _Second(Generic[B]):
         self._finished = self._stopped = self._alone = False
         self._error: BaseException | None = None
         self._result: list[B] = []
-        self._thread = threading.Thread(
-            target=self._body, name=f"{threading.current_thread().name}-beside", daemon=True
-        )
-        self._thread._started = _Begun()  # type: ignore[attr-defined]
-        self._thread.start()
+        self._thread = start_thread(self._body, name=f"{threading.current_thread().name}-beside")
 
     def _body(self) -> None:
         self._to_second.acquire()
@@ -122,10 +105,7 @@ class Aside:
     def __init__(self, run: Callable[[], None]) -> None:
         self._run = run
         self._error: BaseException | None = None
-        self._thread = threading.Thread(
-            target=self._body, name=f"{threading.current_thread().name}-aside", daemon=True
-        )
-        self._thread.start()
+        self._thread = start_thread(self._body, name=f"{threading.current_thread().name}-aside")
 
     def _body(self) -> None:
         try:

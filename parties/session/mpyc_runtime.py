@@ -16,7 +16,6 @@ import asyncio
 import logging
 import struct
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations
@@ -24,6 +23,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, ProtocolAborted
+from mpc_protocols.threads import start_thread
 from parties.session.transport import codec
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Runtime:
             if peer != party.me:
                 exchanger = _Exchanger(loop, party, wire, peer)
                 self._exchangers[peer] = mpc.parties[peer].protocol = exchanger
-                threading.Thread(target=exchanger.pump, daemon=True).start()
+                start_thread(exchanger.pump)
 
         def run(work: Any) -> Any:
             """As MPyC's `run`; raises the session's failure, or what is wrong with a peer's messages, when that ended it."""

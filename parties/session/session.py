@@ -16,7 +16,6 @@ import logging
 import os
 import ssl
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar, cast
@@ -31,6 +30,7 @@ from mpc_protocols.errors import (
     ProtocolAborted,
 )
 from mpc_protocols.functionality import Observe
+from mpc_protocols.threads import start_thread
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
@@ -142,16 +142,13 @@ class _Session(Generic[T]):
         with Signals(self._loop, self._config.me, self._stop):
             beat = asyncio.ensure_future(self._beat())
             local_work_done = self._loop.create_future()
-            if self._local_work is not None:
-                threading.Thread(
-                    target=self._run_local_work,
-                    args=(self._local_work, local_work_done),
-                    name="cosynth-local-work",
-                    daemon=True,
-                ).start()
-            else:
-                local_work_done.set_result(None)
             try:
+                if self._local_work is not None:
+                    start_thread(
+                        self._run_local_work, self._local_work, local_work_done, name="cosynth-local-work"
+                    )
+                else:
+                    local_work_done.set_result(None)
                 await self._unless_over(self._connect())
                 await self._unless_over(local_work_done)
                 outcome = await self._work()
@@ -246,7 +243,7 @@ class _Session(Generic[T]):
 
     async def _work(self) -> T:
         self._outcome = self._loop.create_future()
-        threading.Thread(target=self._run_body, name="cosynth-body", daemon=True).start()
+        start_thread(self._run_body, name="cosynth-body")
         return cast(T, await self._unless_over(self._outcome))
 
     def _run_body(self) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols import errors
+from mpc_protocols.threads import start_thread
 from runner.launch.first_failure import Report, write_report
 
 PR_SET_PDEATHSIG = 1
@@ -59,7 +60,7 @@ def watch(job: Job, party: str) -> threading.Event:
     if os.getppid() != job.launcher:
         os._exit(errors.PeerLost.exit_code)
     ready = threading.Event()
-    threading.Thread(target=_listen, args=(job, party, ready), name="watchdog", daemon=True).start()
+    start_thread(_listen, job, party, ready, name="watchdog")
     return ready
 
 

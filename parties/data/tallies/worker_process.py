@@ -11,12 +11,12 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
 from parties.data.source import Location, open_source, remove_spills
 from parties.data.tallies.blocks import Blocks
@@ -52,7 +52,7 @@ def _counted(job: dict[str, Any], given: IO[bytes]) -> PartitionCounts:
     )
     if "path" not in job:
         return count_partition(Blocks("The table", domain.names, _received(given)), counting, _ANYWHERE)
-    threading.Thread(target=_watch, args=(given.fileno(),), daemon=True).start()
+    start_thread(_watch, given.fileno())
     first, end = job["rows"]
     with open_source(Location("parquet", "The table", "", Path(job["path"]), rows=(first, end))) as source:
         return count_partition(source, counting, _ANYWHERE)

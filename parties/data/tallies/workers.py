@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, DataRefused
 from mpc_protocols.functionality import Clique
+from mpc_protocols.threads import start_thread
 from parties.data.arrow import bits
 from parties.data.duckdb_engine import numbered
 from parties.data.local_marginals import LocalTable, count
@@ -167,9 +168,7 @@ def _rows(source: Source, domain: Domain, unit: Unit | None) -> Iterator[pa.Reco
 def _deal(children: Sequence[_Worker], blocks: Iterator[pa.RecordBatch]) -> None:
     """Each block to the child that is ready first. Raises what reading raises."""
     dealt: queue.Queue[pa.RecordBatch | None] = queue.Queue(1)
-    feeders = [threading.Thread(target=child.feed, args=(dealt,), daemon=True) for child in children]
-    for feeder in feeders:
-        feeder.start()
+    feeders = [start_thread(child.feed, dealt) for child in children]
     try:
         for block in blocks:
             _put(dealt, block, feeders)

@@ -7,12 +7,12 @@ import asyncio
 import errno
 import os
 import socket
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 from mpc_protocols.errors import PeerUnreachable
+from mpc_protocols.threads import start_thread
 from parties.session.admission.config import SessionConfig
 from parties.session.transport.channel import Closed
 
@@ -104,7 +104,7 @@ async def in_thread(work: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop has closed meanwhile
             loop.call_soon_threadsafe(deliver, value, error)
 
-    threading.Thread(target=run, daemon=True).start()
+    start_thread(run)
     return await result
 
 

@@ -125,7 +125,7 @@ def test_streams_do_not_share_masks() -> None:
 def test_a_thread_that_cannot_begin_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where memory is out: the new thread dies before it says that it is there."""
     gates: Any = SimpleNamespace()
-    monkeypatch.setattr("mpc_protocols.engine.interleave.START_S", 0.01)
+    monkeypatch.setattr("mpc_protocols.threads.START_S", 0.01)
     monkeypatch.setattr(threading, "_start_new_thread", lambda *given: None)
     with pytest.raises(MemoryError):
         interleave(gates, lambda: 1, gates, lambda: 2)
