@@ -23,6 +23,7 @@ _CSV_FAULTS = {
     "invalid unicode": "is not UTF-8 text",
     "Maximum line size": "is longer than 2 MB",
 }
+_NO_MEMORY = re.compile("annot allocate memory|failed to map segment")
 # SQLSTATE where the server has it, else its own number: MySQL and MariaDB, Oracle
 _NO_TABLE = frozenset({"42P01", "3F000", "42S02", "1146", "1049", "ORA-00942"})
 _NO_RIGHT = frozenset({"42501", "1142", "1143", "ORA-01031"})
@@ -31,6 +32,8 @@ _NO_LOGIN = frozenset({"28000", "1045", "1044", "1698", "ORA-01017"})
 
 def unopened(location: Location, error: Exception) -> str:
     """Why a table could not be opened."""
+    if _out_of_memory(error):
+        return _too_large(location)
     if isinstance(error, ImportError):
         return f"{location.label} cannot be read without its driver; install it with {_install(location)}."
     states, kind = _states(error), type(error).__name__
@@ -60,6 +63,21 @@ def unopened(location: Location, error: Exception) -> str:
     return unread(location, error)
 
 
+def _out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory is out, in the words of Python, of DuckDB, or of the system where it cannot load a library that is there."""
+    while error is not None:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
+            return True
+        if isinstance(error, ImportError | OSError) and _NO_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _too_large(location: Location) -> str:
+    return f"{location.label} cannot be read in the memory and the space for temporary files that this machine has."
+
+
 def _install(location: Location) -> str:
     """The command for what reads a database."""
     if location.kind == "postgres" and not location.push_down:
@@ -82,8 +100,8 @@ def _states(error: Exception) -> frozenset[str]:
 
 def unread(location: Location, error: Exception) -> str:
     """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
-    if type(error).__name__ == "OutOfMemoryException":
-        return f"{location.label} cannot be read in the memory and the space for temporary files that this machine has."
+    if _out_of_memory(error):
+        return _too_large(location)
     if location.kind == "parquet":
         return f"{location.label} is not a whole Parquet file, or it is encrypted or damaged."
     if isinstance(error, UnknownType):

@@ -220,6 +220,37 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_says(caught.value, "psycopg[binary]")
 
 
+def _chained() -> ImportError:
+    error = ImportError("numpy cannot be imported")
+    error.__cause__ = MemoryError()
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("libduckdb.so: failed to map segment from shared object"),
+        ImportError("libarrow.so: cannot create shared object descriptor: Cannot allocate memory"),
+        OSError(12, "Cannot allocate memory"),
+        _chained(),
+    ],
+    ids=lambda error: str(error) or type(error).__name__,
+)
+def test_without_memory_no_driver_and_no_file_is_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    location = write_csv(tmp_path / "t.csv", {"a": ["1", "2"]})
+
+    def out(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr("parties.data.source.DuckDB.csv", out)
+    with pytest.raises(DataRefused) as caught:
+        open_source(location)
+    assert_says(caught.value, "t.csv", "cannot be read in the memory")
+
+
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     location = write_csv(tmp_path / "t.csv", {"a": [CANARY] * 10})
     with open_source(location) as source, pytest.raises(DataRefused) as caught:
