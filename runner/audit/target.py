@@ -26,7 +26,7 @@ from parties.session.admission.identity import GREETING, MAX_CERTIFICATE, PREFLI
 from parties.session.transport import frames
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.groups.hostile import mutated
-from runner.audit.subjects.impostor import Attempt, knock
+from runner.audit.subjects.processes.impostor import Attempt, knock
 from runner.audit.subjects.subject import Subject
 from runner.study import Study
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from runner.audit.subjects.deployment import deployed, wait_for
+from runner.audit.subjects.processes.deployment import deployed, wait_for
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """`python -m runner.audit.broken_builds.broken_program MUTATION ARGUMENT...`: `python -m runner` of a broken build.
 
-What party processes run while a mutation of processes is audited (`runner.audit.subjects.deployment`).
+What party processes run while a mutation of processes is audited (`runner.audit.subjects.processes.deployment`).
 """
 
 from __future__ import annotations

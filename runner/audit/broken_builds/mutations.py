@@ -43,7 +43,8 @@ from parties.session.transport import frames
 from runner.audit.broken_builds import faults
 from runner.audit.broken_builds.faults import admission
 from runner.audit.broken_builds.faults.mutation import Aside, Mutation, Patch, replaced
-from runner.audit.subjects import arena, deployment
+from runner.audit.subjects import arena
+from runner.audit.subjects.processes import deployment
 from synth.algorithms.vertimrf.encoders import sketches
 from synth.budget import accounting
 from synth.mrf import Model

@@ -23,7 +23,7 @@ from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.subjects.arena import Codes
-from runner.audit.subjects.faults import cases, run_with
+from runner.audit.subjects.processes.faults import cases, run_with
 from runner.audit.subjects.questions import every_kind
 from runner.audit.subjects.subject import Subject
 from runner.demo import CUSTODIANS

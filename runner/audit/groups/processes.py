@@ -11,8 +11,8 @@ from mpc_protocols.errors import DataRefused
 from parties import certificates
 from parties.budget import journal
 from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.subjects.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
-from runner.audit.subjects.impostor import Attempt, expired, knock
+from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
+from runner.audit.subjects.processes.impostor import Attempt, expired, knock
 from runner.audit.subjects.subject import Subject
 from runner.results.outdir import RUN
 

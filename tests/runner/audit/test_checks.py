@@ -20,9 +20,9 @@ from runner.audit.broken_builds import mutations
 from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
-from runner.audit.subjects.deployment import End
 from runner.audit.subjects.deviations import Outcome, judged_outcome
-from runner.audit.subjects.faults import FAULTS, MOMENTS, cases
+from runner.audit.subjects.processes.deployment import End
+from runner.audit.subjects.processes.faults import FAULTS, MOMENTS, cases
 from runner.audit.subjects.subject import Part, Subject, subject
 from runner.demo import CUSTODIANS
 from runner.party.synthesis import plan_of

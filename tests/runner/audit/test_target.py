@@ -16,7 +16,7 @@ from parties import certificates
 from parties.session.admission.identity import GREETING, Greeting
 from parties.session.transport import frames
 from runner.__main__ import main
-from runner.audit.subjects.deployment import deployed, wait_for
+from runner.audit.subjects.processes.deployment import deployed, wait_for
 from tests.runner import small
 
 

@@ -11,7 +11,7 @@ from unittest import mock
 from parties.data.coding import Coder
 from parties.session.admission.identity import Identity
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
-from runner.audit.subjects import deployment
+from runner.audit.subjects.processes import deployment
 
 
 def system_authorities() -> Patch:

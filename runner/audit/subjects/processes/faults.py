@@ -19,19 +19,17 @@ from mpc_protocols.errors import BudgetRefused, DataRefused
 from parties.budget import journal
 from parties.budget.ledger import Ledger
 from runner.audit.check import Profile
-from runner.audit.subjects.deployment import (
-    PROGRAM_OF_FAULTS,
-    Deployment,
-    End,
-    Party,
-    Stuck,
-    deployed,
-)
+from runner.audit.subjects.processes.deployment import Deployment, End, Party, Stuck, deployed
 from runner.results import outdir
 
 DONE, LOST, UNREACHABLE = 0, (40, 41), 20
 """Exit codes of who has all results, of those that nothing befell but that somebody is gone, and of who waits for it in vain."""
 SILENCE_S, CONNECT_S = 6, 20
+PROGRAM = ("-m", "runner.audit.subjects.processes.faulty_program")
+"""What runs a party's program with a fault; a fault and a moment follow."""
+RESULTS = frozenset(
+    (outdir.TABLE, "measurements.json", "model.npz", "report.html", outdir.SIGNATURES, outdir.RUN)
+)
 STRUCK = "struck"
 """The file by which a party says that it has come to the moment."""
 
@@ -130,9 +128,7 @@ def run_with(case: Case) -> list[str]:
     with deployed(silence_s=SILENCE_S, **waits) as deployment:
         for party in deployment.parties:
             party.start(
-                program=(*PROGRAM_OF_FAULTS, case.fault.key, case.moment.key)
-                if party.name == case.victim
-                else ()
+                program=(*PROGRAM, case.fault.key, case.moment.key) if party.name == case.victim else ()
             )
         victim = deployment[case.victim]
         try:
@@ -151,13 +147,8 @@ def _problems(deployment: Deployment, ends: dict[str, End], case: Case) -> list[
     problems = []
     for name, end in ends.items():
         party = deployment[name]
-        results = {path.name for path in party.out.glob("*")} & {
-            outdir.RUN,
-            outdir.TABLE,
-            "model.npz",
-            "report.html",
-        }
-        if len(results) not in (0, 4) and not (name == case.victim and end.code < 0):
+        results = RESULTS.intersection(path.name for path in party.out.glob("*"))
+        if results not in (set(), RESULTS) and not (name == case.victim and end.code < 0):
             problems.append(f"party {name} has {' and '.join(sorted(results))} alone")
         if not _right(end, outdir.RUN in results, case, name == case.victim):
             problems.append(

@@ -1,4 +1,4 @@
-"""`python -m runner.audit.subjects.faulty_program FAULT MOMENT -m MODULE ARGUMENT...`: a program that a fault befalls.
+"""`python -m runner.audit.subjects.processes.faulty_program FAULT MOMENT -m MODULE ARGUMENT...`: a program that a fault befalls.
 
 A moment is before or after a call of a function of the product (`faults.MOMENTS`); the fault strikes the process from within, at
 exactly that instruction, once. What it does is what the system does to any process: a signal, links that are cut, limits on files
@@ -24,7 +24,7 @@ from unittest import mock
 
 from parties.budget import ledger_file
 from runner.audit.broken_builds.faults.mutation import replaced
-from runner.audit.subjects.faults import MOMENTS, STRUCK, Moment
+from runner.audit.subjects.processes.faults import MOMENTS, STRUCK, Moment
 from runner.results.outdir import JOURNALS
 
 DAY_S = 86_400.0

@@ -25,8 +25,6 @@ from runner.launch.ports import free_ports
 
 PROGRAM: tuple[str, ...] = ("-m", "runner")
 """What a party runs; a mutation of processes puts another one here."""
-PROGRAM_OF_FAULTS = ("-m", "runner.audit.subjects.faulty_program")
-"""What runs such a program with a fault; a fault and a moment follow."""
 PATIENCE_S = 240.0
 ROWS = 150
 MARK = "MARKED-REMARK-7715"
