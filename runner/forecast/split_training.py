@@ -20,6 +20,7 @@ from runner.forecast.result import (
     Forecast,
     told,
 )
+from runner.party.collective import MEETING_ROUNDS
 from runner.party.synthesis import facts_of, plan_of
 from runner.study import VerticalStudy
 from runner.study.trained import active_owner, check_owners, training_of
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 TORCH_MB, TORCH_S = 250, 3.0
 """Of importing PyTorch: memory, seconds."""
-MEETING_ROUNDS = 2
-"""Once all have trained; before it, once all have a noisy rate of the label on record."""
 
 
 def forecast_training(
@@ -52,6 +51,7 @@ def forecast_training(
     sent = [COUNTERS_BYTES + joined.cost.sent.get(place, 0) for place in range(len(study.parties))]
     for name, own in zip((passive, active), cost.sent, strict=True):
         sent[number[name]] += own
+    # once all have trained; before it, once all have a noisy rate of the label on record
     meetings = 1 if training.rate_event(plan) is None else 2
     rounds = joined.cost.rounds + cost.rounds + meetings * MEETING_ROUNDS + COUNTERS_ROUNDS
     work = max(joined.cost.seconds.values(), default=0.0) + cost.seconds + TORCH_S

@@ -11,6 +11,7 @@ from mpc_protocols.vertigan.star import COUNT_BYTES, SEED_BYTES
 from runner.forecast.alignment import owners
 from runner.forecast.presumed_rows import presumed_rows
 from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, Forecast, told
+from runner.party.collective import MEETING_ROUNDS
 from runner.party.synthesis import plan_of
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from runner.study import VerticalStudy
     from synth.algorithm import TrainedAlgorithm
 
-AUTHORISED_ROUNDS = 2
-"""All computing parties have the events on record before an owner sends anything."""
 STEP_S, CELL_S = 0.002, 2e-7
 MEMORY_MB = 260
 """Of PyTorch."""
@@ -37,7 +36,7 @@ class Training:
         self.plan = plan = plan.knowing(owned.columns)
         rounds, sizes = plan.config.rounds, algorithm.message_sizes(plan)
         self.rows = study.config.synthetic_rows or rows
-        self.rounds = AUTHORISED_ROUNDS + 1 + 2 * rounds
+        self.rounds = MEETING_ROUNDS + 1 + 2 * rounds
         self.sent = [0] * len(study.numbered)
         for number, party in enumerate(study.numbered):
             if party.name in sizes and number != study.leader_number:

@@ -15,8 +15,9 @@ from runner.party.record.run_json import counters_of, parsed
 from runner.study import Study, VerticalStudy
 
 if TYPE_CHECKING:
-    from parties.session import SessionWire
+    from mpc_protocols.wire import Wire
 
+MEETING_ROUNDS = 2
 COUNTERS_LIMIT = 8 << 20
 """Bytes of one party's counters, or of what the leader makes of them; the times of its events are most of it."""
 
@@ -24,7 +25,7 @@ COUNTERS_LIMIT = 8 << 20
 class Collective:
     """One party's end of it."""
 
-    def __init__(self, wire: SessionWire, study: Study) -> None:
+    def __init__(self, wire: Wire, study: Study) -> None:
         self._wire, self._study, self._leader = wire, study, study.leader_number
         self._others = [number for number in range(len(study.parties)) if number != self._leader]
 
@@ -36,10 +37,18 @@ class Collective:
     def assemble(self, complete: Callable[[], None]) -> None:
         """Wait until every party has its counts and its budget: what one of them refuses must not cost the others any.
 
-        complete: called as soon as this party knows that all are there; at the leader before the others do. 2 rounds of empty
-        messages: to the leader, and back. Before it nothing leaves a party.
+        complete: called as soon as this party knows that all are there; at the leader before the others do. Before it nothing
+        leaves a party.
         """
-        stream = self._wire.fork("assembly")
+        self.meet("assembly", complete)
+
+    def meet(self, name: str, complete: Callable[[], None] = lambda: None) -> None:
+        """Wait until every party has come to the point that `name` stands for. Raises `PeerLost`.
+
+        MEETING_ROUNDS of empty messages: to the leader, and back. complete: called as soon as this party knows that all are
+        there; at the leader before the others do.
+        """
+        stream = self._wire.fork(name)
         if not self.leads:
             stream.send(self._leader, b"")
             stream.receive(self._leader, 0)

@@ -11,7 +11,7 @@ import pytest
 from mpc_protocols.errors import BudgetRefused, PeerLost
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.party.course.server_training import _wait_for_all
+from runner.party.collective import Collective
 
 NAMES = ("north", "south", "west", "far")
 OWNERS = ("north", "far")
@@ -22,13 +22,9 @@ def party(record: Callable[[], None], went_on: set[str]) -> Callable[[Wire], Non
 
     def take_part(wire: Wire) -> None:
         name = NAMES[wire.me]
-        study = SimpleNamespace(leader_number=1, numbered=[SimpleNamespace(name=each) for each in NAMES])
-        collective = SimpleNamespace(leads=wire.me == 1)
-        run: Any = SimpleNamespace(
-            wire=wire, study=study, collective=collective, computes=wire.me < 3, name=name
-        )
+        study: Any = SimpleNamespace(leader_number=1, parties=NAMES)
         record()
-        _wait_for_all(run, OWNERS)
+        Collective(wire, study).meet("authorised")
         went_on.add(name)
 
     return take_part

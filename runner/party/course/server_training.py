@@ -1,13 +1,12 @@
 """A run whose owners train with a server (`synth.algorithm.TrainedAlgorithm`): each party's part, by wire or in the clear.
 
-Everything that will be charged is known beforehand, and on record at every computing party and at the owner itself before the
-first message leaves an owner: the others tell the leader that it is, the leader tells the owners. 2 rounds of empty messages. The
-server is the leader; it may own columns itself. Nothing is joined: each owner trains on all its records.
+Everything that will be charged is known beforehand, and on record at every party before the first message leaves an owner: they
+meet then. The server is the leader; it may own columns itself. Nothing is joined: each owner trains on all its records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +51,7 @@ class ServerTraining(Course):
         record = (lambda event, _: begin(event)) if recorder is None else recorder.record
         accountant = Accountant(plan.budget, record=record)
         authorise(plan, accountant, run.digest)
-        _wait_for_all(run, run.owned.owners)
+        run.collective.meet("authorised")
         records, stream = run.custodian.records, run.wire.fork("train")
         own = None if records is None else own_side(algorithm, plan, run.name, records)
         if run.collective.leads:
@@ -77,24 +76,6 @@ def authorise(plan: Any, guard: Guard, inputs: bytes) -> None:
     """Put all events on record. inputs: the study's digest, of which they are a function. Raises `BudgetRefused`."""
     for event in plan.events():
         guard.authorise(event, inputs)
-
-
-def _wait_for_all(run: Run, owners: Collection[str]) -> None:
-    """Return once all computing parties have put the events on record, as far as this party must know it. Raises `PeerLost`."""
-    stream, leader = run.wire.fork("authorised"), run.study.leader_number
-    number = {party.name: i for i, party in enumerate(run.study.numbered)}
-    if not run.collective.leads:
-        if run.computes:
-            stream.send(leader, b"")
-        if run.name in owners:
-            stream.receive(leader, 0)
-        return
-    for peer in range(stream.computing):
-        if peer != leader:
-            stream.receive(peer, 0)
-    for name in owners:
-        if number[name] != leader:
-            stream.send(number[name], b"")
 
 
 def own_side(algorithm: TrainedAlgorithm[Any, Any], plan: Any, name: str, records: Records) -> OwnTraining:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.public.history import NO_HISTORY
+from runner.party.collective import Collective
 from runner.party.course.course import Course, Run
 from runner.party.record.events import OF_JOINED
 from runner.study import VerticalStudy
@@ -112,6 +113,7 @@ class Trainer:
     ) -> None:
         self._training, self._study, self._plan, self._owned = training, study, plan, owned
         self._name, self._wire, self._run, self._digest, self._observe = name, wire, run, digest, observe
+        self._collective = Collective(wire, study)
         self._numbers = {party.name: number for number, party in enumerate(study.numbered)}
         self._active = active_owner(study, owned)
 
@@ -123,10 +125,10 @@ class Trainer:
         training, plan = self._training, self._plan
         if (event := training.rate_event(plan)) is not None:
             record.guard.authorise(event, self._digest)
-            self._meet("authorised")
+            self._collective.meet("authorised")
         half = None if records is None else self._own_half(aligned, records, record)
-        self._meet("trained")
-        if self._wire.me == self._study.leader_number:
+        self._collective.meet("trained")
+        if self._collective.leads:
             self._observe("fit", "trained", owners=list(self._owned.owners))
         return half
 
@@ -146,19 +148,6 @@ class Trainer:
         if self._name == self._active:
             return training.active(plan, table, lists, outside)
         return training.passive(plan, own, table, invented, outside)
-
-    def _meet(self, behind: str) -> None:
-        """Everybody waits until all are behind this: 2 rounds of empty messages, by way of the leader."""
-        stream, leader = self._wire.fork(behind), self._study.leader_number
-        others = [number for number in self._numbers.values() if number != leader]
-        if self._wire.me != leader:
-            stream.send(leader, b"")
-            stream.receive(leader, 0)
-            return
-        for number in others:
-            stream.receive(number, 0)
-        for number in others:
-            stream.send(number, b"")
 
     def _own_columns(self) -> Domain:
         """The columns that the training reads of this party: the label alone, or all but the label's owner's."""
@@ -244,7 +233,7 @@ class Trainer:
             return {}
         facts = replace(facts, sizes=dict(asked.sizes))
         data = self._data(asked, aligned, half)
-        if self._wire.me == self._study.leader_number:
+        if self._collective.leads:
             with backend.lead(self._wire, facts, data, guard, self._observe, NO_HISTORY) as oracle:
                 counts = oracle.measure(oracle.prepare([asked.clique]), asked.sigma2)
         else:
