@@ -20,12 +20,12 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine import prg
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Verdict, judged
 from runner.audit.subjects.arena import Arena, Codes, Coins, Ran
 from runner.audit.subjects.questions import NO_NOISE, PICKS, every_kind
+from runner.audit.subjects.streams import Streams
 from runner.audit.subjects.subject import Subject
 
 REDRAWS = 38
@@ -156,50 +156,11 @@ def masks(subject: Subject) -> Finding:
     )
 
 
-class _Streams:
-    """Which bytes of which keyed stream each party has drawn: by party, key and counter block, how often."""
-
-    def __init__(self) -> None:
-        self.drawn: Counter[tuple[str, bytes, bytes]] = Counter()
-        self._lock = threading.Lock()
-
-    def note(self, key: bytes, operation: int) -> None:
-        """A stream is begun by this thread's party, at the counter block of this operation."""
-        party = threading.current_thread().name.split("-beside")[0]
-        with self._lock:
-            self.drawn[party, key, prg._counter(operation)] += 1
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Note all streams while the block runs."""
-        note, stream = self.note, prg.KeyStream
-        begin, draw, read = stream.__init__, stream.draw, stream.reader
-
-        def began(self: Any, key: bytes) -> None:
-            begin(self, key)
-            self.audited = key
-
-        def drew(self: Any, shape: Any, dtype: Any, operation: int) -> Any:
-            note(self.audited, operation)
-            return draw(self, shape, dtype, operation)
-
-        def opened(self: Any, operation: int) -> Any:
-            note(self.audited, operation)
-            return read(self, operation)
-
-        with (
-            mock.patch.object(stream, "__init__", began),
-            mock.patch.object(stream, "draw", drew),
-            mock.patch.object(stream, "reader", opened),
-        ):
-            yield
-
-
 def streams(subject: Subject) -> Finding:
     """Ask all kinds of questions twice in different sessions, and look for a stream that a party begins twice."""
     problems, counted = [], {}
     for backend in subject.distributed:
-        arena, found = subject.arena(backend), _Streams()
+        arena, found = subject.arena(backend), Streams()
         tables = subject.tables(arena.parties, _COUNT)
         with found.watched():
             for session in (b"1" * 32, b"2" * 32):
@@ -209,8 +170,8 @@ def streams(subject: Subject) -> Finding:
                     tables,
                     subject.coins("streams"),  # the same keys in both sessions
                 )
-        twice = [(party, count) for (party, _, _), count in found.drawn.items() if count > 1]
-        counted[backend.name] = len(found.drawn)
+        twice = found.twice()
+        counted[backend.name] = len(found.begun)
         if twice:
             problems.append(
                 f'backend "{backend.name}": {len(twice)} streams are begun more than once, the first '

@@ -7,7 +7,6 @@ the exponential mechanism. Nobody who has less than both tables can tell them ap
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,14 +17,12 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, unobserved
 from mpc_protocols.public.cliques import counts_at_levels
-from runner.audit.subjects.arena import Codes, clear, counter
+from runner.audit.subjects.arena import SESSION, Codes, clear, counter
 from runner.audit.subjects.subject import Subject
 from runner.party.synthesis import facts_of, plan_of, synthesize
 from runner.study import Study
 from synth.budget import accounting
 from synth.plan import Plan
-
-SESSION = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ class _Listener:
         left = set(range(len(handles)))
         for pick in found:
             places = sorted(left)
-            logs = [scores[side, pick] - _log_sum(scores[side, places]) for side in range(2)]
+            logs = [scores[side, pick] - np.logaddexp.reduce(scores[side, places]) for side in range(2)]
             self.ratio += logs[1] - logs[0]
             left -= {pick, *(q for p, q in conflicts if p == pick), *(p for p, q in conflicts if q == pick)}
 
@@ -154,8 +151,3 @@ def _telling(oracle: Any, plain: Callable[..., Any], hear: Callable[..., None]) 
         return found
 
     return asked
-
-
-def _log_sum(scores: NDArray[np.float64]) -> float:
-    most = float(scores.max())
-    return most + math.log(float(np.exp(scores - most).sum()))

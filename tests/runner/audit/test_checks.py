@@ -16,7 +16,7 @@ from mpc_protocols.psu.helper import protocol
 from mpc_protocols.wire import Wire
 from parties.data.counters import Counters
 from runner.audit import driver
-from runner.audit.broken_builds import mutations
+from runner.audit.broken_builds import broken, mutations
 from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
@@ -84,6 +84,11 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
     assert whole == named | NEVER_BROKEN_HERE
     assert not named & NEVER_BROKEN_HERE
+
+
+def test_transfers_that_are_given_twice_are_streams_begun_twice() -> None:
+    """Masks of `pair` have ciphers of their own."""
+    assert broken.failing("M11", "pair", None, "tests", ["V.streams"]) == ["V.streams"]
 
 
 def test_noise_of_another_size_does_not_fit(audited: Subject) -> None:
