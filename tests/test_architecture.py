@@ -262,7 +262,7 @@ def test_the_engine_knows_no_backend() -> None:
     for path in sources("mpc_protocols/engine"):
         for name in imported(path):
             if name.startswith("mpc_protocols."):
-                allowed = ("engine", "public", "mechanisms", "functionality", "errors", "wire")
+                allowed = ("engine", "public", "mechanisms", "functionality", "errors", "threads", "wire")
                 assert name.split(".")[1] in allowed, f"{path} imports {name}"
     for package in ("mpc_protocols/public", "mpc_protocols/mechanisms"):
         for path in sources(package):
