@@ -29,7 +29,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.bit_products.basis import Challenge, multiplication, random_element
 from mpc_protocols.replicated.proof.bit_products.functional import Functional
-from mpc_protocols.replicated.proof.bit_products.grid import cube, grid_weights
+from mpc_protocols.replicated.proof.bit_products.grid import cube, grid_weights, members
 from mpc_protocols.replicated.proof.field import BITS, BLOCK, ONE, Blocks, dots, multiply, subfield, write
 from mpc_protocols.replicated.proof.transcript import Lookup
 
@@ -69,17 +69,17 @@ class Combined:
 
     def values(self, number: int, of: Lookup, functionals: Pieces) -> Blocks:
         """P of a lookup on the grid, (3^v, 16)."""
-        members, table = _members(of.outer_bits), self._tables[number]
-        factors = np.stack([np.bitwise_xor.reduce(table[entries], axis=0) for entries in members])
-        found = np.zeros((len(members), len(of.y), BLOCK), np.uint8)
+        points, table = members(of.outer_bits), self._tables[number]
+        factors = np.stack([np.bitwise_xor.reduce(table[entries], axis=0) for entries in points])
+        found = np.zeros((len(points), len(of.y), BLOCK), np.uint8)
         for functional, piece in functionals:
             outer, draws = of.x[:, piece], np.ascontiguousarray(of.y[:, piece])
             room = np.empty_like(draws)
-            for point, entries in enumerate(members):
+            for point, entries in enumerate(points):
                 row = np.bitwise_xor.reduce(outer[entries], axis=0)
                 found[point] ^= functional.of(np.bitwise_and(draws, row, out=room))
-        words, room = found.view(np.uint64), np.empty((len(members), len(of.y), 2), np.uint64)
-        of_powers = np.empty((self._field.degree, len(members), 2), np.uint64)
+        words, room = found.view(np.uint64), np.empty((len(points), len(of.y), 2), np.uint64)
+        of_powers = np.empty((self._field.degree, len(points), 2), np.uint64)
         for power in range(self._field.degree):
             np.multiply(words, (factors >> np.uint64(power) & _ONE)[..., np.newaxis], out=room)
             np.bitwise_xor.reduce(room, axis=1, out=of_powers[power])
@@ -129,18 +129,6 @@ def weights_at(challenge: Challenge, outer_bits: int) -> list[int]:
     for u in challenge.point[:missing]:
         scale = multiply(scale, multiply(ONE ^ u, ONE ^ u))
     return [multiply(scale, weight) for weight in grid_weights(challenge.point[missing:])]
-
-
-def _members(variables: int) -> list[list[int]]:
-    """Of every point of the grid, the entries whose sum is there."""
-    points = [[0]]
-    for _ in range(variables):
-        points = [
-            [2 * entry + bit for entry in entries for bit in bits]
-            for entries in points
-            for bits in ((0,), (1,), (0, 1))
-        ]
-    return points
 
 
 def _weighted(elements: Sequence[int], blocks: Words) -> Blocks:

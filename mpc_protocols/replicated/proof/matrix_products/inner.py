@@ -26,12 +26,12 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.bit_products.functional import message_tag
+from mpc_protocols.replicated.proof.bit_products.grid import cube
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.field import BLOCK
 from mpc_protocols.replicated.proof.matrix_products.folding import (
     MAX_VARIABLES,
     at,
-    cube,
     folded,
     grid,
     multilinear_at,
