@@ -124,14 +124,8 @@ class Batch:
 
     def masks(self, reader: Reader) -> Pairs:
         """The random rows D, E of the columns of every block."""
-        pairs = []
-        for entries, words in self._shapes:
-            shape = (1 << self.variables, entries, words)
-            pair = (np.empty(shape, np.uint64), np.empty(shape, np.uint64))
-            for mask in pair:
-                reader.fill(mask)
-            pairs.append(pair)
-        return pairs
+        shapes = [(1 << self.variables, entries, words) for entries, words in self._shapes]
+        return [(reader.draw(shape, np.uint64), reader.draw(shape, np.uint64)) for shape in shapes]
 
     # -- a verifier ----------------------------------------------------------------------------------------------------------
 

@@ -59,8 +59,7 @@ class Combined:
         """M, likewise: (outer, inner)."""
         self._public: dict[int, NDArray[np.bool_]] = {}
         for table in tables:
-            factors = np.empty(table.shape[2], np.uint64)
-            stream.fill(factors)
+            factors = stream.draw(table.shape[2], np.uint64)
             factors &= np.uint64((1 << self._field.degree) - 1)
             combined = np.zeros(table.shape[:2], np.uint64)
             for output, factor in enumerate(factors):
