@@ -88,6 +88,12 @@ class Reader:
         self._encryptor = encryptor
         self._left = _MAX_STREAM
 
+    def draw(self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+        """A fresh array of uniform elements of `dtype`, the next ones of the stream."""
+        out = np.empty(shape, dtype)
+        self.fill(out)
+        return out
+
     def fill(self, out: NDArray[Any]) -> None:
         """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""
         if not out.flags.c_contiguous:

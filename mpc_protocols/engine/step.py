@@ -84,8 +84,8 @@ class ComputingParty(Generic[B, N]):
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
         checks = facts.inputs and engine.source.apart
         self._check = InputCheck(engine, facts, history) if checks else None
-        self._taken: tuple[SelectionPlan, int, tuple[Sampler, int] | None] | None = None
-        """Of the selection since which nothing was measured: its plan, how much noise it took, what noise it expected next."""
+        self._unmeasured: BegunSelect | None = None
+        """Where products are proved: the last selection that took noise and since which nothing was measured."""
         self._sharings = history.sharings()
         self._rows_kept = bool(self._sharings)
         engine.set_latency(latency_bytes_of(self._delay))
@@ -137,18 +137,17 @@ class ComputingParty(Generic[B, N]):
             return self._selected(begun, self._pick(plan, self.engine.unpack(held) if held else None))
         several = len(plan.contenders) > 1
         _check_sums(begun.answers, plan.sign_bits)
-        ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
+        ring = _ring_of(plan)
         sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring, rounded)
         self._authorise(begun.authorisations(), sums.exchange if several else None)
         self._agree(inputs)
         noisy, generated = None, 0
         if several:
-            kind, count = (plan.a, plan.ring_bits), plan.picks * len(plan.contenders)
+            kind, count = _noise_of(plan)
             generated = self._gumbel.shortfall(kind, count)
 
             def noise() -> N:
-                source = self.engine.beside.release_bits(self._release(number, "select", inputs))
-                return gumbel_noise(self.engine.beside, source, generated, plan.a, ring)
+                return self._made_gumbel(plan, generated, self._release(number, "select", inputs))
 
             if generated:
                 scores, fresh = interleave(self.engine.gates, sums.compute, self.engine.beside, noise)
@@ -157,7 +156,7 @@ class ComputingParty(Generic[B, N]):
             weights = [plan.weights[q] for q in plan.contenders]
             keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.contenders], ring)
             drawn = self._gumbel.take(kind, count, fresh)
-            self._taken = plan, count, begun.expected
+            self._unmeasured = begun if self.engine.proves else None
             noisy = keys + (drawn if plan.picks == 1 else drawn.reshape(plan.picks, len(plan.contenders)))
         self._hold(number, inputs, noisy)
         self._agree_to_open(number, inputs)
@@ -188,7 +187,7 @@ class ComputingParty(Generic[B, N]):
             self.engine.gates,
             lambda: self._pick(begun.plan, noisy),
             beside,
-            lambda: gaussian_noise(beside, beside.release_bits(release), sampler, lacking, np.uint32),
+            lambda: self._made_gaussian(sampler, lacking, release),
         )
         self._gaussian.fill(sampler.digest, most, fresh, beside.concatenate)
         return picked
@@ -229,7 +228,7 @@ class ComputingParty(Generic[B, N]):
     @property
     def makes_ahead(self) -> bool:
         """Whether there is noise to be made after a measurement, alike at all parties."""
-        return self.engine.proves and self._taken is not None
+        return self._unmeasured is not None
 
     def make_ahead(self, begun: BegunMeasure) -> None:
         """Make and prove the noise that the next selection like the last one will take, and the measurement after it.
@@ -237,23 +236,31 @@ class ComputingParty(Generic[B, N]):
         Runs after a measurement, at the leader while it computes by itself, for which the others wait. Nothing is opened. Where
         no products are proved, noise is made when it is needed.
         """
-        if not self.engine.proves or self._taken is None:
+        if self._unmeasured is None:
             return
-        (plan, count, expected), self._taken = self._taken, None
-        beside, number, inputs = self.engine.beside, begun.step.number, begun.inputs
-        kind = (plan.a, plan.ring_bits)
+        selected, self._unmeasured = self._unmeasured, None
+        number, inputs, concatenate = begun.step.number, begun.inputs, self.engine.beside.concatenate
+        kind, count = _noise_of(selected.plan)
         if lacking := self._gumbel.lacking(kind, count):
-            source = beside.release_bits(self._release(number, "select ahead", inputs))
-            ring: UInt = np.uint32 if plan.ring_bits == 32 else np.uint64
-            self._gumbel.fill(
-                kind, count, gumbel_noise(beside, source, lacking, plan.a, ring), beside.concatenate
-            )
-        sampler, most = expected or (None, 0)
+            release = self._release(number, "select ahead", inputs)
+            self._gumbel.fill(kind, count, self._made_gumbel(selected.plan, lacking, release), concatenate)
+        sampler, most = selected.expected or (None, 0)
         if sampler is not None and (lacking := self._gaussian.lacking(sampler.digest, most)):
-            source = beside.release_bits(self._release(number, "measure ahead", inputs))
-            fresh = gaussian_noise(beside, source, sampler, lacking, np.uint32)
-            self._gaussian.fill(sampler.digest, most, fresh, beside.concatenate)
+            release = self._release(number, "measure ahead", inputs)
+            self._gaussian.fill(
+                sampler.digest, most, self._made_gaussian(sampler, lacking, release), concatenate
+            )
         self.engine.settle()
+
+    def _made_gumbel(self, plan: SelectionPlan, rows: int, release: bytes) -> N:
+        """Noise for so many keys, beside what `gates` compute."""
+        beside = self.engine.beside
+        return gumbel_noise(beside, beside.release_bits(release), rows, plan.a, _ring_of(plan))
+
+    def _made_gaussian(self, sampler: Sampler, rows: int, release: bytes) -> N:
+        """Noise for so many counts, beside what `gates` compute."""
+        beside = self.engine.beside
+        return gaussian_noise(beside, beside.release_bits(release), sampler, rows, np.uint32)
 
     def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
         """The L1 distances with noise, opened to the computing parties. rounded: as for `select`."""
@@ -458,3 +465,13 @@ def _check_sums(answers: AnnouncedAnswers, planes: int) -> None:
         raise StudyInvalid(
             f"Scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study."
         )
+
+
+def _ring_of(plan: SelectionPlan) -> UInt:
+    """In which the keys of a selection are added up."""
+    return np.uint32 if plan.ring_bits == 32 else np.uint64
+
+
+def _noise_of(plan: SelectionPlan) -> tuple[tuple[int, int], int]:
+    """The kind of noise that a selection takes (`NoisePool`), and how much of it."""
+    return (plan.a, plan.ring_bits), plan.picks * len(plan.contenders)

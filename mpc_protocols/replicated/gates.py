@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors, losses, peel
-from mpc_protocols.engine.bitwise.bits import concatenate
-from mpc_protocols.engine.bitwise.bitslice import UInt, from_bits, words_for
+from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.masked_sign import bit_rows, steps
 from mpc_protocols.replicated.scores.shared_sign import shared_signs
 from mpc_protocols.replicated.sharing import conversion, ring
-from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates, standing_of
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.sign import signs
@@ -185,7 +184,7 @@ def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> 
     members = keys[:, places]
     lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(families), width)), width)
     largest = conversion.chosen_sums(
-        gates.trio, _standing(gates, lost), members.reshape(rows * len(families), width)
+        gates.trio, standing_of(gates, lost), members.reshape(rows * len(families), width)
     ).reshape(rows, len(families))
 
     def left(picked: Sequence[int]) -> Sequence[int]:
@@ -201,23 +200,12 @@ def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> 
     ]
 
 
-def _standing(gates: TrioGates, lost: BitShare) -> BitShare:
-    """A plane of all candidates, group by group: 1 without a loss. lost: uint8 of shape (groups, width, width - 1)."""
-    planes = [from_bits(np.moveaxis(bits, 2, 0).reshape(lost.shape[2], -1)) for bits in lost.parts]
-    standing = gates.complement(BitShare(*planes))
-    while len(standing) > 1:
-        half = len(standing) // 2
-        merged = gates.and_bits(standing[:half], standing[half : 2 * half])
-        standing = merged if len(standing) % 2 == 0 else concatenate([merged, standing[2 * half :]])
-    return standing[0]
-
-
 def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
     """The winner of the groups' winners; the last group is filled with its last candidate, whose copies lose every tie."""
     groups = -(-len(keys) // GROUP)
     members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
     lost = loss_vectors(gates, losses(gates, members.reshape(groups, GROUP)), GROUP)
-    standing = _standing(gates, lost)[np.newaxis]
+    standing = standing_of(gates, lost)[np.newaxis]
     flags = gates.weighted_sum(standing, (1,), len(members), keys.dtype).reshape(groups, GROUP)
     winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
     group = int(argmax_rows(gates, winners.reshape(1, -1))[0])

@@ -132,6 +132,14 @@ def own_rows(data: VerticalData, facts: StudyFacts, me: int) -> CodedRows | None
     return CodedRows(data.own, facts.sizes)
 
 
+def contributed_rows(data: VerticalData, facts: StudyFacts, me: int) -> CodedRows:
+    """As `own_rows`, of a party that does not compute."""
+    rows = own_rows(data, facts, me)
+    if rows is None:
+        raise DataRefused(f"Party {me} neither computes nor owns columns; leave it out of the study.")
+    return rows
+
+
 def own_histograms(rows: CodedRows | None, schedule: Schedule[P], me: int) -> LocalCounts:
     """An owner's own histograms as horizontal counts: zeros for what another owner has."""
 

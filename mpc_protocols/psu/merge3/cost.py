@@ -12,6 +12,7 @@ from mpc_protocols.psu.merge3.lists import BLOCK, SEED_BYTES, masked_component
 from mpc_protocols.psu.merge3.order import passes
 from mpc_protocols.psu.merge3.public import COUNT_BYTES, DIGEST_BYTES, largest_group
 from mpc_protocols.replicated.costs import WORD, opening
+from mpc_protocols.replicated.proof.costs import coin_steps
 from mpc_protocols.replicated.sorting.costs import (
     GateTally,
     ProvedGateTally,
@@ -38,8 +39,8 @@ def merge3_cost(
     total, longest = sum(sizes), max(sizes)
     announced = COUNT_BYTES + columns
     if spec.malicious:
-        for _ in range(2):
-            agreement(tally)
+        for transfers in coin_steps():
+            tally.step(transfers)
         tally.step([(peer, number, DIGEST_BYTES) for number in outside for peer in range(3)])
     tally.step([(number, peer, announced) for number in numbers for peer in range(3) if peer != number])
     agreement(tally)

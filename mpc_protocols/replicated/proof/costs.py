@@ -1,19 +1,41 @@
-"""What a proof sends, from the sizes of its statements (`products.prove`): the same at every party."""
+"""What proofs send, from the sizes of their statements: the same at every party. Step by step, as (sender, receiver, bytes)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from typing import Final
 
 from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.bit_products.products import VARIABLES
 from mpc_protocols.replicated.proof.field import BLOCK
+from mpc_protocols.replicated.proof.inner_products import ELEMENT, message_pieces
 from mpc_protocols.replicated.proof.matrix_products.inner import DEGREE, elements_sent, variables_for
 from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 
-_COIN = 32
 _LEFT, _RIGHT = 2, 1
 """Offsets of the neighbours modulo 3."""
+Row = Sequence[tuple[int, int]]
+"""What every party i sends in a step: (to i + offset, bytes)."""
+_COIN: Final[list[Row]] = [[(_LEFT, DIGEST_BYTES), (_RIGHT, DIGEST_BYTES)]] * 2
+_VERDICT: Final[Row] = [(_LEFT, VERDICT_BYTES), (_RIGHT, VERDICT_BYTES)]
+
+
+def coin_steps() -> list[list[tuple[int, int, int]]]:
+    """`coins.toss`."""
+    return _alike(_COIN)
+
+
+def word_proof_steps(products: int) -> list[list[tuple[int, int, int]]]:
+    """`inner_products.prove`, of claims of so many products each."""
+    first, *rest = [ELEMENT * (piece.stop - piece.start) for piece in message_pieces(products)]
+    opening = [(_RIGHT, ELEMENT), (_LEFT, BLOCK), (_RIGHT, first)]
+    return _alike([[(_RIGHT, ELEMENT)], *_COIN, opening, *([(_RIGHT, size)] for size in rest), _VERDICT])
+
+
+def _alike(rows: Iterable[Row]) -> list[list[tuple[int, int, int]]]:
+    return [[(i, (i + offset) % 3, size) for i in range(3) for offset, size in row] for row in rows]
 
 
 def proof_steps(
@@ -22,7 +44,7 @@ def proof_steps(
     variables: int = VARIABLES,
     matrices: Mapping[int, int] | None = None,
 ) -> list[list[tuple[int, int, int]]]:
-    """Step by step what travels, as (sender, receiver, bytes). by_prover: statements of party 0, 1, 2.
+    """`products.prove`. by_prover: statements of party 0, 1, 2.
 
     matrices: rows of all products of matrices by the bytes of an element (2, 4).
     """
@@ -35,21 +57,18 @@ def proof_steps(
     ]
 
 
-def _sent(
-    sizes: ProofSizes, form: Form, variables: int, matrices: Mapping[int, int]
-) -> list[list[tuple[int, int]]]:
-    """What one party sends, as (to party i + offset, bytes). sizes: of what it verifies on the right."""
+def _sent(sizes: ProofSizes, form: Form, variables: int, matrices: Mapping[int, int]) -> list[Row]:
+    """What one party sends. sizes: of what it verifies on the right."""
     inner = [_inner_product(element, rows) for element, rows in sorted(matrices.items())]
     hidden = [(_RIGHT, block) for block in sizes.hidden_bytes(form, variables)]
-    coin = [[(_LEFT, _COIN), (_RIGHT, _COIN)]] * 2
-    second = [[(_RIGHT, BLOCK * sizes.second_values(form))], *coin] if form.in_stages else []
+    second = [[(_RIGHT, BLOCK * sizes.second_values(form))], *_COIN] if form.in_stages else []
     return [
-        *coin,
+        *_COIN,
         [(_RIGHT, BLOCK * sizes.first_values(form, variables)), *(of[0] for of in inner)],
-        *coin,
+        *_COIN,
         *second,
         [*hidden, *hidden, (_RIGHT, BLOCK), (_LEFT, BLOCK), *(sent for of in inner for sent in of[1:])],
-        [(_LEFT, VERDICT_BYTES), (_RIGHT, VERDICT_BYTES)],
+        _VERDICT,
     ]
 
 

@@ -12,6 +12,7 @@ integers do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -25,6 +26,8 @@ _ONES = int.from_bytes(b"\x01" * (2 * BITS), "little")
 _LOW = (1 << 8 * BITS) - 1
 _TAPS = sum(1 << 8 * tap for tap in (0, 1, 2, 7))
 _TABULATED = 4
+_AT_ONCE = 32
+"""Vectors whose products stay in the second-level cache."""
 ONE = 1
 
 
@@ -49,10 +52,24 @@ def write(element: int) -> bytes:
     return np.packbits(np.frombuffer(element.to_bytes(BITS, "little"), np.uint8)).tobytes()
 
 
-def dots(coefficients: list[int], vectors: Blocks) -> list[int]:
-    """The sums of coefficients times blocks: vectors of shape (number, coefficients, 16).
+def read_all(blocks: Blocks) -> list[int]:
+    """The elements of blocks (.., 16)."""
+    return [read(block) for block in blocks.reshape(-1, BLOCK)]
 
-    Blocks are first added up by the bits of their coefficients, four blocks at a time from a table of their sums; the 128 sums
+
+def write_all(elements: Sequence[int]) -> Blocks:
+    """The inverse of `read_all`: (elements, 16)."""
+    return np.frombuffer(b"".join(map(write, elements)), np.uint8).reshape(-1, BLOCK)
+
+
+def dots(coefficients: Sequence[int], vectors: Blocks) -> list[int]:
+    """The sums of coefficients times blocks: vectors of shape (number, coefficients, 16)."""
+    pieces = (vectors[start : start + _AT_ONCE] for start in range(0, len(vectors), _AT_ONCE))
+    return [total for piece in pieces for total in _dots(coefficients, piece)]
+
+
+def _dots(coefficients: Sequence[int], vectors: Blocks) -> list[int]:
+    """Blocks are first added up by the bits of their coefficients, four blocks at a time from a table of their sums; the 128 sums
     are then shifted and added.
     """
     number, count = vectors.shape[:2]

@@ -97,7 +97,7 @@ def message_pieces(count: int) -> Iterator[slice]:
 
 def _factor(coin: bytes) -> int:
     """A uniform element that is not zero."""
-    reader, drawn = stream(coin, b"factor"), np.zeros(1, np.uint64)
-    while not drawn[0]:
-        reader.fill(drawn)
-    return int(drawn[0])
+    reader = stream(coin, b"factor")
+    while not (factor := int(reader.draw(1, np.uint64)[0])):
+        pass
+    return factor

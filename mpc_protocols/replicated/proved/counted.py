@@ -27,7 +27,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import Partition
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.proof.bit_products.form import ProofSizes
-from mpc_protocols.replicated.proof.costs import proof_steps
+from mpc_protocols.replicated.proof.costs import Row, proof_steps
 from mpc_protocols.replicated.proof.transcript import Transcript, kept_as_products
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.engine import ProvedEngine
@@ -41,8 +41,6 @@ from mpc_protocols.replicated.sharing.ring import RingShare
 
 LEADER = 1
 """Whose part is played."""
-Row = Sequence[tuple[int, int]]
-"""What every party i sends in a step: (to i + offset, bytes)."""
 
 
 class CountedTrio:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import merge_planes
 from mpc_protocols.engine.bitwise.bits import concatenate
-from mpc_protocols.engine.bitwise.bitslice import UInt, Words, from_bits, to_bits
+from mpc_protocols.engine.bitwise.bitslice import UInt, Words, to_bits
 from mpc_protocols.engine.noise.alias import Runs, lookup_terms, multiplied_out
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.proof.bit_products.products import VARIABLES, prove
@@ -28,7 +28,7 @@ from mpc_protocols.replicated.proof.transcript import Transcript, merged
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers, concatenated, placed
 from mpc_protocols.replicated.proved.slices import planes_of
-from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates
+from mpc_protocols.replicated.sharing.bit_gates import TrioBitGates, standing_of
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -229,16 +229,9 @@ class ProvedGates(TrioBitGates):
         lost = BitShare(
             *(np.concatenate(parts, axis=1) for parts in zip(*(b.parts for b in blocks), strict=True))
         )
-        cells = shape[0] * shape[1]
-        standing = self.complement(
-            BitShare(*(from_bits(np.moveaxis(part, 2, 0).reshape(-1, cells)) for part in lost.parts))
-        )
-        while len(standing) > 1:
-            half = len(standing) // 2
-            both = self.and_bits(standing[:half], standing[half : 2 * half])
-            standing = both if len(standing) % 2 == 0 else concatenate([both, standing[2 * half :]])
+        standing = standing_of(self, lost)
         self.verify()
-        opened = to_bits(self.opened(standing[0].own, standing[0].next), cells, np.uint8)
+        opened = to_bits(self.opened(standing.own, standing.next), shape[0] * shape[1], np.uint8)
         return np.asarray(opened.reshape(shape), np.bool_)
 
     def opened(self, own: NDArray[Any], following: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.bitwise.bitslice import Words, from_bits
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.replicated.sharing import boolean
 from mpc_protocols.replicated.sharing.boolean import BitShare
@@ -100,6 +101,20 @@ class TrioBitGates:
             parts[:, block] ^= np.bitwise_xor.reduce(other, axis=2)
         opened: NDArray[np.bool_] = (_open_parts(trio, parts) == 0).all(axis=2)
         return opened
+
+
+def standing_of(gates: TrioBitGates, lost: BitShare) -> BitShare:
+    """A plane of all candidates, group by group: 1 without a loss. lost: uint8 of shape (groups, width, losses).
+
+    1 round for each halving of the losses.
+    """
+    planes = [from_bits(np.moveaxis(bits, 2, 0).reshape(lost.shape[2], -1)) for bits in lost.parts]
+    standing = gates.complement(BitShare(*planes))
+    while len(standing) > 1:
+        half = len(standing) // 2
+        both = gates.and_bits(standing[:half], standing[half : 2 * half])
+        standing = both if len(standing) % 2 == 0 else concatenate([both, standing[2 * half :]])
+    return standing[0]
 
 
 def _spread(bits: NDArray[np.uint8]) -> Words:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.sharing.trio import Trio
 
@@ -46,13 +47,24 @@ def receive_missing(trio: Trio, own: NDArray[Any], following: NDArray[Any]) -> N
     if own.size:
         trio.wire.send(trio.left, digest(following))
     trio.turn()
-    missing = trio.receive(trio.left, own.shape, own.dtype.type)
-    if own.size and bytes(trio.wire.receive(trio.right, DIGEST_BYTES)) != digest(missing):
+    return receive_confirmed(
+        trio, trio.left, trio.right, own.shape, own.dtype.type, "a value that was to be opened"
+    )
+
+
+def receive_confirmed(
+    trio: Trio, sender: int, other: int, shape: int | tuple[int, ...], dtype: UInt, of: str
+) -> NDArray[Any]:
+    """What one party sends and another one, which holds it too, sends the hash of; nothing where it is empty.
+
+    of: a part of what it is. Raises `ProtocolAborted`.
+    """
+    part = trio.receive(sender, shape, dtype)
+    if part.size and bytes(trio.wire.receive(other, DIGEST_BYTES)) != digest(part):
         raise ProtocolAborted(
-            f"Parties {trio.left} and {trio.right} sent different parts of a value that was to be opened: one of them did "
-            "not follow the protocol; stop the run."
+            f"Parties {sender} and {other} sent different parts of {of}: one of them did not follow the protocol; stop the run."
         )
-    return missing
+    return part
 
 
 def same_copies(trio: Trio, copies: Sequence[Copy]) -> None:

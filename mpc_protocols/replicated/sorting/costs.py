@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.replicated.costs import WORD, products
-from mpc_protocols.replicated.proof import inner_products
-from mpc_protocols.replicated.proof.field import BLOCK
-from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
-from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
+from mpc_protocols.replicated.proof.costs import coin_steps, word_proof_steps
+from mpc_protocols.replicated.proof.inner_products import message_pieces
 from mpc_protocols.replicated.sorting import grouping, merging, shuffle
 
 GREATER = (1.0, 0.5, 0.5, 0.25, 1 / 8, 1 / 16, 1 / 64)
@@ -91,7 +89,7 @@ def spread(gates: GateTally, words: int, longest: int, limit: int = grouping.BAT
 
 def mix_proved(tally: Tally, rows: int, columns: int, first: int = 0) -> None:
     """`proved_shuffle.ProvedShuffle.shuffle`."""
-    sizes = [WORD * (piece.stop - piece.start) for piece in inner_products.message_pieces(rows)]
+    sizes = [WORD * (piece.stop - piece.start) for piece in message_pieces(rows)]
     for stage in range(3):
         a, b, c = ((first + stage + i) % 3 for i in range(3))
         tally.step([(sender, c, size) for sender in (a, b) for size in sizes * columns])
@@ -99,18 +97,8 @@ def mix_proved(tally: Tally, rows: int, columns: int, first: int = 0) -> None:
 
 def shuffle_proof(tally: Tally, products: int) -> None:
     """`proved_shuffle.ProvedShuffle.prove`, of so many products of each party: two for each row and column of a shuffle."""
-    coin = [((2, DIGEST_BYTES), (1, DIGEST_BYTES))] * 2
-    pieces = [WORD * (piece.stop - piece.start) for piece in inner_products.message_pieces(products)]
-    rest = [((1, size),) for size in pieces[1:]]
-    for row in (
-        *coin,
-        ((1, WORD),),
-        *coin,
-        ((1, WORD), (2, BLOCK), (1, pieces[0])),
-        *rest,
-        ((2, VERDICT_BYTES), (1, VERDICT_BYTES)),
-    ):
-        tally.step([(i, (i + offset) % 3, size) for i in range(3) for offset, size in row])
+    for transfers in (*coin_steps(), *word_proof_steps(products)):
+        tally.step(transfers)
 
 
 def mix(tally: Tally, rows: int, columns: int, first: int = 0) -> None:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.engine.prg import Reader, binding
+from mpc_protocols.engine.prg import binding
 from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.inner_products import Claims, message_pieces, prove
@@ -100,7 +100,7 @@ class ProvedShuffle:
         order = uniform_permutation(count, reader.fill)
         mixed = []
         for x in columns:
-            masks = _fresh(reader, count), _fresh(reader, count)
+            masks = reader.draw(count, np.uint64), reader.draw(count, np.uint64)
             common = (x.next if trio.me == a else x.own)[order] ^ masks[0] ^ masks[1]
             mine, mask = (x.own, masks[0]) if trio.me == a else (x.next, masks[1])
             sent = mine[order] ^ mask
@@ -129,7 +129,7 @@ class ProvedShuffle:
         operands: tuple[list[Words], list[Words]] = [], []
         shares = [0, 0]
         for permuting in self._notes[sender]:
-            weights = _fresh(reader, permuting.rows)
+            weights = reader.draw(permuting.rows, np.uint64)
             knower = 0 if permuting.by_left else 1
             if permuting.order is not None:
                 moved = np.empty(permuting.rows, np.uint64)
@@ -143,9 +143,3 @@ class ProvedShuffle:
                 )
         left, right = (np.concatenate([ELSEWHERE, *words]) for words in operands)
         return left, right, shares[0], shares[1]
-
-
-def _fresh(reader: Reader, count: int) -> Words:
-    words = np.empty(count, np.uint64)
-    reader.fill(words)
-    return words

@@ -24,7 +24,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.engine.prg import Reader
 from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -47,28 +46,22 @@ def shuffle(trio: Trio, columns: Sequence[BitShare], first: int = 0) -> list[Bit
     shuffled = []
     for x in columns:
         if trio.me == a:  # own: the key of C and A, next: of A and B
-            mixed = (x.own ^ x.next ^ _fresh(next_mask, count))[by_next]
-            _send(trio, b, (mixed ^ _fresh(own_mask, count))[by_own])
+            mixed = (x.own ^ x.next ^ next_mask.draw(count, np.uint64))[by_next]
+            _send(trio, b, (mixed ^ own_mask.draw(count, np.uint64))[by_own])
             trio.turn()
             trio.turn()
-            shuffled.append(BitShare(_fresh(own_new, count), _fresh(next_new, count)))
+            shuffled.append(BitShare(own_new.draw(count, np.uint64), next_new.draw(count, np.uint64)))
         elif trio.me == b:  # own: the key of A and B, next: of B and C
-            _send(trio, c, (x.next ^ _fresh(own_mask, count))[by_own])
+            _send(trio, c, (x.next ^ own_mask.draw(count, np.uint64))[by_own])
             trio.turn()
-            mine = _fresh(own_new, count)
+            mine = own_new.draw(count, np.uint64)
             shuffled.append(BitShare(mine, _joined(trio, c, _receive(trio, a, count)[by_next] ^ mine)))
         else:  # own: the key of B and C, next: of C and A
             trio.turn()
-            mine = _fresh(next_new, count)
-            mixed = (_receive(trio, b, count) ^ _fresh(next_mask, count))[by_next]
+            mine = next_new.draw(count, np.uint64)
+            mixed = (_receive(trio, b, count) ^ next_mask.draw(count, np.uint64))[by_next]
             shuffled.append(BitShare(_joined(trio, b, mixed[by_own] ^ mine), mine))
     return shuffled
-
-
-def _fresh(reader: Reader, count: int) -> Words:
-    words = np.empty(count, np.uint64)
-    reader.fill(words)
-    return words
 
 
 def _send(trio: Trio, peer: int, words: Words) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import send_contribution
-from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
@@ -31,7 +30,7 @@ from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import schedule_of
 from mpc_protocols.vertical.ordered_sums import OwnerShuffle
-from mpc_protocols.vertical.schedule import own_histograms, own_rows
+from mpc_protocols.vertical.schedule import contributed_rows, own_histograms
 from mpc_protocols.vertical.tables import Group
 from mpc_protocols.wire import Wire
 
@@ -41,11 +40,7 @@ class VerticalContributor:
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""
-        rows = own_rows(data, facts, wire.me)
-        if rows is None:
-            raise DataRefused(
-                f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
-            )
+        rows = contributed_rows(data, facts, wire.me)
         self._wire = wire
         self._rows = rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)

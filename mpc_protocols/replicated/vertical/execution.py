@@ -7,28 +7,23 @@ who learns what: `source`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique
 from mpc_protocols.replicated.sharing.conversion import lift
-from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare, reshare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import GroupBySum, receive_shuffle_seeds, sums_by_cell
+from mpc_protocols.replicated.vertical.inputs import cut, input_blocks, receive_blocks, receive_streams
 from mpc_protocols.replicated.vertical.matrices import (
     Matrix,
-    block_copies,
-    input_rows,
     multiply,
     product,
-    receive_block,
-    receive_mask_seeds,
     ring_of,
-    seed_copies,
     side_by_side,
 )
 from mpc_protocols.replicated.vertical.plan import Plan
@@ -49,16 +44,7 @@ class PlanExecution:
         self._plan = plan
         self._rows = rows
         self._dtype: UInt = ring_of(plan.element)
-        self._mask_streams = {owner: receive_mask_seeds(trio.wire, owner) for owner in plan.contributing()}
-        if self._mask_streams:
-            same_copies(
-                trio,
-                [
-                    copy
-                    for owner, streams in self._mask_streams.items()
-                    for copy in seed_copies(trio, streams, owner)
-                ],
-            )
+        self._mask_streams = receive_streams(trio, plan.contributing())
         self._shuffle_streams = {owner: receive_shuffle_seeds(trio.wire, owner) for owner in plan.ordering()}
         self._plain, self._by_permutation = (
             plan.groups(by_permutation=False),
@@ -103,12 +89,11 @@ class PlanExecution:
             for owner in self._mask_streams
             if owner in self._shuffle_streams
         }
-        blocks = self._contributor_blocks(
-            {
-                owner: (sum(self._parts[group].size for group in groups), 1)
-                for owner, groups in groups_of.items()
-            }
-        )
+        shapes = {
+            owner: (sum(self._parts[group].size for group in groups), 1)
+            for owner, groups in groups_of.items()
+        }
+        blocks = receive_blocks(self._trio, self._mask_streams, shapes, self._dtype)
         for owner, groups in groups_of.items():
             sums = blocks[owner].own
             assert sums is not None
@@ -118,36 +103,12 @@ class PlanExecution:
                 self._parts[group] += sums[start : start + size].reshape(self._parts[group].shape)
                 start += size
 
-    def _contributor_blocks(self, shapes: Mapping[int, tuple[int, int]]) -> dict[int, Matrix]:
-        """The contributors' next blocks, compared between the two parties that got each. 1 round, if there are any."""
-        trio = self._trio
-        blocks = {
-            owner: receive_block(trio, self._mask_streams[owner], owner, shape, self._dtype)
-            for owner, shape in shapes.items()
-        }
-        if blocks:
-            same_copies(
-                trio,
-                [
-                    copy
-                    for owner, block in blocks.items()
-                    for copy in block_copies(trio, self._mask_streams[owner], owner, block)
-                ],
-            )
-        return blocks
-
     def _cells(self) -> list[Elements]:
         """This party's parts of the tables, in order: of a product, or sums of its cells."""
-        plan, where = self._plan, {}
-        for group, parts in self._parts.items():
-            top = 0
-            for left in group.lefts:
-                bottom, first = top + plan.width(left), 0
-                for right in group.rights:
-                    end = first + plan.breadth(right)
-                    where[left, right] = parts[top:bottom, first:end]
-                    first = end
-                top = bottom
+        plan = self._plan
+        where = {
+            pair: parts[place] for group, parts in self._parts.items() for pair, place in plan.places(group)
+        }
         cells = []
         for table, source in zip(plan.tables, plan.sources, strict=True):
             product = plan.products[source]
@@ -157,29 +118,15 @@ class PlanExecution:
 
     def _inputs(self, start: int, stop: int) -> dict[Joint, Matrix]:
         """Everybody's one-hot columns of these rows. 1 round, 2 with owners that do not compute."""
-        plan, trio = self._plan, self._trio
+        plan, trio, own = self._plan, self._trio, None
         shapes = {owner: (stop - start, plan.input_width(owner)) for owner in plan.inputs()}
-        blocks = []
-        for owner in plan.inputs():
-            if owner < plan.computing:
-                block = None
-                if owner == trio.me:
-                    assert self._rows is not None
-                    block = self._rows.one_hot(start, stop, plan.joints(owner), self._dtype)
-                blocks.append((owner, shapes[owner], block))
-        matrices = dict(
-            zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
-        )
-        matrices |= self._contributor_blocks(
-            {owner: shapes[owner] for owner in self._mask_streams if owner in shapes}
-        )
-        joints = {}
-        for owner, matrix in matrices.items():
-            first = 0
-            for joint in plan.joints(owner):
-                part = Joint(owner, joint)
-                joints[part] = matrix.columns(first, plan.width(part))
-                first += plan.width(part)
+        if trio.me in shapes:
+            assert self._rows is not None
+            own = self._rows.one_hot(start, stop, plan.joints(trio.me), self._dtype)
+        joints: dict[Joint, Matrix] = {}
+        for owner, matrix in input_blocks(trio, self._mask_streams, shapes, own, self._dtype).items():
+            parts = [Joint(owner, joint) for joint in plan.joints(owner)]
+            joints |= zip(parts, cut(matrix, list(map(plan.width, parts))), strict=True)
         return joints
 
     def _memberships(self, joints: dict[Joint, Matrix]) -> Matrix | None:

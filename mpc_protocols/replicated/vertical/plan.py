@@ -11,6 +11,7 @@ A table is wanted over columns of one or more owners, over the rows that they ho
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -72,6 +73,17 @@ class Plan(Tables[TablePlan]):
     def shape(self, group: Group) -> tuple[int, int]:
         """Columns of a group's lefts and of its rights: of its table of cells."""
         return sum(map(self.width, group.lefts)), sum(map(self.breadth, group.rights))
+
+    def places(self, group: Group) -> Iterator[tuple[tuple[Joint, Factor], tuple[slice, slice]]]:
+        """Where in a group's table of cells that of each left and each right stands."""
+        top = 0
+        for left in group.lefts:
+            bottom, first = top + self.width(left), 0
+            for right in group.rights:
+                end = first + self.breadth(right)
+                yield (left, right), (slice(top, bottom), slice(first, end))
+                first = end
+            top = bottom
 
     def ordering(self) -> tuple[int, ...]:
         """Owners that do not compute and order the rows."""

@@ -16,8 +16,10 @@ with u beyond those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add, attrgetter
 
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
@@ -32,8 +34,31 @@ from mpc_protocols.vertical.population import PopulationMarginals
 from mpc_protocols.vertical.schedule import own_rows
 
 
-class VerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSource):
-    """One computing party's shares of the population's marginals."""
+class RingPopulation(PopulationMarginals[RingShare, Plan], MarginalSource):
+    """One computing party's shares of the population's marginals, modulo 2^32, however tables are computed."""
+
+    @abstractmethod
+    def _by_range(self, plan: Plan) -> Iterator[RingShare]:
+        """The cells of all tables over each range of rows, in the plan's order; before them R, if the union needs it."""
+
+    def _of_union(self, clique: Clique) -> RingShare:
+        return RingShare(
+            self._assembled(clique, attrgetter("own")), self._assembled(clique, attrgetter("next"))
+        )
+
+    def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
+        cells = reduce(add, self._by_range(plan))
+        if plan.counts_somebody:
+            self._somebody, cells = cells[:1], cells[1:]
+        start = 0
+        for table in tables:
+            stop = start + self._schedule.facts.cells(table)
+            self._tables[table] = cells[start:stop]
+            start = stop
+
+
+class VerticalMarginals(RingPopulation):
+    """Against parties that follow the protocol."""
 
     def __init__(self, trio: Trio, facts: StudyFacts, data: VerticalData) -> None:
         """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
@@ -44,20 +69,6 @@ class VerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSource):
     def _counted(self, counts: LocalCounts | None) -> SharedMarginals:
         return SharedMarginals(self._trio, self._schedule.facts, counts)
 
-    def _of_union(self, clique: Clique) -> RingShare:
-        return RingShare(
-            self._assembled(clique, attrgetter("own")), self._assembled(clique, attrgetter("next"))
-        )
-
-    def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
+    def _by_range(self, plan: Plan) -> Iterator[RingShare]:
         run = PlanExecution(self._trio, plan, self._rows)
-        cells, *rest = (run.sum_row_range(row_range) for row_range in plan.row_ranges())
-        for more in rest:
-            cells = cells + more
-        if plan.counts_somebody:
-            self._somebody, cells = cells[:1], cells[1:]
-        start = 0
-        for table in tables:
-            stop = start + self._schedule.facts.cells(table)
-            self._tables[table] = cells[start:stop]
-            start = stop
+        return map(run.sum_row_range, plan.row_ranges())

@@ -18,7 +18,6 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.circuits.gates import ShamirGates
@@ -31,7 +30,7 @@ from mpc_protocols.shamir.vertical.plan import TablesPlan, schedule_of
 from mpc_protocols.shamir.vertical.prime import Residues, combination
 from mpc_protocols.vertical import union
 from mpc_protocols.vertical.population import PopulationMarginals
-from mpc_protocols.vertical.schedule import own_histograms, own_rows
+from mpc_protocols.vertical.schedule import contributed_rows, own_histograms, own_rows
 from mpc_protocols.wire import Wire
 
 
@@ -84,11 +83,7 @@ class VerticalContributor:
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""
-        rows = own_rows(data, facts, wire.me)
-        if rows is None:
-            raise DataRefused(
-                f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
-            )
+        rows = contributed_rows(data, facts, wire.me)
         self._wire, self._rows = wire, rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)
         self._counts = own_histograms(rows, self._schedule, wire.me)

@@ -51,10 +51,8 @@ def challenge(stream: Reader, variables: int) -> Challenge:
 
 def random_element(stream: Reader, variables: int) -> int:
     """A uniform element of the field with 2^v coordinates."""
-    value = np.empty(1, np.uint64)
-    stream.fill(value)
     degree = 1 << variables
-    return subfield(degree).element(int(value[0]) & (1 << degree) - 1)
+    return subfield(degree).element(int(stream.draw(1, np.uint64)[0]) & (1 << degree) - 1)
 
 
 def random_factor(stream: Reader, variables: int) -> int:

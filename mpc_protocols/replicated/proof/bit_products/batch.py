@@ -10,10 +10,10 @@ import numpy as np
 
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.bit_products.basis import Challenge
-from mpc_protocols.replicated.proof.bit_products.folding import beyond_cube, segment, summed
+from mpc_protocols.replicated.proof.bit_products.folding import segment, summed
 from mpc_protocols.replicated.proof.bit_products.form import Form
 from mpc_protocols.replicated.proof.bit_products.functional import PIECE, Functional, pieces
-from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube
+from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube, members
 from mpc_protocols.replicated.proof.bit_products.lookups import Combined, completed, weights_at
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, dots, multiply
 from mpc_protocols.replicated.proof.tags import Pairs
@@ -104,7 +104,7 @@ class Batch:
     def second(self, whole: Pairs, masks: Pairs, point: Challenge) -> list[int]:
         """Values of G outside the cube at t = 0, in the cube at t = 1, and L(D E). whole: columns of lookups."""
         of_gates, of_lookups = masks[: self._gates], masks[self._gates :]
-        arrays = [self._products(self._segments(of)) for of in beyond_cube(self.form.halvings)]
+        arrays = [self._products(self._segments(of)) for of in members(self.form.halvings) if len(of) > 1]
         lookups = self._products(_added(whole, of_lookups), self._gates)
         arrays += [
             self._products(_added(self._segments([number]), of_gates)) ^ lookups
@@ -124,14 +124,8 @@ class Batch:
 
     def masks(self, reader: Reader) -> Pairs:
         """The random rows D, E of the columns of every block."""
-        pairs = []
-        for entries, words in self._shapes:
-            shape = (1 << self.variables, entries, words)
-            pair = (np.empty(shape, np.uint64), np.empty(shape, np.uint64))
-            for mask in pair:
-                reader.fill(mask)
-            pairs.append(pair)
-        return pairs
+        shapes = [(1 << self.variables, entries, words) for entries, words in self._shapes]
+        return [(reader.draw(shape, np.uint64), reader.draw(shape, np.uint64)) for shape in shapes]
 
     # -- a verifier ----------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,16 +72,6 @@ def segment(rows: Words, number: int, segments: int) -> Words:
     """One segment of rows (.., words): a view."""
     width = rows.shape[-1] // segments
     return rows[..., number * width : (number + 1) * width]
-
-
-def beyond_cube(halvings: int) -> list[list[int]]:
-    """Of every point of {0, 1, inf}^h outside the cube: the segments whose sum is there."""
-    return [
-        [sum(bit << halvings - 1 - j for j, bit in enumerate(bits)) for bits in product(*choices)]
-        for point in product(range(3), repeat=halvings)
-        if 2 in point
-        for choices in [[(0, 1) if digit == 2 else (digit,) for digit in point]]
-    ]
 
 
 def summed(rows: Words, members: Sequence[int], segments: int) -> Words:

@@ -22,6 +22,8 @@ from mpc_protocols.replicated.proof.kernel.library import kernel
 
 _OUTER = 3
 """Variables that are expanded first, so that what is expanded at a time stays in cache."""
+_SUMMED = ((0,), (1,), (0, 1))
+"""In one variable, at each of its points."""
 
 
 class Grid:
@@ -77,6 +79,14 @@ def cube(variables: int) -> NDArray[np.intp]:
     points = np.zeros(1, np.intp)
     for _ in range(variables):
         points = (3 * points[:, np.newaxis] + np.arange(2)).reshape(-1)
+    return points
+
+
+def members(variables: int) -> list[list[int]]:
+    """Of every point of the grid, the rows whose sum is there: one in the cube, several outside."""
+    points = [[0]]
+    for _ in range(variables):
+        points = [[2 * row + bit for row in rows for bit in bits] for rows in points for bits in _SUMMED]
     return points
 
 

@@ -29,8 +29,17 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.bit_products.basis import Challenge, multiplication, random_element
 from mpc_protocols.replicated.proof.bit_products.functional import Functional
-from mpc_protocols.replicated.proof.bit_products.grid import cube, grid_weights
-from mpc_protocols.replicated.proof.field import BITS, BLOCK, ONE, Blocks, dots, multiply, subfield, write
+from mpc_protocols.replicated.proof.bit_products.grid import cube, grid_weights, members
+from mpc_protocols.replicated.proof.field import (
+    BLOCK,
+    ONE,
+    Blocks,
+    dots,
+    multiply,
+    subfield,
+    write,
+    write_all,
+)
 from mpc_protocols.replicated.proof.transcript import Lookup
 
 _ONE = np.uint64(1)
@@ -50,8 +59,7 @@ class Combined:
         """M, likewise: (outer, inner)."""
         self._public: dict[int, NDArray[np.bool_]] = {}
         for table in tables:
-            factors = np.empty(table.shape[2], np.uint64)
-            stream.fill(factors)
+            factors = stream.draw(table.shape[2], np.uint64)
             factors &= np.uint64((1 << self._field.degree) - 1)
             combined = np.zeros(table.shape[:2], np.uint64)
             for output, factor in enumerate(factors):
@@ -69,21 +77,21 @@ class Combined:
 
     def values(self, number: int, of: Lookup, functionals: Pieces) -> Blocks:
         """P of a lookup on the grid, (3^v, 16)."""
-        members, table = _members(of.outer_bits), self._tables[number]
-        factors = np.stack([np.bitwise_xor.reduce(table[entries], axis=0) for entries in members])
-        found = np.zeros((len(members), len(of.y), BLOCK), np.uint8)
+        points, table = members(of.outer_bits), self._tables[number]
+        factors = np.stack([np.bitwise_xor.reduce(table[entries], axis=0) for entries in points])
+        found = np.zeros((len(points), len(of.y), BLOCK), np.uint8)
         for functional, piece in functionals:
             outer, draws = of.x[:, piece], np.ascontiguousarray(of.y[:, piece])
             room = np.empty_like(draws)
-            for point, entries in enumerate(members):
+            for point, entries in enumerate(points):
                 row = np.bitwise_xor.reduce(outer[entries], axis=0)
                 found[point] ^= functional.of(np.bitwise_and(draws, row, out=room))
-        words, room = found.view(np.uint64), np.empty((len(members), len(of.y), 2), np.uint64)
-        of_powers = np.empty((self._field.degree, len(members), 2), np.uint64)
+        words, room = found.view(np.uint64), np.empty((len(points), len(of.y), 2), np.uint64)
+        of_powers = np.empty((len(points), self._field.degree, 2), np.uint64)
         for power in range(self._field.degree):
             np.multiply(words, (factors >> np.uint64(power) & _ONE)[..., np.newaxis], out=room)
-            np.bitwise_xor.reduce(room, axis=1, out=of_powers[power])
-        return _weighted(self._field.powers, of_powers)
+            np.bitwise_xor.reduce(room, axis=1, out=of_powers[:, power])
+        return write_all(dots(self._field.powers, of_powers.view(np.uint8)))
 
     def columns(self, number: int, of: Lookup, point: Challenge, weight: int) -> tuple[Words, Words]:
         """X, and Y times a weight, at a challenge, (rows, 1, words) each; of shares, the shares. Challenge and weight of a lookup
@@ -129,30 +137,3 @@ def weights_at(challenge: Challenge, outer_bits: int) -> list[int]:
     for u in challenge.point[:missing]:
         scale = multiply(scale, multiply(ONE ^ u, ONE ^ u))
     return [multiply(scale, weight) for weight in grid_weights(challenge.point[missing:])]
-
-
-def _members(variables: int) -> list[list[int]]:
-    """Of every point of the grid, the entries whose sum is there."""
-    points = [[0]]
-    for _ in range(variables):
-        points = [
-            [2 * entry + bit for entry in entries for bit in bits]
-            for entries in points
-            for bits in ((0,), (1,), (0, 1))
-        ]
-    return points
-
-
-def _weighted(elements: Sequence[int], blocks: Words) -> Blocks:
-    """Sums of elements times blocks, (elements, n, 2) words to (n, 16): as `dots`, for many n."""
-    bits = np.frombuffer(b"".join(of.to_bytes(BITS, "little") for of in elements), np.bool_).reshape(-1, BITS)
-    total = np.zeros((blocks.shape[1], 2 * BITS), np.uint8)
-    for place in range(BITS):
-        chosen = np.bitwise_xor.reduce(blocks[bits[:, place]], axis=0)
-        total[:, place : place + BITS] ^= np.unpackbits(chosen.view(np.uint8), axis=1)
-    for _ in range(2):  # x^128 = x^7 + x^2 + x + 1
-        high = total[:, BITS:].copy()
-        total[:, BITS:] = 0
-        for tap in (0, 1, 2, 7):
-            total[:, tap : tap + BITS] ^= high
-    return np.packbits(total[:, :BITS], axis=1)

@@ -39,7 +39,7 @@ from mpc_protocols.replicated.proof.bit_products.batch import Batch, Grids, Part
 from mpc_protocols.replicated.proof.bit_products.folding import Fold, folded
 from mpc_protocols.replicated.proof.bit_products.lookups import Combined, weights_of
 from mpc_protocols.replicated.proof.coins import stream, toss
-from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, write
+from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, read_all, write, write_all
 from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript
@@ -87,11 +87,11 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     in_cube, others = right.at_point(shares, point, weights)
     in_cube_left, others_left = left.at_point(shares_left, point, weights)
     if form.in_stages:
-        message = np.frombuffer(b"".join(map(write, proving.second(whole, masks, point))), np.uint8)
+        message = write_all(proving.second(whole, masks, point))
         _send_masked(trio, message, again)
         trio.turn()
-        others = _elements(trio.receive(trio.left, message.shape, np.uint8))
-        others_left = _elements(trio.next_mask(message.shape, np.uint8, again))
+        others = read_all(trio.receive(trio.left, message.shape, np.uint8))
+        others_left = read_all(trio.next_mask(message.shape, np.uint8, again))
         fold = Fold.drawn(stream(toss(trio, public), b"fold"), point, form.halvings)
     else:
         fold = Fold.at_once(point)
@@ -124,7 +124,3 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
 def _send_masked(trio: Trio, values: Blocks, operation: int) -> None:
     """Send a prover's values to the right, masked by a stream of this party and the left one."""
     trio.send(trio.right, values ^ trio.own_mask(values.shape, np.uint8, operation))
-
-
-def _elements(message: Blocks) -> list[int]:
-    return [read(block) for block in message.reshape(-1, BLOCK)]

@@ -12,27 +12,14 @@ take (3/2)^v as many products of elements as the rows have. Source: Boneh et al.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.replicated.proof.matrix_products.galois import ROWS, GaloisRing, Small
 
 MAX_VARIABLES = 4
 """At 100 Mbit/s one more costs more time for products than it saves for bytes."""
-
-
-def cube(variables: int) -> NDArray[np.intp]:
-    """The places of {0,1}^v among the 3^v points, in the order of rows."""
-    return np.array(
-        [
-            sum(digit * 3 ** (variables - 1 - j) for j, digit in enumerate(point))
-            for point in product((0, 1), repeat=variables)
-        ],
-        np.intp,
-    )
 
 
 def grid(x: Elements, y: Elements) -> Iterator[tuple[Elements, Elements]]:

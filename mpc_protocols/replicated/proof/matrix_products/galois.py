@@ -47,8 +47,7 @@ class GaloisRing:
 
     def lifts(self, stream: Reader, count: int) -> Small:
         """The next uniform lifts of a stream: (count, d), 0 and 1."""
-        drawn = np.empty((count, self.degree // 8), np.uint8)
-        stream.fill(drawn)
+        drawn = stream.draw((count, self.degree // 8), np.uint8)
         lifts: Small = np.unpackbits(drawn, axis=1).astype(np.int64)
         return lifts
 

@@ -26,12 +26,12 @@ import numpy as np
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.bit_products.functional import message_tag
+from mpc_protocols.replicated.proof.bit_products.grid import cube
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.field import BLOCK
 from mpc_protocols.replicated.proof.matrix_products.folding import (
     MAX_VARIABLES,
     at,
-    cube,
     folded,
     grid,
     multilinear_at,
@@ -148,10 +148,8 @@ class InnerProduct:
 
     def _drawn(self, reader: Reader) -> Pair:
         """D and E."""
-        d, e = (np.empty((self._width, self._ring.degree), self._ring.dtype) for _ in range(2))
-        reader.fill(d)
-        reader.fill(e)
-        return d, e
+        shape, dtype = (self._width, self._ring.degree), self._ring.dtype
+        return reader.draw(shape, dtype), reader.draw(shape, dtype)
 
     def _values(self) -> Elements:
         """What the prover sends, (3^v + 2^v, d): <X'(u), Y'(u)> on the grid but for its first point, the factor of T on the cube,

@@ -125,8 +125,7 @@ class Rows(Statement):
     def draw(self, ring: GaloisRing, stream: Reader) -> Coefficients:
         """x: the lifts s_rj, 8 coefficients a byte, (n, a, d / 8): coefficient 0 is the highest bit of the first."""
         a, b = self.columns
-        drawn = np.empty((self.rows, a, ring.degree // 8), np.uint8)
-        stream.fill(drawn)
+        drawn = stream.draw((self.rows, a, ring.degree // 8), np.uint8)
         return Coefficients(drawn, ring.lifts(stream, b))
 
     def combine(self, ring: GaloisRing, coefficients: Coefficients, out: Combined) -> None:

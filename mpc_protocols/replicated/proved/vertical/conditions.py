@@ -66,83 +66,52 @@ class Conditions:
         known: Sequence[Clique] = (),
     ) -> None:
         """joints: that the owner inputs. known: that it has input before, of which all this is known."""
-        self._trio, self.owner = trio, owner
+        self.owner = owner
         self._sizes, self._links = sizes, links((*known, *joints), len(known))
         self.compared = frozenset(other for _, other, _ in self._links) | frozenset(joints)
         """The joints that `add` takes."""
-        self._sent, self._expected = (
-            blake2b(digest_size=DIGEST_BYTES, person=b"cosynth rows") for _ in range(2)
-        )
+        self._left, self._right = owner == trio.right, owner == trio.left
+        """Whether this party is the left or the right neighbour of an owner that computes."""
+        self._sent = _hash()
+        self._expected = _hash() if owner >= 3 else self._sent
+        self.peers: tuple[int, int] | None = None
+        """Who is sent this party's hash, and who sends one; None at an owner that computes."""
+        if owner >= 3:
+            self.peers = trio.left, trio.right
+        elif trio.me != owner:
+            self.peers = (3 - owner - trio.me,) * 2
 
     def add(self, columns: Mapping[Clique, Matrix]) -> None:
         """The next rows of all joints."""
-        for joint, other, shared in self._links:
-            first, second = columns[joint], columns[other]
-            self._compare(
-                self._difference(first.own, joint, second.own, other, shared, self._holds(first=True)),
-                self._difference(first.next, joint, second.next, other, shared, self._holds(first=False)),
-            )
+        for link in self._links if self.peers else ():
+            first, second = columns[link[0]], columns[link[1]]
+            if self._left:
+                self._sent.update(_bytes(self._difference(first.next, second.next, link)))
+            elif self._right:
+                self._sent.update(_bytes(-self._difference(first.own, second.own, link)))
+            else:
+                own = self._difference(first.own, second.own, link)
+                following = self._difference(first.next, second.next, link)
+                self._sent.update(_bytes(following))
+                self._expected.update(_bytes(-(own + following)))
 
     def add_zero_bits(self, own: Elements, following: Elements) -> None:
         """Of a contributor: XOR-shared integers that must be 0."""
         self._sent.update(_bytes(following))
         self._expected.update(_bytes(own ^ following))
 
-    def messages(self) -> list[tuple[int, bytes]]:
-        """To whom this party sends which hash."""
-        trio = self._trio
-        if self.owner >= 3:
-            return [(trio.left, self._sent.digest())]
-        if trio.me == self.owner:
-            return []
-        return [(trio.left if trio.left != self.owner else trio.right, self._sent.digest())]
+    def said(self) -> bytes:
+        """This party's hash."""
+        return self._sent.digest()
 
-    def hold(self, said: Mapping[int, bytes]) -> int | None:
-        """The party whose hash differs from this one's; None if none does. said: what others have sent."""
-        trio = self._trio
-        if self.owner < 3 and trio.me == self.owner:
-            return None
-        peer = trio.right if self.owner >= 3 or trio.right != self.owner else trio.left
-        expected = self._expected if self.owner >= 3 else self._sent
-        return None if said[peer] == expected.digest() else peer
+    def expected(self) -> bytes:
+        """The hash that comes from an honest party if all is as it must be."""
+        return self._expected.digest()
 
-    def senders(self) -> list[int]:
-        """Who sends this party a hash."""
-        trio = self._trio
-        if self.owner >= 3:
-            return [trio.right]
-        if trio.me == self.owner:
-            return []
-        return [trio.right if trio.right != self.owner else trio.left]
-
-    def _compare(self, own: Elements | None, following: Elements | None) -> None:
-        if self.owner >= 3:
-            assert own is not None and following is not None
-            self._sent.update(_bytes(following))
-            self._expected.update(_bytes(-(own + following)))
-        elif self._trio.right == self.owner:
-            assert following is not None
-            self._sent.update(_bytes(following))
-        elif self._trio.left == self.owner:
-            assert own is not None
-            self._sent.update(_bytes(-own))
-
-    def _holds(self, first: bool) -> bool:
-        """Whether this party has to compare its first component, or its second one."""
-        return self.owner >= 3 or self.owner == (self._trio.left if first else self._trio.right)
-
-    def _difference(
-        self,
-        part: Elements | None,
-        joint: Clique,
-        of_other: Elements | None,
-        other: Clique,
-        columns: Clique,
-        wanted: bool,
-    ) -> Elements | None:
-        if not wanted:
-            return None
+    def _difference(self, part: Elements | None, of_other: Elements | None, link: Link) -> Elements:
+        """Of a component that this party holds."""
         assert part is not None and of_other is not None
+        joint, other, columns = link
         return self._summed(part, joint, columns) - self._summed(of_other, other, columns)
 
     def _summed(self, part: Elements, joint: Clique, columns: Clique) -> Elements:
@@ -158,18 +127,21 @@ class Conditions:
 
 def compare(trio: Trio, conditions: Sequence[Conditions]) -> None:
     """Compare what everybody holds of all owners' conditions. 1 round. Raises `ProtocolAborted`, which names the owner."""
-    for of in conditions:
-        for peer, digest in of.messages():
-            trio.wire.send(peer, digest)
+    compared = [(of, of.peers) for of in conditions if of.peers]
+    for of, (receiver, _) in compared:
+        trio.wire.send(receiver, of.said())
     trio.turn()
-    for of in conditions:
-        said = {peer: bytes(trio.wire.receive(peer, DIGEST_BYTES)) for peer in of.senders()}
-        if (other := of.hold(said)) is not None:
+    for of, (_, sender) in compared:
+        if bytes(trio.wire.receive(sender, DIGEST_BYTES)) != of.expected():
             raise ProtocolAborted(
                 f"Party {of.owner} shared columns of which a row names no value or several, or other rows than before, or party "
-                f"{other} or {trio.me} says so falsely; nothing was opened of them; stop the run."
+                f"{sender} or {trio.me} says so falsely; nothing was opened of them; stop the run."
             )
 
 
 def _bytes(values: NDArray[Any]) -> bytes:
     return np.ascontiguousarray(values).tobytes()
+
+
+def _hash() -> blake2b:
+    return blake2b(digest_size=DIGEST_BYTES, person=b"cosynth rows")

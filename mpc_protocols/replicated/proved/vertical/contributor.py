@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.proved.vertical.columns import KeptColumns
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
 from mpc_protocols.replicated.proved.vertical.source import agreed, request
 from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send_mask_seeds
-from mpc_protocols.vertical.schedule import own_rows
+from mpc_protocols.vertical.schedule import contributed_rows
 from mpc_protocols.wire import Wire
 
 
@@ -25,11 +25,7 @@ class ProvedVerticalContributor:
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""
-        rows = own_rows(data, facts, wire.me)
-        if rows is None:
-            raise DataRefused(
-                f"Party {wire.me} neither computes nor owns columns; leave it out of the study."
-            )
+        rows = contributed_rows(data, facts, wire.me)
         self._wire, self._rows = wire, rows
         self._schedule = schedule_of(data.partition, facts, wire.computing)
         self._asked = agreed(data.partition)

@@ -32,6 +32,7 @@ from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.vertical.factors import product_of_all
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.tables import Factor, Joint
+from mpc_protocols.vertical.union import sum_down
 
 
 class RangeExecution:
@@ -124,34 +125,22 @@ class RangeExecution:
 
     def _cells(self, shared: Sequence[RingShare]) -> list[RingShare]:
         """The tables that were asked for, flat and in order."""
-        plan, where = self._plan, {}
-        for group, product in zip(self._groups, shared, strict=True):
-            top = 0
-            for left in group.lefts:
-                bottom, first = top + plan.width(left), 0
-                for right in group.rights:
-                    end = first + plan.breadth(right)
-                    where[left, right] = product[top:bottom, first:end].reshape(-1)
-                    first = end
-                top = bottom
-        wanted = [plan.products[source] for source in plan.sources]
-        return [
-            _in_order(where[product.left, product.right], product.columns, table, plan.sizes)
-            for product, table in zip(wanted, plan.tables, strict=True)
-        ]
-
-
-def _in_order(
-    share: RingShare, columns: Sequence[str], table: Sequence[str], sizes: Mapping[str, int]
-) -> RingShare:
-    """A table's cells with its columns in the order asked for."""
-    shape, order = [sizes[name] for name in columns], [columns.index(name) for name in table]
-    return RingShare(
-        *(
-            np.ascontiguousarray(part.reshape(shape).transpose(order)).reshape(-1)
-            for part in (share.own, share.next)
-        )
-    )
+        plan = self._plan
+        where = {
+            pair: product[place].reshape(-1)
+            for group, product in zip(self._groups, shared, strict=True)
+            for pair, place in plan.places(group)
+        }
+        cells = []
+        for table, source in zip(plan.tables, plan.sources, strict=True):
+            product = plan.products[source]
+            flat = where[product.left, product.right]
+            cells.append(
+                RingShare(
+                    *(sum_down(part, product.columns, table, plan.sizes) for part in (flat.own, flat.next))
+                )
+            )
+        return cells
 
 
 def _side_by_side(shares: Sequence[RingShare]) -> RingShare:

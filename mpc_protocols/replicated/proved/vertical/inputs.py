@@ -18,16 +18,9 @@ from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.vertical.columns import MEMBERSHIP, OwnerInput
 from mpc_protocols.replicated.proved.vertical.conditions import Conditions, compare
 from mpc_protocols.replicated.proved.vertical.entries import prove_entries, upper_bits
-from mpc_protocols.replicated.sharing.copies import same_copies
 from mpc_protocols.replicated.sharing.ring import RingShare, concatenate
-from mpc_protocols.replicated.vertical.matrices import (
-    MaskStreams,
-    Matrix,
-    block_copies,
-    input_rows,
-    receive_block,
-    ring_of,
-)
+from mpc_protocols.replicated.vertical.inputs import cut, input_blocks
+from mpc_protocols.replicated.vertical.matrices import MaskStreams, Matrix, ring_of
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.tables import Joint
@@ -85,12 +78,9 @@ class RangeInputs:
         self, owner: int, of: OwnerInput, fresh: Matrix | None, start: int, stop: int
     ) -> dict[Clique, Matrix]:
         """An owner's joints of a block: those of the plan, and those it is compared with. fresh: what it has input."""
-        columns, first = {}, 0
+        columns: dict[Clique, Matrix] = {}
         if fresh is not None:
-            for joint in of.fresh:
-                width = self._plan.width(Joint(owner, joint))
-                columns[joint] = fresh.columns(first, width)
-                first += width
+            columns |= zip(of.fresh, cut(fresh, self._widths(owner, of)), strict=True)
         conditions = self._conditions.get(owner)
         wanted = {*self._plan.joints(owner), *(conditions.compared if conditions else ())}
         assert self._first is not None
@@ -120,32 +110,20 @@ class RangeInputs:
 
     def _input(self, start: int, stop: int) -> dict[int, Matrix]:
         """Everybody's fresh one-hot columns of these rows, side by side. 1 round, 2 with owners that do not compute."""
-        plan, trio = self._plan, self._trio
-        asked = {owner: of.fresh for owner, of in self._asked.items() if of.fresh}
+        me, own = self._trio.me, None
         shapes = {
-            owner: (stop - start, sum(plan.width(Joint(owner, joint)) for joint in fresh))
-            for owner, fresh in asked.items()
+            owner: (stop - start, sum(self._widths(owner, of)))
+            for owner, of in self._asked.items()
+            if of.fresh
         }
-        blocks = []
-        for owner, fresh in asked.items():
-            if owner < plan.computing:
-                block = None
-                if owner == trio.me:
-                    assert self._rows is not None
-                    block = self._rows.one_hot(start, stop, fresh, self._dtype)
-                blocks.append((owner, shapes[owner], block))
-        matrices = dict(
-            zip([owner for owner, _, _ in blocks], input_rows(trio, blocks, self._dtype), strict=True)
-        )
-        copies = []
-        for owner in asked:
-            if owner >= plan.computing:
-                streams = self._streams[owner]
-                matrices[owner] = receive_block(trio, streams, owner, shapes[owner], self._dtype)
-                copies += block_copies(trio, streams, owner, matrices[owner])
-        if any(owner >= plan.computing for owner in asked):
-            same_copies(trio, copies)
-        return matrices
+        if me in shapes:
+            assert self._rows is not None
+            own = self._rows.one_hot(start, stop, self._asked[me].fresh, self._dtype)
+        return input_blocks(self._trio, self._streams, shapes, own, self._dtype)
+
+    def _widths(self, owner: int, of: OwnerInput) -> list[int]:
+        """Columns of its fresh joints."""
+        return [self._plan.width(Joint(owner, joint)) for joint in of.fresh]
 
 
 def _share(matrix: Matrix, dtype: UInt) -> RingShare:

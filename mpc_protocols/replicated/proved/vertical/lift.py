@@ -11,14 +11,12 @@ About 100 products and 12 bytes a count, of which there are few beside the rows 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
-from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES, digest
+from mpc_protocols.replicated.sharing.copies import digest, receive_confirmed
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 
@@ -62,11 +60,6 @@ def _open_to_two(trio: Trio, x: Summand) -> Elements:
     if me == 0:
         return np.zeros_like(x.own)
     sender, other = (0, 2) if me == 1 else (1, 0)
-    missing: NDArray[np.uint32] = trio.receive(sender, x.own.shape, np.uint32)
-    if bytes(trio.wire.receive(other, DIGEST_BYTES)) != digest(missing):
-        raise ProtocolAborted(
-            f"Parties {sender} and {other} sent different parts of a masked value: one of them did not follow the protocol; "
-            "stop the run."
-        )
+    missing = receive_confirmed(trio, sender, other, x.own.shape, np.uint32, "a masked value")
     found: Elements = x.own ^ x.next ^ missing
     return found

@@ -18,8 +18,7 @@ checked owner's input and on who deviates, on nothing else. Memory: a range of f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
@@ -32,16 +31,16 @@ from mpc_protocols.replicated.proved.vertical.columns import KeptColumns
 from mpc_protocols.replicated.proved.vertical.execution import RangeExecution
 from mpc_protocols.replicated.proved.vertical.inputs import Kept
 from mpc_protocols.replicated.proved.vertical.planner import schedule_of
-from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES, same_copies
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.sharing.ring import RingShare
-from mpc_protocols.replicated.vertical.matrices import receive_mask_seeds, seed_copies
+from mpc_protocols.replicated.vertical.inputs import receive_streams
 from mpc_protocols.replicated.vertical.plan import Plan
-from mpc_protocols.vertical.population import PopulationMarginals
+from mpc_protocols.replicated.vertical.source import RingPopulation
 from mpc_protocols.vertical.schedule import own_rows
 from mpc_protocols.wire import Wire
 
 
-class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSource):
+class ProvedVerticalMarginals(RingPopulation):
     """One computing party's shares of the population's marginals."""
 
     def __init__(self, gates: ProvedGates, facts: StudyFacts, data: VerticalData) -> None:
@@ -63,38 +62,18 @@ class ProvedVerticalMarginals(PopulationMarginals[RingShare, Plan], MarginalSour
     def _counted(self, counts: LocalCounts | None) -> MarginalSource:
         raise AssertionError("Owners bring no counts besides their columns.")
 
-    def _of_union(self, clique: Clique) -> RingShare:
-        return RingShare(
-            self._assembled(clique, attrgetter("own")), self._assembled(clique, attrgetter("next"))
-        )
-
-    def _compute(self, plan: Plan, tables: Sequence[Clique]) -> None:
+    def _by_range(self, plan: Plan) -> Iterator[RingShare]:
         """Raises `ProtocolAborted`."""
-        trio, streams = self._trio, {}
+        trio = self._trio
         for owner in plan.contributing():
             if bytes(trio.wire.receive(owner, DIGEST_BYTES)) != self._asked:
                 raise ProtocolAborted(
                     f"Party {owner} was asked for other marginals than the computing parties share, or says so: it or the "
                     "leading party did not follow the protocol; stop the run."
                 )
-            streams[owner] = receive_mask_seeds(trio.wire, owner)
-        if streams:
-            same_copies(
-                trio, [copy for owner, of in streams.items() for copy in seed_copies(trio, of, owner)]
-            )
-        inputs, total = self._columns.next(plan), None
+        streams, inputs = receive_streams(trio, plan.contributing()), self._columns.next(plan)
         for row_range in plan.row_ranges():
-            execution = RangeExecution(self._gates, plan, self._rows, streams, inputs, self._kept)
-            cells = execution.cells(row_range)
-            total = cells if total is None else total + cells
-        assert total is not None
-        if plan.counts_somebody:
-            self._somebody, total = total[:1], total[1:]
-        start = 0
-        for table in tables:
-            stop = start + self._schedule.facts.cells(table)
-            self._tables[table] = total[start:stop]
-            start = stop
+            yield RangeExecution(self._gates, plan, self._rows, streams, inputs, self._kept).cells(row_range)
 
 
 def agreed(partition: Partition) -> bytes:

@@ -11,8 +11,18 @@ from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.replicated.proof.bit_products import functional as functionals
 from mpc_protocols.replicated.proof.bit_products.basis import challenge, plus_times
 from mpc_protocols.replicated.proof.bit_products.functional import Functional
-from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube, cube_weights, grid_weights
-from mpc_protocols.replicated.proof.field import ONE, dots, independent, multiply, read, subfield, write
+from mpc_protocols.replicated.proof.bit_products.grid import Grid, cube, cube_weights, grid_weights, members
+from mpc_protocols.replicated.proof.field import (
+    ONE,
+    dots,
+    independent,
+    multiply,
+    read,
+    read_all,
+    subfield,
+    write,
+    write_all,
+)
 
 
 def slow_product(a: bytes, b: bytes) -> bytes:
@@ -32,14 +42,30 @@ def test_products_are_those_of_the_standard() -> None:
     assert write(ONE) == b"\x80" + bytes(15)
 
 
-def test_a_sum_of_products() -> None:
-    vectors = np.frombuffer(secrets.token_bytes(2 * 9 * 16), np.uint8).reshape(2, 9, 16)
+@pytest.mark.parametrize("number", [0, 2, 35])
+def test_sums_of_products(number: int) -> None:
+    """Of few vectors, and of more than are computed at a time."""
+    vectors = np.frombuffer(secrets.token_bytes(number * 9 * 16), np.uint8).reshape(number, 9, 16)
     coefficients = [read(secrets.token_bytes(16)) for _ in range(9)]
     for vector, found in zip(vectors, dots(coefficients, vectors), strict=True):
         expected = 0
         for coefficient, block in zip(coefficients, vector, strict=True):
             expected ^= multiply(coefficient, read(block.tobytes()))
         assert found == expected
+
+
+def test_elements_are_written_as_they_are_read() -> None:
+    blocks = np.frombuffer(secrets.token_bytes(3 * 16), np.uint8).reshape(3, 16)
+    assert read_all(blocks) == [read(block.tobytes()) for block in blocks]
+    assert (write_all(read_all(blocks)) == blocks).all() and write_all([]).shape == (0, 16)
+
+
+def test_rows_whose_sum_is_at_a_point_of_the_grid() -> None:
+    """One row at a point of the cube, in the order of rows; at infinity in a variable, both of its halves."""
+    assert members(0) == [[0]] and members(1) == [[0], [1], [0, 1]]
+    of_two = members(2)
+    assert [of_two[place] for place in cube(2)] == [[0], [1], [2], [3]]
+    assert of_two[2] == [0, 1] and of_two[6] == [0, 2] and of_two[8] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("degree", [8, 64])

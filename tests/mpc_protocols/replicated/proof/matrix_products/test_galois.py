@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.replicated.proof.matrix_products.folding import at, cube, folded, grid, multilinear_at
+from mpc_protocols.replicated.proof.bit_products.grid import cube
+from mpc_protocols.replicated.proof.matrix_products.folding import at, folded, grid, multilinear_at
 from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products
 
 RINGS = [(np.uint16, 8), (np.uint32, 8), (np.uint16, 64), (np.uint32, 64)]

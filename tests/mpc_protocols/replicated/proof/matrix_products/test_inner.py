@@ -12,10 +12,10 @@ from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.proof.bit_products import products
 from mpc_protocols.replicated.proof.bit_products.form import ProofSizes
+from mpc_protocols.replicated.proof.bit_products.grid import cube
 from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.coins import stream
 from mpc_protocols.replicated.proof.costs import proof_steps
-from mpc_protocols.replicated.proof.matrix_products.folding import cube
 from mpc_protocols.replicated.proof.matrix_products.galois import GaloisRing, Products
 from mpc_protocols.replicated.proof.matrix_products.inner import elements_sent, variables_for
 from mpc_protocols.replicated.proof.matrix_products.multiplication import ProductSum, multiply_rows
