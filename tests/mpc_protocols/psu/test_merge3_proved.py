@@ -21,6 +21,7 @@ from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_of
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped
+from tests.mpc_protocols.replicated.proved.openings import noted_openings
 from tests.worlds.guards import Recorder
 
 NOISY: dict[str, Any] = {
@@ -236,6 +237,32 @@ def test_a_bit_of_any_message(cheat: int, owners: tuple[int, ...]) -> None:
     print(
         f"party {cheat}, owners {owners}: {len(stopped)} messages, {sum(map(bool, stopped.values()))} runs stopped"
     )
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_an_error_is_found_before_anything_is_opened(monkeypatch: pytest.MonkeyPatch, shuffled: bool) -> None:
+    """In the first product, or the first row of a shuffle; not even whether lists are in order is opened."""
+    openings, open_bits = noted_openings(monkeypatch), protocol.open_bits
+    monkeypatch.setattr(protocol, "open_bits", lambda trio, x: openings.append(trio.me) or open_bits(trio, x))
+    size = 8 * (len(X) + len(Y))
+    numbers: list[int] = []
+
+    def note(count: int, peer: int, payload: bytes) -> None:
+        if (peer == 0 and len(payload) == size) if shuffled else (peer == 1 and len(payload) != 32):
+            numbers.append(count)
+
+    ended((0, 1), [X, Y], cheat=2, alter=note)
+    assert len(openings) > 6
+    openings.clear()
+    first = numbers[0]
+    found = ended(
+        (0, 1),
+        [X, Y],
+        cheat=2,
+        alter=lambda count, peer, payload: flipped(payload) if count == first else None,
+    )
+    assert not openings
+    assert all("nothing was opened at this party" in found[honest] for honest in (0, 1)), found
 
 
 @pytest.mark.parametrize(("owners", "cheat"), [((0, 1), 1), ((0, 1), 2), ((3, 1), 2)])

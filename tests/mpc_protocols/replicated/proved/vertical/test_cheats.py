@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Clique
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated.proved.vertical.conditions import links
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.vertical.records import CodedRows
 from tests.mpc_protocols.replicated.proof.cheating import flipped
 from tests.mpc_protocols.replicated.proved.test_cheats import accused
@@ -177,6 +178,23 @@ def test_an_error_in_a_row_product_is_found(cheat: int) -> None:
         return flipped(payload) if is_product else None
 
     assert accused(of.share([[("a", "c")]], cheat, alter), cheat)
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_contributors_entries_are_judged_once_their_additions_are_proved(cheat: int) -> None:
+    """What an error in one leads to depends on the entries: the comparison would tell it."""
+    of, products = world(CONTRIBUTES, rows=40), list[int]()
+
+    def note(number: int, peer: int, payload: bytes) -> None:
+        if peer == (cheat - 1) % 3 and len(payload) != DIGEST_BYTES:
+            products.append(number)
+
+    of.share(TWICE, cheat, note)
+    first = products[0]
+    found = of.share(
+        TWICE, cheat, lambda number, peer, payload: flipped(payload) if number == first else None
+    )
+    assert accused(found, cheat), found
 
 
 def test_a_contributors_two_different_copies_are_found() -> None:
