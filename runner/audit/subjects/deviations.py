@@ -20,6 +20,7 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.proved.gates import ProvedGates
 from runner.audit.subjects.arena import Arena, Bend, Codes, Coins
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.split_columns import split, split_arena
@@ -79,8 +80,8 @@ class _Opened:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look at all openings while the block runs."""
-        begin, pick = ComputingParty.__init__, ComputingParty._pick
+        """Look at all openings while the block runs: also at those of a party that stops before it has a result."""
+        begin, pick, open_words = ComputingParty.__init__, ComputingParty._pick, ProvedGates.opened
 
         def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
             begin(party, engine, *given, **named)
@@ -91,9 +92,15 @@ class _Opened:
             self.values[party.wire.me].append(list(found))
             return found
 
+        def opened(gates: ProvedGates, *held: Any) -> Any:
+            found = open_words(gates, *held)
+            self.values[gates.trio.me].append(found.tolist())
+            return found
+
         with (
             mock.patch.object(ComputingParty, "__init__", began),
             mock.patch.object(ComputingParty, "_pick", picked),
+            mock.patch.object(ProvedGates, "opened", opened),
         ):
             yield
 
