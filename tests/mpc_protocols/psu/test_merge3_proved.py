@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -190,6 +191,30 @@ def test_an_identifier_entered_twice_is_as_a_dummy() -> None:
         assert isinstance(found[1].n_rows, int) and found[1].n_rows == found[2].n_rows == found[3].n_rows
         assert found[1].rows.tolist() == found[3].rows.tolist()
         assert len(np.unique(found[1].rows)) == len(others)
+
+
+class Together:
+    """Two owners enter every third of the words that both have twice, each in place of the one after it."""
+
+    def __init__(self) -> None:
+        self._met, self._lists = threading.Barrier(2), list[Any]()
+
+    def __call__(self, words: Any) -> Any:
+        self._lists.append(words.tolist())
+        self._met.wait(PATIENCE_S)
+        first, second = self._lists
+        common = [word for word in words.tolist() if first.count(word) == second.count(word) == 1]
+        for word in common[:-1:3]:
+            words[words.tolist().index(word) + 1] = word
+        return words
+
+
+def test_a_person_whom_two_owners_enter_twice_has_one_row_at_the_others() -> None:
+    """One that computes and one that contributes: six entries of four owners."""
+    both = Together()
+    found = ended((0, 1, 3, 4), [X] * 4, words={0: both, 3: both}, **NOISY)
+    assert found[1].rows.tolist() == found[4].rows.tolist()
+    assert len(np.unique(found[1].rows)) == len(X)
 
 
 def consistent(found: list[Any], owners: tuple[int, ...], lists: list[list[bytes]], cheat: int) -> None:
