@@ -18,6 +18,8 @@ from mpc_protocols.psu.merge3.contributor import contribute
 from mpc_protocols.psu.merge3.keys import Keys, keys_of
 from mpc_protocols.psu.merge3.proved import ProvedComputingParty
 from mpc_protocols.psu.merge3.public import STREAM, common_salt
+from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_of
@@ -267,8 +269,13 @@ def test_a_bit_of_any_message(cheat: int, owners: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_an_error_is_found_before_anything_is_opened(monkeypatch: pytest.MonkeyPatch, shuffled: bool) -> None:
     """In the first product, or the first row of a shuffle; not even whether lists are in order is opened."""
-    openings, open_bits = noted_openings(monkeypatch), protocol.open_bits
-    monkeypatch.setattr(protocol, "open_bits", lambda trio, x: openings.append(trio.me) or open_bits(trio, x))
+    openings = noted_openings(monkeypatch)
+
+    def opened(trio: Trio, x: BitShare) -> Any:
+        openings.append(trio.me)
+        return open_bits(trio, x)
+
+    monkeypatch.setattr(protocol, "open_bits", opened)
     size = 8 * (len(X) + len(Y))
     numbers: list[int] = []
 

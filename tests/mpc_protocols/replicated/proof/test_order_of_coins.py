@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from mpc_protocols.replicated.proof.bit_products import products
+from mpc_protocols.replicated.proof.bit_products.batch import Batch
+from mpc_protocols.replicated.proof.bit_products.folding import Fold
 from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
+from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.proof.cheating import multiplied, outcomes
@@ -25,7 +28,6 @@ class Coins:
         self._numbers: dict[bytes, int] = {}
         self._streams: list[tuple[Any, int]] = []
         self._lock = threading.Lock()
-        toss, stream, batch = products.toss, products.stream, products.Batch
 
         def tossed(trio: Trio, public: bytes) -> bytes:
             coin = toss(trio, public)
@@ -40,14 +42,14 @@ class Coins:
 
         def batched(part: Any, seed: bytes, *given: Any) -> Any:
             self.used["Batch"].add(self._numbers[seed])
-            return batch(part, seed, *given)
+            return Batch(part, seed, *given)
 
         monkeypatch.setattr(products, "toss", tossed)
         monkeypatch.setattr(products, "stream", streamed)
         monkeypatch.setattr(products, "Batch", batched)
         for name in ("Combined", "challenge", "weights_of"):
             monkeypatch.setattr(products, name, self._noting(name, getattr(products, name)))
-        monkeypatch.setattr(products.Fold, "drawn", self._noting("drawn", products.Fold.drawn))
+        monkeypatch.setattr(Fold, "drawn", self._noting("drawn", Fold.drawn))
 
     def _noting(self, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*given: Any) -> Any:

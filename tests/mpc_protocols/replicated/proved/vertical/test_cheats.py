@@ -120,7 +120,8 @@ def test_a_marginal_of_the_union_is_made_of_one_requests_columns(monkeypatch: py
     """Of a column that was not kept an owner may bring other values now: with tables of the old ones, cells of rows that nobody
     else holds would be negative."""
     monkeypatch.setattr(columns, "MAX_KEPT", 0)
-    of, requests = world(COMPUTES, "union", rows=40), [[("a", "c", "d")], [("b", "c")]]
+    of = world(COMPUTES, "union", rows=40)
+    requests: list[list[Clique]] = [[("a", "c", "d")], [("b", "c")]]
 
     def other_values(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
         if request == 2:
