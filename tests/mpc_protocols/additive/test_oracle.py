@@ -19,7 +19,7 @@ from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
-from tests.conformance.bent_wire import Bend, bent
+from runner.audit.subjects.bent_wire import Bend, bent
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
 from tests.worlds.guards import Recorder
