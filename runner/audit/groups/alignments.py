@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.psu.method import AlignmentMethod
 from runner.audit import statistics
-from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.groups.hostile import CHANGES, outcome
+from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
+from runner.audit.groups.hostile import endings
 from runner.audit.subjects.bent_wire import Bend
 from runner.audit.subjects.subject import Subject
 from runner.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
@@ -221,23 +221,11 @@ def changed(subject: Subject) -> Finding:
             found = run_alignment(method, both, subject.coins("changed"), bend)
             return "right table" if not _same_rows(found, both) else "another table, unnoticed"
 
-        ended: Counter[str] = Counter()
-        for case in range(CASES[subject.profile]):
-            way = sorted(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
-            how, problem = outcome(way, number, words, run)
-            ended[how] += 1
-            if problem is not None:
-                problems.append(f'"{method.name}": {problem}')
-        figures[method.name] = dict(ended)
+        figures[method.name], found = endings(CASES[subject.profile], rng, ways, run)
+        problems += [f'"{method.name}": {problem}' for problem in found]
     return judged(
         problems,
-        "One message changed in each alignment, and how it ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
-        + ".",
+        "One message changed in each alignment, and how it ended: " + tallied(figures) + ".",
         figures,
     )
 

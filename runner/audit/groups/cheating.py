@@ -16,7 +16,7 @@ from typing import Any
 
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
-from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
+from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
 from runner.audit.subjects.arena import Arena, Codes, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
 from runner.audit.subjects.deviations import judged_outcome, settings
@@ -90,10 +90,7 @@ def changed(subject: Subject) -> Finding:
     return judged(
         problems,
         "One bit of one message flipped in each run: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
+        + tallied(figures)
         + ". What is not noticed is what security against parties that follow the protocol does not promise.",
         figures,
     )
@@ -329,10 +326,7 @@ def deviations(subject: Subject) -> Finding:
     return judged(
         problems,
         "One bit of one message flipped in each run, and how the honest parties ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
+        + tallied(figures)
         + ". None has another result, and nothing else was opened to one.",
         figures,
     )

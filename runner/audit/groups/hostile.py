@@ -24,7 +24,7 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.public import steps
 from parties.budget import journal
 from parties.session.transport import codec, frames
-from runner.audit.check import Check, Finding, Group, Profile, judged
+from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
 from runner.audit.subjects.arena import Arena, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
 from runner.audit.subjects.questions import NO_NOISE, every_kind
@@ -219,29 +219,17 @@ def messages(subject: Subject) -> Finding:
     rng = subject.generator("messages")
     for backend in subject.distributed:
         arena = subject.arena(backend)
-        ways = Counter(sorted((frame.sender, frame.receiver) for frame in _run(arena, subject).frames))
+        ways = Counter((frame.sender, frame.receiver) for frame in _run(arena, subject).frames)
 
         def run(bend: Bend, arena: Arena = arena) -> str:
             _run(arena, subject, bend)
             return "went on"
 
-        ended: Counter[str] = Counter()
-        for case in range(RUNS[subject.profile]):
-            way = list(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
-            how, problem = outcome(way, number, words, run)
-            ended[how] += 1
-            if problem is not None:
-                problems.append(f'backend "{backend.name}": {problem}')
-        figures[backend.name] = dict(ended)
+        figures[backend.name], found = endings(RUNS[subject.profile], rng, ways, run)
+        problems += [f'backend "{backend.name}": {problem}' for problem in found]
     return judged(
         problems,
-        "One message changed in each run, and how it ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
-        + ".",
+        "One message changed in each run, and how it ended: " + tallied(figures) + ".",
         figures,
     )
 
@@ -255,8 +243,24 @@ def _run(arena: Arena, subject: Subject, bend: Bend | None = None) -> Ran:
     )
 
 
-def outcome(way: Way, number: int, words: str, run: Callable[[Bend], str]) -> tuple[str, str | None]:
-    """How a run ends of which one message is changed, and what is wrong with it. run: says what it comes to if it ends well."""
+def endings(
+    runs: int, rng: np.random.Generator, ways: Mapping[Way, int], run: Callable[[Bend], str]
+) -> tuple[dict[str, int], list[str]]:
+    """How so many runs end of which one message each is changed, and what is wrong with them.
+
+    ways: the messages of a run between any two parties. run: says what it comes to if it ends well.
+    """
+    ended, problems = Counter[str](), []
+    for case in range(runs):
+        way = sorted(ways)[int(rng.integers(len(ways)))]
+        number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
+        how, problem = _ending(way, number, words, run)
+        ended[how] += 1
+        problems += [problem] if problem is not None else []
+    return dict(ended), problems
+
+
+def _ending(way: Way, number: int, words: str, run: Callable[[Bend], str]) -> tuple[str, str | None]:
     where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
     try:
         return run(change(way, number, CHANGES[words])), None
