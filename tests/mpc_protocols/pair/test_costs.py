@@ -37,11 +37,11 @@ from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths
 from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.pair.pair_run import random_words
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
 from tests.worlds import tables
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+from tests.worlds.words import random_words
 
 
 def protocols(transfers: Transfers) -> None:
