@@ -92,6 +92,12 @@ def test_wrong_products_are_refused_and_the_link_is_named(cheat: int, wrong: str
     assert refused(outcomes(proved(Batch(SIZES, by_row)), cheat, altered(WRONG[wrong])), cheat)
 
 
+def test_errors_in_the_same_cell_of_two_rows_do_not_cancel() -> None:
+    """Row by row every row has coefficients of its own; a row of the first product has six cells."""
+    errors = {1: ([1, 7], [9, -9])}
+    assert refused(outcomes(proved(Batch(SIZES, by_row=True)), 2, altered(errors)), 2)
+
+
 def test_replayed_and_swapped_products_are_refused() -> None:
     sent: list[bytes] = []
 
