@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.proof import inner_products
 from mpc_protocols.replicated.proof.verdict import Finding
 from mpc_protocols.replicated.proof.word_field import inner, product, times
@@ -51,6 +51,19 @@ def test_arithmetic() -> None:
         due ^= slow(left, right)
     assert inner(x, y) == due and inner(x[:0], y[:0]) == 0
     assert times(a, x).tolist() == [slow(a, value) for value in x.tolist()]
+
+
+def test_every_message_of_a_shuffle_has_a_mask_of_its_own() -> None:
+    """Of shares that are 0 the first ones are masks and nothing else: who gets two that are alike sees how rows move."""
+    frames: list[Frame] = []
+
+    def body(wire: Any) -> None:
+        nothing = np.zeros(ROWS, np.uint64)
+        ProvedShuffle(Trio(wire)).shuffle([BitShare(nothing, nothing)] * COLUMNS)
+
+    outcomes(body, tap=frames.append)
+    sent = np.concatenate([np.frombuffer(frame.payload, np.uint64) for frame in frames])
+    assert len(np.unique(sent)) == len(sent) == 6 * COLUMNS * ROWS
 
 
 def shuffled(columns: list[list[BitShare]], cheat: int | None = None, spoil: Any = None) -> Any:

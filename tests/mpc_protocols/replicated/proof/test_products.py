@@ -353,3 +353,21 @@ def test_two_thousand_forged_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
         passed += passes
     print(f"{passed} of 2000 forged proofs pass")
     assert 0.015 < passed / 2000 < 12 / 256
+
+
+@pytest.mark.parametrize("factor", [0, 1])
+def test_a_tag_is_of_both_factors(factor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either the left verifier is sent another coordinate: neither is left to the equation."""
+    matching, original = list[bool](), Finding.of
+
+    def record(matches: bool, holds: bool) -> Any:
+        matching.append(matches)
+        return original(matches, holds)
+
+    monkeypatch.setattr(Finding, "of", staticmethod(record))
+
+    def alter(count: int, peer: int, payload: bytes) -> bytes | None:
+        return flipped(payload, 3) if count == 1 + 10 + factor else None
+
+    outcomes(proved([(64, 1)], 6), 2, alter)
+    assert sorted(matching) == [False, True, True]

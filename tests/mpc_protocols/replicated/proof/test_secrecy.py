@@ -27,6 +27,7 @@ from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.proof.cheating import multiplied, outcomes, proved
+from tests.mpc_protocols.replicated.proof.test_stages import looked_up
 
 WORDS = 256
 """Four words in each of 64 rows."""
@@ -182,3 +183,25 @@ def test_errors_that_are_alike_in_two_blocks_do_not_cancel() -> None:
         return "proved"
 
     assert refused(outcomes(body), 1)
+
+
+def test_lookups_are_hidden_by_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a right verifier sends of them is both vectors at the point, each plus such rows times a factor that is not 0."""
+    given, hidden = list[NDArray[np.uint64]](), tags.hidden_columns
+
+    def noted(pairs: Any, whole: Any, masks: Any, fold: Any) -> Any:
+        given.extend(of for pair in masks for of in pair)
+        return hidden(pairs, whole, masks, fold)
+
+    monkeypatch.setattr(products, "hidden_columns", noted)
+
+    def body(wire: Any) -> str:
+        trio, transcript = Trio(wire), Transcript()
+        multiplied(trio, transcript, WORDS)
+        looked_up(trio, transcript, 8, 4, 16)
+        prove(trio, transcript)
+        return "proved"
+
+    assert outcomes(body) == ["proved"] * 3
+    assert len(given) == 3 * 2 * 2 and all(random(of) for of in given)
+    assert len({of.tobytes() for of in given}) == len(given)
