@@ -22,6 +22,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from mpc_protocols.errors import UsageError
 from runner.report import charts, graph, number_format, resolutions, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
@@ -462,11 +463,21 @@ def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | N
     """What only somebody with the real rows can compute; None unless the caller is such."""
     if comparison is None:
         return None
-    metrics = [
-        {"name": name, "value": value, "baseline": baseline, "explanation": explanation}
-        for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
-    ]
-    return {"metrics": metrics, "columns": _with_real(run, columns, comparison.get("counts") or {})}
+    try:
+        metrics = [
+            {
+                "name": str(name),
+                "value": float(value),
+                "baseline": None if baseline is None else float(baseline),
+                "explanation": str(explanation),
+            }
+            for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
+        ]
+        return {"metrics": metrics, "columns": _with_real(run, columns, comparison.get("counts") or {})}
+    except (AttributeError, IndexError, OverflowError, TypeError, ValueError):
+        raise UsageError(
+            "The comparison with real rows in data/comparison.json is not one that `demo` writes; remove that file."
+        ) from None
 
 
 def real_and_synthetic(run: Run, counts: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
