@@ -190,6 +190,6 @@ def calibrate(
     if sigma2 > MAX_SIGMA2:
         raise StudyInvalid(
             f"[privacy] epsilon = {epsilon} is too little for {asked}: the noise would have a standard deviation "
-            f"of {math.sqrt(sigma2):.3g}."
+            f"of {math.sqrt(sigma2):.3g}; raise it, or ask for less."
         )
     return budget

@@ -23,6 +23,7 @@ import numpy as np
 from markupsafe import Markup
 
 from mpc_protocols.errors import UsageError
+from runner.failures import reason
 from runner.report import charts, graph, number_format, resolutions, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
@@ -76,7 +77,12 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
         else page(load(directory), comparison)
     )
     target = directory / "report.html"
-    handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written ({reason(error)}); copy the directory to a place of yours."
+        ) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write(text)
