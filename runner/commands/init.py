@@ -58,7 +58,7 @@ unit = "row"                   # or { id = "person_id", max_rows = 3, max_custod
 _VERTICAL = """\
 partition = "vertical"         # the parties with data hold different columns about overlapping people
 # security = "malicious"       # the promise also holds if one of the three computing parties departs from the protocol
-                               # (docs/security.md); takes about twice as long
+                               # (docs/security.md); takes two to four times as long
 
 [privacy]                      # what anybody can learn about one person from everything that is released
 epsilon = 1.0

@@ -267,6 +267,21 @@ def test_a_comparison_that_no_demo_has_written_is_refused(
     assert main(["verify", str(out)]) == 0
 
 
+def test_a_file_that_cannot_be_read_is_named(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "synthetic.csv":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert main(["verify", str(out)]) == 2
+    assert "synthetic.csv cannot be read (permission denied)" in capsys.readouterr().err
+
+
 def test_a_ledger_that_is_not_there(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -495,3 +495,14 @@ def test_adult_sized_run_is_quick(tmp_path: Path, quiet_machine: bool) -> None:
         render(tmp_path)
         spent.append(time.process_time() - start)
     assert not quiet_machine or min(spent) < 1.5, spent
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path)
+
+    def refused(**_: object) -> tuple[int, str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refused)
+    with pytest.raises(UsageError, match="cannot be written"):
+        render(tmp_path)
