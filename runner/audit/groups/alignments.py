@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import CosynthError
 from mpc_protocols.psu.method import AlignmentMethod
 from runner.audit import statistics
-from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.groups.hostile import CHANGES
+from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
+from runner.audit.groups.hostile import endings
+from runner.audit.subjects.bent_wire import Bend
 from runner.audit.subjects.subject import Subject
 from runner.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
 
@@ -216,48 +216,18 @@ def changed(subject: Subject) -> Finding:
         both = _by_rows(method, lists(0, 1000))
         honest = run_alignment(method, both, subject.coins("changed"))
         ways = Counter((frame.sender, frame.receiver) for frame in honest.frames)
-        ended: Counter[str] = Counter()
-        for case in range(CASES[subject.profile]):
-            way = sorted(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
-            outcome, problem = _bent(method, both, subject, way, number, words)
-            ended[outcome] += 1
-            if problem is not None:
-                problems.append(f'"{method.name}": {problem}')
-        figures[method.name] = dict(ended)
+
+        def run(bend: Bend, method: AlignmentMethod = method, both: list[list[bytes]] = both) -> str:
+            found = run_alignment(method, both, subject.coins("changed"), bend)
+            return "right table" if not _same_rows(found, both) else "another table, unnoticed"
+
+        figures[method.name], found = endings(CASES[subject.profile], rng, ways, run)
+        problems += [f'"{method.name}": {problem}' for problem in found]
     return judged(
         problems,
-        "One message changed in each alignment, and how it ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
-        + ".",
+        "One message changed in each alignment, and how it ended: " + tallied(figures) + ".",
         figures,
     )
-
-
-def _bent(
-    method: AlignmentMethod,
-    both: list[list[bytes]],
-    subject: Subject,
-    way: tuple[int, int],
-    number: int,
-    words: str,
-) -> tuple[str, str | None]:
-    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
-
-    where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
-    try:
-        found = run_alignment(method, both, subject.coins("changed"), bend)
-    except CosynthError as error:
-        if error.exit_code in (40, 41):
-            return f"exit {error.exit_code}", None
-        return f"exit {error.exit_code}", f"{where}, ends with {error.exit_code} ({error.sentence})"
-    except Exception as error:
-        return "broken", f"{where}, ends in {type(error).__name__}."
-    return ("right table" if not _same_rows(found, both) else "another table, unnoticed"), None
 
 
 GROUP = Group(

@@ -20,12 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Event, MarginalOracle
+from mpc_protocols.functionality import Event
 from mpc_protocols.public import steps
 from parties.budget import journal
 from parties.session.transport import codec, frames
-from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.subjects.arena import Arena
+from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
+from runner.audit.subjects.arena import Arena, Ran
+from runner.audit.subjects.bent_wire import Bend, Way, change
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
 from runner.study import load
@@ -218,64 +219,56 @@ def messages(subject: Subject) -> Finding:
     rng = subject.generator("messages")
     for backend in subject.distributed:
         arena = subject.arena(backend)
-        ways = _ways(arena, subject)
-        ended: Counter[str] = Counter()
-        for case in range(RUNS[subject.profile]):
-            way = list(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
-            outcome, problem = _bent(arena, subject, way, number, words)
-            ended[outcome] += 1
-            if problem is not None:
-                problems.append(f'backend "{backend.name}": {problem}')
-        figures[backend.name] = dict(ended)
+        ways = Counter((frame.sender, frame.receiver) for frame in _run(arena, subject).frames)
+
+        def run(bend: Bend, arena: Arena = arena) -> str:
+            _run(arena, subject, bend)
+            return "went on"
+
+        figures[backend.name], found = endings(RUNS[subject.profile], rng, ways, run)
+        problems += [f'backend "{backend.name}": {problem}' for problem in found]
     return judged(
         problems,
-        "One message changed in each run, and how it ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
-        + ".",
+        "One message changed in each run, and how it ended: " + tallied(figures) + ".",
         figures,
     )
 
 
-def _ways(arena: Arena, subject: Subject) -> Counter[tuple[int, int]]:
-    """Between whom messages travel, and how many."""
-    ran = arena.run(
-        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 10), subject.coins("messages")
+def _run(arena: Arena, subject: Subject, bend: Bend | None = None) -> Ran:
+    return arena.run(
+        lambda oracle: every_kind(oracle, list(subject.sizes), NO_NOISE, 20),
+        subject.tables(arena.parties, 10),
+        subject.coins("messages"),
+        bend,
     )
-    return Counter(
-        (frame.sender, frame.receiver) for frame in sorted(ran.frames, key=lambda f: (f.sender, f.receiver))
-    )
 
 
-def _ask(oracle: MarginalOracle, subject: Subject) -> None:
-    every_kind(oracle, list(subject.sizes), NO_NOISE, 20)
+def endings(
+    runs: int, rng: np.random.Generator, ways: Mapping[Way, int], run: Callable[[Bend], str]
+) -> tuple[dict[str, int], list[str]]:
+    """How so many runs end of which one message each is changed, and what is wrong with them.
+
+    ways: the messages of a run between any two parties. run: says what it comes to if it ends well.
+    """
+    ended, problems = Counter[str](), []
+    for case in range(runs):
+        way = sorted(ways)[int(rng.integers(len(ways)))]
+        number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
+        how, problem = _ending(way, number, words, run)
+        ended[how] += 1
+        problems += [problem] if problem is not None else []
+    return dict(ended), problems
 
 
-def _bent(
-    arena: Arena, subject: Subject, way: tuple[int, int], number: int, words: str
-) -> tuple[str, str | None]:
-    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
-
+def _ending(way: Way, number: int, words: str, run: Callable[[Bend], str]) -> tuple[str, str | None]:
+    where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
     try:
-        arena.run(
-            lambda oracle: _ask(oracle, subject),
-            subject.tables(arena.parties, 10),
-            subject.coins("messages"),
-            bend,
-        )
+        return run(change(way, number, CHANGES[words])), None
     except CosynthError as error:
-        if error.exit_code in (40, 41):
-            return f"exit {error.exit_code}", None
-        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
-        return f"exit {error.exit_code}", f"{where}, ends with {error.exit_code} ({error.sentence})"
+        said = f"{where}, ends with {error.exit_code} ({error.sentence})"
+        return f"exit {error.exit_code}", None if error.exit_code in (40, 41) else said
     except Exception as error:
-        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
         return "broken", f"{where}, ends in {type(error).__name__}."
-    return "went on", None
 
 
 GROUP = Group(

@@ -33,15 +33,14 @@ from mpc_protocols.functionality import (
     MarginalOracle,
     StudyFacts,
 )
-from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
+from runner.audit.subjects.bent_wire import Bend, bent
 
 Script = Callable[[MarginalOracle], Any]
 """What the leader asks; what it returns is the run's answer."""
-Bend = Callable[[int, int, int, bytes], bytes]
-"""(sender, receiver, number of the message on this way, payload) -> what is sent instead."""
 Codes = NDArray[np.int64]
 """One custodian's rows: shape (rows, columns), codes in the order of the study's columns."""
 PATIENCE_S = 180.0
@@ -179,30 +178,6 @@ def _party_of_thread() -> int | None:
     return int(named[1]) if named else None
 
 
-class _BentWire(MemoryWire):
-    """A party's wire, or a fork of it, whose messages are changed on their way."""
-
-    def __init__(
-        self, network: MemoryNetwork, party: Any, stream: str, bend: Bend, sent: dict[int, int]
-    ) -> None:
-        """sent: how many messages this party has sent to each other one, on all streams."""
-        super().__init__(network, party, stream)
-        self._bend, self._sent = bend, sent
-
-    def fork(self, name: str) -> MemoryWire:
-        return _BentWire(self._network, self._party, self._named(name), self._bend, self._sent)
-
-    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
-        number = self._sent.get(peer, 0)
-        self._sent[peer] = number + 1
-        super().send(peer, self._bend(self.me, peer, number, bytes(payload)))
-
-
-def bent(network: MemoryNetwork, plain: Wire, bend: Bend | None) -> Wire:
-    """A party's wire, whose messages are changed on their way if there is a bend."""
-    return plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
-
-
 @dataclass(frozen=True)
 class Arena:
     """Parties of one backend, and the public facts of what they compute on. contributing: custodians that do not compute."""
@@ -282,7 +257,7 @@ class Arena:
             return end
 
         def part(plain: Wire) -> Any:
-            wire = bent(network, plain, bend)
+            wire = bent(plain, bend)
             own, guard = rows[wire.me], self._guard(guards, wire.me)
             data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 from mpc_protocols.backend import DistributedBackend
-from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
-from runner.audit.subjects.arena import Arena, Bend, Codes, Coins
+from runner.audit.subjects.arena import Arena, Codes, Coins
+from runner.audit.subjects.bent_wire import Bend, Way
+from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.split_columns import split, split_arena
 from runner.audit.subjects.subject import Subject
@@ -46,13 +46,13 @@ class Setting:
         def ask(oracle: MarginalOracle) -> list[list[int]]:
             return [each.tolist() for each in every_kind(oracle, self.columns, NO_NOISE, ROWS)[1]]
 
-        ways = Counter[tuple[int, int]]()
+        ways = Counter[Way]()
         lock = threading.Lock()
 
-        def counted(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        def counted(way: Way, number: int, payload: bytes) -> bytes:
             with lock:
-                ways[sender, receiver] += bool(payload)
-            return payload if bend is None else bend(sender, receiver, count, payload)
+                ways[way] += bool(payload)
+            return payload if bend is None else bend(way, number, payload)
 
         with opened.watched(), suppress(Exception):  # what a party raises is among the ends
             self.arena.run(ask, self.data, self.coins, counted, ends=ends)
@@ -68,42 +68,18 @@ class Outcome:
 
     ends: dict[int, Any]
     opened: dict[int, list[list[int]]]
-    ways: Counter[tuple[int, int]]
+    ways: Counter[Way]
 
 
-class _Opened:
+class _Opened(Openings):
     """What is opened to each party, by number."""
 
     def __init__(self) -> None:
         self.values: dict[int, list[list[int]]] = {number: [] for number in range(16)}
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Look at all openings while the block runs."""
-        begin, pick = ComputingParty.__init__, ComputingParty._pick
-
-        def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
-            begin(party, engine, *given, **named)
-            engine.reveal = self._noting(engine.wire.me, engine.reveal)
-
-        def picked(party: Any, plan: Any, noisy: Any) -> list[int]:
-            found = pick(party, plan, noisy)
-            self.values[party.wire.me].append(list(found))
-            return found
-
-        with (
-            mock.patch.object(ComputingParty, "__init__", began),
-            mock.patch.object(ComputingParty, "_pick", picked),
-        ):
-            yield
-
-    def _noting(self, me: int, reveal: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def revealed(numbers: Any) -> Any:
-            found = reveal(numbers)
-            self.values[me].append(found.tolist())
-            return found
-
-        return revealed
+    def opened(self, party: Party, values: list[int], picks: int) -> None:
+        """Keep it."""
+        self.values[party.wire.me].append(values)
 
 
 def settings(subject: Subject) -> list[Setting]:
