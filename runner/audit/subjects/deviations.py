@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.proved.gates import ProvedGates
 from runner.audit.subjects.arena import Arena, Codes, Coins
 from runner.audit.subjects.bent_wire import Bend, Way
 from runner.audit.subjects.openings import Openings, Party
@@ -72,10 +74,22 @@ class Outcome:
 
 
 class _Opened(Openings):
-    """What is opened to each party, by number."""
+    """What is opened to each party, by number: also to one that stops before it has a result of it."""
 
     def __init__(self) -> None:
         self.values: dict[int, list[list[int]]] = {number: [] for number in range(16)}
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        plain = ProvedGates.opened
+
+        def opened(gates: ProvedGates, *held: Any) -> Any:
+            found = plain(gates, *held)
+            self.values[gates.trio.me].append(found.tolist())
+            return found
+
+        with super().watched(), mock.patch.object(ProvedGates, "opened", opened):
+            yield
 
     def opened(self, party: Party, values: list[int], picks: int) -> None:
         """Keep it."""

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from mpc_protocols.backend import BACKENDS, EngineBackend
+from mpc_protocols.engine import prg
+from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.errors import ProtocolAborted, UsageError
 from mpc_protocols.psu.helper import protocol
+from mpc_protocols.replicated.proved.addition import add_up
+from mpc_protocols.replicated.proved.engine import ProvedEngine
+from mpc_protocols.replicated.sharing.ring import centred
 from mpc_protocols.wire import Wire
 from parties.data.counters import Counters
 from runner.audit import driver
@@ -24,6 +31,7 @@ from runner.audit.groups import processes, views
 from runner.audit.subjects.deviations import Outcome, judged_outcome
 from runner.audit.subjects.processes.deployment import End
 from runner.audit.subjects.processes.faults import FAULTS, MOMENTS, cases
+from runner.audit.subjects.streams import Streams
 from runner.audit.subjects.subject import Part, Subject, subject
 from runner.demo import CUSTODIANS
 from runner.party.synthesis import plan_of
@@ -85,6 +93,23 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
     assert whole == named | NEVER_BROKEN_HERE
     assert not named & NEVER_BROKEN_HERE
+
+
+def test_a_stream_that_a_party_begins_again_aside_is_begun_twice() -> None:
+    """What a party computes in a thread of its own, while it does something else, is the party's."""
+
+    def begin() -> None:
+        prg.KeyStream(bytes(16)).reader(1)
+
+    def both() -> None:
+        begin()
+        Aside(begin).join()
+
+    drawn, party = Streams(), threading.Thread(target=both, name="party-1")
+    with drawn.watched():
+        party.start()
+        party.join()
+    assert drawn.twice() == [("party-1", 2)]
 
 
 def test_transfers_that_are_given_twice_are_streams_begun_twice() -> None:
@@ -292,6 +317,20 @@ def test_proofs_that_nobody_looks_at_let_another_result_through(audited: Subject
     with mutations.named("M37").apply():
         finding = found(replace(audited, profile=Profile.DEFAULT), "N.deviations")
     assert finding.verdict is Verdict.FAIL, finding.evidence
+
+
+def test_what_is_opened_before_its_proof_is_seen(audited: Subject) -> None:
+    """The run stops all the same, and nobody has a result of it."""
+
+    def reveal(engine: ProvedEngine, numbers: Any) -> Any:
+        total = add_up(engine.gates, numbers).single()
+        found = centred(engine.gates.opened(total.own, total.next))
+        engine.gates.verify()
+        return found
+
+    with mock.patch.object(ProvedEngine, "reveal", reveal):
+        finding = found(replace(audited, profile=Profile.DEFAULT), "N.deviations")
+    assert finding.verdict is Verdict.FAIL and "something else is opened" in finding.evidence
 
 
 def test_too_little_noise_shows_a_row_in_whole_runs(audited: Subject) -> None:
