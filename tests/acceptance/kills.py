@@ -114,11 +114,12 @@ def problem(kind: str, out: Path, names: tuple[str, ...], ledger: Path) -> str |
     return None
 
 
-def attempt(kind: str, rng: random.Random) -> tuple[bool, str]:
-    """One run of a kind: whether it ended well, and its story."""
+def attempt(kind: str, rng: random.Random) -> tuple[bool, str, int]:
+    """One run of a kind: whether it ended well, its story, and how many of its kills came before its end."""
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         root = Path(name)
         trial, out, ledger, story = write(kind, root / "study"), root / "out", root / "ledger.db", []
+        interrupted = 0
         for number in range(rng.randint(1, MAX_KILLS) + 1):
             resume = ["--resume"] * (number > 0)
             program = Program(
@@ -132,21 +133,25 @@ def attempt(kind: str, rng: random.Random) -> tuple[bool, str]:
                 scratch=root / f"scratch{number}",
             )
             try:
-                if rng.random() < 0.9 or number == 0:
+                killed = rng.random() < 0.9 or number == 0
+                if killed:
                     story.append(kill(program, out, rng))
-                program.end()
+                code = program.end().code
             finally:
                 program.kill()
+            if killed:
+                story[-1] += f" -> {code}"
+                interrupted += code != 0
             if not gone(out):
-                return False, "; ".join([*story, "processes are left"])
+                return False, "; ".join([*story, "processes are left"]), interrupted
         last = Program(
             "run", trial.path, "--out", out, "--allow-retry", "--resume", ledger=ledger, scratch=root / "last"
         )
         end = last.end()
         if end.code != 0:
-            return False, "; ".join([*story, f"{end.code}: {end.complaint.strip()}"])
+            return False, "; ".join([*story, f"{end.code}: {end.complaint.strip()}"]), interrupted
         wrong = problem(kind, out, trial.names, ledger)
-        return wrong is None, "; ".join([*story, wrong or "well"])
+        return wrong is None, "; ".join([*story, wrong or "well"]), interrupted
 
 
 def main() -> int:
@@ -159,14 +164,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(KINDS))
     arguments = parser.parse_args()
-    kinds, good = arguments.kinds.split(","), 0
+    kinds, good, interruptions = arguments.kinds.split(","), 0, 0
     for number in range(arguments.first, arguments.runs):
         kind = kinds[number % len(kinds)]
-        well, story = attempt(kind, random.Random(f"{arguments.seed} {number}"))
-        good += well
+        well, story, interrupted = attempt(kind, random.Random(f"{arguments.seed} {number}"))
+        good, interruptions = good + well, interruptions + interrupted
         print(f"{number:4d} {kind:12} {'ok  ' if well else 'FAIL'} {story}", flush=True)
     tried = arguments.runs - arguments.first
-    print(f"{good} of {tried} ended well")
+    print(f"{good} of {tried} ended well, after {interruptions} kills that ended an attempt")
     return 0 if good == tried else 1
 
 
