@@ -359,6 +359,9 @@ IN_PROCESSES: Mapping[str, Callable[[], Patch]] = {
     "P1": _unwritten_journal,
     "P2": _logged_key,
     "P6": admission.quoted_values,
+    "P7": admission.believed_strangers,
+    "P8": admission.readable_keys,
+    "P9": admission.core_files,
 }
 """What a party's process does differently, by mutation (`broken_program`)."""
 

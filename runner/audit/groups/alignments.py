@@ -10,15 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import CosynthError
 from mpc_protocols.psu.method import AlignmentMethod
 from runner.audit import statistics
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.groups.hostile import CHANGES
+from runner.audit.subjects.ends import judged_ends, unless_stuck
 from runner.audit.subjects.subject import Subject
 from runner.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
 
@@ -225,7 +226,7 @@ def changed(subject: Subject) -> Finding:
             if problem is not None:
                 problems.append(f'"{method.name}": {problem}')
         figures[method.name] = dict(ended)
-    return judged(
+    finding = judged(
         problems,
         "One message changed in each alignment, and how it ended: "
         + "; ".join(
@@ -235,6 +236,7 @@ def changed(subject: Subject) -> Finding:
         + ".",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
 def _bent(
@@ -248,15 +250,13 @@ def _bent(
     def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
         return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
 
-    where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
+    ends = dict[int, Any]()
     try:
-        found = run_alignment(method, both, subject.coins("changed"), bend)
-    except CosynthError as error:
-        if error.exit_code in (40, 41):
-            return f"exit {error.exit_code}", None
-        return f"exit {error.exit_code}", f"{where}, ends with {error.exit_code} ({error.sentence})"
-    except Exception as error:
-        return "broken", f"{where}, ends in {type(error).__name__}."
+        found = run_alignment(method, both, subject.coins("changed"), bend, ends=ends)
+    except Exception:  # what a party raises is among the ends
+        outcome, problem = judged_ends(ends, way[0])
+        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
+        return outcome, None if problem is None else f"{where}: {problem}."
     return ("right table" if not _same_rows(found, both) else "another table, unnoticed"), None
 
 

@@ -21,7 +21,8 @@ from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.subjects.arena import Arena, Codes, Ran
-from runner.audit.subjects.deviations import judged_outcome, settings
+from runner.audit.subjects.deviations import Outcome, judged_outcome, settings
+from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
@@ -37,9 +38,13 @@ def _ask(oracle: MarginalOracle, subject: Subject) -> list[list[int]]:
     return [each.tolist() for each in every_kind(oracle, list(subject.sizes), NO_NOISE, 20)[1]]
 
 
-def _run(arena: Arena, subject: Subject, bend: Any = None) -> Ran:
+def _run(arena: Arena, subject: Subject, bend: Any = None, ends: dict[int, Any] | None = None) -> Ran:
     return arena.run(
-        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 6), subject.coins("cheats"), bend
+        lambda oracle: _ask(oracle, subject),
+        subject.tables(arena.parties, 6),
+        subject.coins("cheats"),
+        bend,
+        ends=ends,
     )
 
 
@@ -81,7 +86,7 @@ def changed(subject: Subject) -> Finding:
                     f'backend "{backend.name}", a bit of message {place[1]} of party {way[0]} to party {way[1]}: {problem}.'
                 )
         figures[backend.name] = dict(ended)
-    return judged(
+    finding = judged(
         problems,
         "One bit of one message flipped in each run: "
         + "; ".join(
@@ -91,6 +96,7 @@ def changed(subject: Subject) -> Finding:
         + ". What is not noticed is what security against parties that follow the protocol does not promise.",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
 def _cheat(
@@ -99,13 +105,12 @@ def _cheat(
     def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
         return _flipped(payload, bit) if ((sender, receiver), count) == place and payload else payload
 
+    ends = dict[int, Any]()
     try:
-        ran = _run(arena, subject, bend)
-    except CosynthError as error:
-        problem = None if error.exit_code in (40, 41) else f"ends with {error.exit_code} ({error.sentence})"
-        return "noticed", problem
-    except Exception as error:
-        return "broken", f"ends in {type(error).__name__}"
+        ran = _run(arena, subject, bend, ends)
+    except Exception:  # what a party raises is among the ends
+        outcome, problem = judged_ends(ends, place[0][0])
+        return STUCK if outcome == STUCK else "noticed", problem
     if (words := _different(ran, arena.facts.leader, arena.computing)) is not None:
         return "different results", words
     return ("without effect" if ran.answer == honest.answer else "other results, unnoticed"), None
@@ -322,7 +327,7 @@ class _Altered:
 
 
 def deviations(subject: Subject) -> Finding:
-    """Where the claim holds against a party that deviates, flip a bit of a message of one that computes; see how others end."""
+    """Where the claim holds against a party that deviates, flip a bit of a message to one that computes; see how others end."""
     problems, figures = [], {}
     found = settings(subject)
     if not found:
@@ -334,15 +339,9 @@ def deviations(subject: Subject) -> Finding:
         if any(isinstance(end, BaseException) for end in honest.ends.values()):
             problems.append(f"{setting.words}: with nobody cheating, a party stops.")
             continue
-        rng, computing = subject.generator(f"deviations {setting.words}"), range(setting.arena.computing)
-        ways = sorted(way for way in honest.ways if way[0] in computing and way[1] in computing)
-        places = []
-        for _ in range(DEVIATIONS[subject.profile]):
-            way = ways[int(rng.integers(len(ways)))]
-            places.append((way, int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16))))
-        mine = subject.share(places)
-        for done, (way, number, bit) in enumerate(mine, start=1):
-            outcome = setting.run(_Altered(way[0], way[1], number, bit).bend)
+        mine = subject.share(_places(honest, setting.arena.computing, subject, setting.words))
+        for done, (way, number, bit, goes_on) in enumerate(mine, start=1):
+            outcome = setting.run(_Altered(way[0], way[1], number, bit).bend, goes_on)
             how, problem = judged_outcome(honest, outcome, way[0])
             ended[how] += 1
             if problem is not None:
@@ -350,7 +349,11 @@ def deviations(subject: Subject) -> Finding:
                 problems.append(problem)
             subject.tell("N.deviations", done, len(mine), problem or "")
         figures[setting.words] = dict(ended)
-    return judged(
+        if not any("stopped" in how for how in ended) and not problems:
+            return Finding(
+                Verdict.UNINFORMATIVE, f"{setting.words}: nobody stopped, whatever was changed.", figures
+            )
+    finding = judged(
         problems,
         "One bit of one message flipped in each run, and how the honest parties ended: "
         + "; ".join(
@@ -360,6 +363,24 @@ def deviations(subject: Subject) -> Finding:
         + ". None has another result, and nothing else was opened to one.",
         figures,
     )
+    return unless_stuck(finding, figures.values())
+
+
+def _places(
+    honest: Outcome, computing: int, subject: Subject, label: str
+) -> list[tuple[tuple[int, int], int, int, bool]]:
+    """What is changed, each in a run of its own: the way, the message's number, its bit, and whether the sender goes on with it.
+
+    First what each computing party sends first for the last release, and goes on with: a backend that opens before it has looked
+    at what led to it opens something else then. Then any message to one that computes, every second one gone on with.
+    """
+    rng = subject.generator(f"deviations {label}")
+    places = [(way, number, 0, True) for way, number in sorted(honest.last.items()) if way[1] < computing]
+    ways = sorted(way for way in honest.ways if way[1] < computing)
+    for case in range(DEVIATIONS[subject.profile]):
+        way = ways[int(rng.integers(len(ways)))]
+        places.append((way, int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16)), bool(case % 2)))
+    return places
 
 
 GROUP = Group(
@@ -400,7 +421,8 @@ GROUP = Group(
             "deviations",
             "Where the claim holds against a party that deviates, honest ones have the right results, or stop before others.",
             "fault",
-            "A message whose change is noticed too late or never, by rows and by columns, as far as the backend takes them.",
+            "A message whose change is noticed never, or when something that follows from it is open already, by rows and by "
+            "columns, as far as the backend takes them; a contributor's copies that differ.",
             deviations,
         ),
     ),

@@ -12,26 +12,23 @@ import resource
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Event, MarginalOracle
-from mpc_protocols.public import steps
-from parties.budget import journal
-from parties.session.transport import codec, frames
+from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.arena import Arena
+from runner.audit.subjects.ends import judged_ends, unless_stuck
 from runner.audit.subjects.questions import NO_NOISE, every_kind
+from runner.audit.subjects.readers import Reader, readers
 from runner.audit.subjects.subject import Subject
-from runner.study import load
 
 CASES = {Profile.QUICK: 1500, Profile.DEFAULT: 20_000, Profile.DEEP: 10_000_000}
-"""Mutated inputs of each decoder; files get a twentieth and a hundredth."""
+"""Mutated inputs of each reader; of costly ones fewer (`Reader.cost`)."""
 TOLD = 100_000
 """After how many inputs a campaign says how far it is."""
 RUNS = {Profile.QUICK: 12, Profile.DEFAULT: 40, Profile.DEEP: 2000}
@@ -63,17 +60,6 @@ class _Canary:
         return os.mkdir, (self.path,)
 
 
-@dataclass(frozen=True)
-class Decoder:
-    """What reads bytes of others. allowed: what it may raise. valid: bytes that it takes."""
-
-    name: str
-    read: Callable[[bytes], object]
-    allowed: tuple[type[Exception], ...]
-    valid: tuple[bytes, ...]
-    cost: int = 1
-
-
 def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
     """Bytes near valid ones: a few changes of a byte, a length, a cut, a repetition, an extreme number."""
     data = bytearray(valid)
@@ -98,58 +84,12 @@ def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
-def _decoders(subject: Subject, folder: Path) -> list[Decoder]:
-    """Everything here that reads what others wrote."""
-    total = steps.TotalStep(0, Fraction(5, 2)).to_bytes()
-    measure = steps.MeasureStep(1, (0, 1), (Fraction(1, 3), Fraction(2))).to_bytes()
-    header = frames.Header(5, frames.Kind.DATA, 1, 2, 3, 5).pack()
-    study = subject.study.path.read_bytes()
-    record = folder / "journal.jsonl"
-    book = journal.Journal(record, journal.Header(bytes(32), bytes(32), "north", "1"))
-    book.opened(book.event(Event("total", Fraction(1, 50), Fraction(0), {"sigma2": "25/1"}), bytes(32)))
-    book.end(0)
-    kept = record.read_bytes()
-
-    def file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
-        def reader(content: bytes) -> object:
-            path = folder / name
-            path.write_bytes(content)
-            return read(path)
-
-        return reader
-
-    def frame(content: bytes) -> object:
-        found = frames.parse(content[: frames.HEADER.size].ljust(frames.HEADER.size, b"\0"))
-        if found.length > frames.CHUNK or found.total > frames.MAX_MESSAGE or found.depth > frames.MAX_DEPTH:
-            raise OverflowError(
-                f"a frame of {found.length} bytes of {found.total} in round {found.depth} is let in"
-            )
-        return found
-
-    return [
-        Decoder("a frame's header", frame, (frames.BadFrame,), (header, frames.control(frames.Kind.PING))),
-        Decoder(
-            "MPyC's messages",
-            codec.loads,
-            (CosynthError,),
-            (
-                codec.dumps([1, {"a": (2, b"x")}]),
-                codec.dumps(np.arange(6).reshape(2, 3)),
-                codec.dumps(np.array([1 << 70], object)),
-            ),
-        ),
-        Decoder("a step", steps.parse, (CosynthError,), (total, measure)),
-        Decoder("a journal", file("altered.jsonl", journal.read), (CosynthError,), (kept,), 20),
-        Decoder("a study", file("altered.toml", load), (CosynthError,), (study,), 100),
-    ]
-
-
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def decoders(subject: Subject) -> Finding:
-    """Give every decoder bytes near valid ones, nasty ones, and pickles."""
+    """Give every reader bytes near valid ones, nasty ones, and pickles."""
     problems: list[str] = []
     outcomes: Counter[str] = Counter()
     part, read = subject.part, 0
@@ -159,23 +99,21 @@ def decoders(subject: Subject) -> Finding:
         folder = Path(name)
         marker = folder / "ran"
         pickles = [pickle.dumps(_Canary(str(marker)), protocol) for protocol in (0, 2, 4)]
-        decoders = _decoders(subject, folder)
-        due = {decoder.name: CASES[subject.profile] // decoder.cost // part.of for decoder in decoders}
-        for decoder in decoders:
-            for valid in decoder.valid:
-                decoder.read(valid)  # else every refusal below would be worth nothing
-            hostile = [*NASTY, *pickles, *(b"J" + each for each in pickles)]
-            near = (
-                mutated(decoder.valid[case % len(decoder.valid)], rng) for case in range(due[decoder.name])
-            )
+        found = readers(subject.study.path, folder)
+        due = {reader.name: CASES[subject.profile] // reader.cost // part.of for reader in found}
+        for reader in found:
+            for valid in reader.valid:
+                reader.read(valid)  # else every refusal below would be worth nothing
+            hostile = [*NASTY, *reader.hostile, *pickles, *(b"J" + each for each in pickles)]
+            near = (mutated(reader.valid[case % len(reader.valid)], rng) for case in range(due[reader.name]))
             for content in chain(hostile, near):
-                outcome, problem = _judge(decoder, content)
+                outcome, problem = _judge(reader, content)
                 outcomes[outcome] += 1
                 if problem is not None:
                     problems.append(problem)
                 read += 1
                 if read % TOLD == 0:
-                    subject.tell("F.decoders", read, sum(due.values()), decoder.name)
+                    subject.tell("F.decoders", read, sum(due.values()), reader.name)
         if marker.exists():
             problems.append("A pickle was loaded: bytes of a peer ran as code.")
     grown = _peak() - before
@@ -183,21 +121,21 @@ def decoders(subject: Subject) -> Finding:
         problems.append(f"The process grew by {grown >> 20} MiB while it read hostile bytes.")
     return judged(
         problems,
-        f"{outcomes.total()} inputs of {len(due)} decoders: {outcomes['refused']} refused with a sentence, "
+        f"{outcomes.total()} inputs of {len(due)} readers: {outcomes['refused']} refused with a sentence, "
         f"{outcomes['read']} still valid; no other exception, no pickle loaded.",
         {**outcomes, "grown_bytes": grown},
     )
 
 
-def _judge(decoder: Decoder, content: bytes) -> tuple[str, str | None]:
+def _judge(reader: Reader, content: bytes) -> tuple[str, str | None]:
     try:
-        decoder.read(content)
-    except decoder.allowed:
+        reader.read(content)
+    except reader.allowed:
         return "refused", None
     except Exception as error:
         return (
             "broken",
-            f"{decoder.name[0].upper()}{decoder.name[1:]}: {type(error).__name__} ({error}) for {content[:40]!r}.",
+            f"{reader.name[0].upper()}{reader.name[1:]}: {type(error).__name__} ({error}) for {content[:40]!r}.",
         )
     return "read", None
 
@@ -228,7 +166,7 @@ def messages(subject: Subject) -> Finding:
             if problem is not None:
                 problems.append(f'backend "{backend.name}": {problem}')
         figures[backend.name] = dict(ended)
-    return judged(
+    finding = judged(
         problems,
         "One message changed in each run, and how it ended: "
         + "; ".join(
@@ -238,6 +176,7 @@ def messages(subject: Subject) -> Finding:
         + ".",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
 def _ways(arena: Arena, subject: Subject) -> Counter[tuple[int, int]]:
@@ -260,22 +199,18 @@ def _bent(
     def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
         return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
 
-    try:
+    ends = dict[int, Any]()
+    with suppress(Exception):  # what a party raises is among the ends
         arena.run(
             lambda oracle: _ask(oracle, subject),
             subject.tables(arena.parties, 10),
             subject.coins("messages"),
             bend,
+            ends=ends,
         )
-    except CosynthError as error:
-        if error.exit_code in (40, 41):
-            return f"exit {error.exit_code}", None
-        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
-        return f"exit {error.exit_code}", f"{where}, ends with {error.exit_code} ({error.sentence})"
-    except Exception as error:
-        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
-        return "broken", f"{where}, ends in {type(error).__name__}."
-    return "went on", None
+    outcome, problem = judged_ends(ends, way[0])
+    where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
+    return outcome, None if problem is None else f"{where}: {problem}."
 
 
 GROUP = Group(

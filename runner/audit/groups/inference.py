@@ -215,7 +215,7 @@ GROUP = Group(
             "likelihood",
             "The best attack on noisy marginals reaches what is charged, and no more.",
             "attack",
-            "Noise, or a charge, that is off by a few tenths of mu; both ways.",
+            "Noise, or a charge, whose mu of 1.5 is off by 0.6 (default sample; quick by 1.5); both ways.",
             likelihood,
             2 * ALPHA,
         ),

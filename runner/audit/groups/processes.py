@@ -12,7 +12,7 @@ from parties import certificates
 from parties.budget import journal
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
-from runner.audit.subjects.processes.impostor import Attempt, expired, knock
+from runner.audit.subjects.processes.impostor import Attempt, expired, knock, unreadable
 from runner.audit.subjects.subject import Subject
 from runner.results.outdir import RUN
 
@@ -36,6 +36,7 @@ def attempts(deployment: Deployment) -> list[Attempt]:
         Attempt("another party's certificate", "belongs to 'west'", CLAIMED, other, other, own / "west.key"),
         Attempt("a certificate other than the one shown", "another certificate", CLAIMED, right, other, own / "west.key"),
         Attempt("an expired certificate", "expired on", CLAIMED, old, old, old_key),
+        Attempt("a certificate that cannot be read", "cannot be read", CLAIMED, unreadable(strange), strange, own_key),
         Attempt("an older TLS", "", CLAIMED, right, right, own / f"{CLAIMED}.key", highest=ssl.TLSVersion.TLSv1_2),
     ]  # fmt: skip
 
@@ -128,8 +129,8 @@ def judge_ends(ends: dict[str, End], victim: str) -> list[str]:
             continue
         if end.code != 41 or victim not in end.complaint:
             problems.append(f"Party {name} ended with {end.code} instead of 41: {end.complaint.strip()}")
-        if "Traceback" in end.complaint + end.output:
-            problems.append(f"Party {name} showed a traceback.")
+        if end.unforeseen:
+            problems.append(f"Party {name} ended by an internal error: {end.complaint.strip()}")
     return problems
 
 
@@ -177,10 +178,12 @@ def traces(subject: Subject) -> Finding:
         for party in deployment.parties:
             texts |= _shown(party)
         shown = len(texts)
+        dumped = [party.name for party in deployment.parties if _leaves_core_files(party)]
         ends = {party.name: party.end() for party in deployment.parties}
         texts |= deployment.left()
         secrets = secrets_of(deployment)
         problems = [f"{name} holds a private key or a marked value." for name in search(texts, secrets)]
+        problems += [f"Party {name} may leave an image of its memory when it crashes." for name in dumped]
         problems += [
             f"Party {name} ended with {end.code}: {end.complaint.strip()}"
             for name, end in ends.items()
@@ -194,6 +197,23 @@ def traces(subject: Subject) -> Finding:
         "of them.",
         {"searched": len(texts), "secrets": len(secrets)},
     )
+
+
+def keys(subject: Subject) -> Finding:
+    """Start a party whose private key other users of the machine can read."""
+    problems = []
+    with deployed() as deployment:
+        north = deployment["north"]
+        (north.folder / "north.key").chmod(0o644)
+        north.start()
+        wait_for(lambda: north.happened("connect", "waiting"), "That party north waits or ends")
+        if north.running.poll() is None:
+            problems.append("A party whose key others can read waits for the others.")
+        elif (end := north.end()).code != 21 or "can be read by other users" not in end.complaint:
+            problems.append(
+                f"A party whose key others can read ended with {end.code}: {end.complaint.strip()}"
+            )
+    return judged(problems, "A party whose private key other users can read ends with 21, and says why.")
 
 
 def spoilt(deployment: Deployment, name: str) -> None:
@@ -223,7 +243,7 @@ def refused(subject: Subject) -> Finding:
     problems += [
         f"Party {name} ended with {end.code}: {end.complaint.strip()}"
         for name, end in ends.items()
-        if end.code not in (30, 40, 41) or "Traceback" in end.output + end.complaint
+        if end.code not in (30, 40, 41) or end.unforeseen
     ]
     return judged(
         problems,
@@ -245,6 +265,16 @@ def _shown(party: Party) -> dict[str, bytes]:
     return found
 
 
+def _leaves_core_files(party: Party) -> bool:
+    """Whether a process may leave a core file, as far as this system shows it; it was started with leave to."""
+    try:
+        limits = Path(f"/proc/{party.running.pid}/limits").read_text()
+    except OSError:
+        return False
+    [allowed] = re.findall(r"Max core file size +(\S+)", limits)
+    return str(allowed) != "0"
+
+
 GROUP = Group(
     "W",
     "Processes",
@@ -254,8 +284,17 @@ GROUP = Group(
             "identity",
             "A party lets in nobody but the study's parties with certificates of their own, and strangers end nothing.",
             "fault",
-            "Ten guises, such as another party's certificate, another CA's, an expired one, none, an older TLS.",
+            "Eleven guises, such as another party's certificate, another CA's, an expired one, one that cannot be read, none, an "
+            "older TLS.",
             identity,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "keys",
+            "A party whose private key other users can read does not take part.",
+            "fault",
+            "A party that goes on with such a key, or ends with another code than 21.",
+            keys,
             profile=Profile.DEFAULT,
         ),
         Check(
@@ -276,9 +315,10 @@ GROUP = Group(
         ),
         Check(
             "traces",
-            "No private key and no value of a table's other columns is in any file, argument or environment of a run.",
+            "No private key and no value of a table's other columns is in any file, argument or environment of a run, and no "
+            "party may leave an image of its memory.",
             "fault",
-            "A key or a marked value as it is, in hexadecimal digits or in base64.",
+            "A key or a marked value as it is, in hexadecimal digits or in base64; a party that may leave a core file.",
             traces,
             profile=Profile.DEFAULT,
         ),

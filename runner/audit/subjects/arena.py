@@ -37,6 +37,7 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
+from runner.audit.subjects.ends import noting
 
 Script = Callable[[MarginalOracle], Any]
 """What the leader asks; what it returns is the run's answer."""
@@ -183,24 +184,34 @@ class _BentWire(MemoryWire):
     """A party's wire, or a fork of it, whose messages are changed on their way."""
 
     def __init__(
-        self, network: MemoryNetwork, party: Any, stream: str, bend: Bend, sent: dict[int, int]
+        self,
+        network: MemoryNetwork,
+        party: Any,
+        stream: str,
+        bend: Bend,
+        sent: dict[int, int],
+        goes_on: bool,
     ) -> None:
-        """sent: how many messages this party has sent to each other one, on all streams."""
+        """sent: how many messages this party has sent to each other one, on all streams. goes_on: see `Arena.run`."""
         super().__init__(network, party, stream)
-        self._bend, self._sent = bend, sent
+        self._bend, self._sent, self._goes_on = bend, sent, goes_on
 
     def fork(self, name: str) -> MemoryWire:
-        return _BentWire(self._network, self._party, self._named(name), self._bend, self._sent)
+        return _BentWire(self._network, self._party, self._named(name), self._bend, self._sent, self._goes_on)
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         number = self._sent.get(peer, 0)
         self._sent[peer] = number + 1
-        super().send(peer, self._bend(self.me, peer, number, bytes(payload)))
+        changed = self._bend(self.me, peer, number, bytes(payload))
+        own = memoryview(payload)
+        if self._goes_on and not own.readonly and own.nbytes == len(changed):
+            own.cast("B")[:] = changed
+        super().send(peer, changed)
 
 
-def bent(network: MemoryNetwork, plain: Wire, bend: Bend | None) -> Wire:
-    """A party's wire, whose messages are changed on their way if there is a bend."""
-    return plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {})
+def bent(network: MemoryNetwork, plain: Wire, bend: Bend | None, goes_on: bool = False) -> Wire:
+    """A party's wire, whose messages are changed if there is a bend. goes_on: see `Arena.run`."""
+    return plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {}, goes_on)
 
 
 @dataclass(frozen=True)
@@ -243,12 +254,14 @@ class Arena:
         histories: Sequence[History] = (),
         session: bytes | None = None,
         ends: dict[int, Any] | None = None,
+        goes_on: bool = False,
     ) -> Ran:
         """Run the script at the leader. Raises what the first party to fail raised.
 
         rows: of each party; `VerticalData` where columns are split. coins: None for the system's. bend: what is sent instead of a
         message. histories: of the computing parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that
-        of the facts. ends: takes each party's result, or what it raised.
+        of the facts. ends: takes each party's result, or what it raised. goes_on: who sends a changed message computes with what
+        it has sent, as a party that departs from the protocol; else the message is changed on its way.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -270,19 +283,8 @@ class Arena:
         guards = [Recorder() for _ in range(self.computing)]
         told: list[list[str]] = [[] for _ in range(self.parties)]
 
-        def party(plain: Wire) -> Any:
-            try:
-                end = part(plain)
-            except BaseException as error:
-                end = error
-                raise
-            finally:
-                if ends is not None:
-                    ends[plain.me] = end
-            return end
-
         def part(plain: Wire) -> Any:
-            wire = bent(network, plain, bend)
+            wire = bent(network, plain, bend, goes_on)
             own, guard = rows[wire.me], self._guard(guards, wire.me)
             data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)
 
@@ -298,7 +300,7 @@ class Arena:
             return self.backend.contribute(wire, self.facts, data)
 
         with mock.patch.object(latency, "_measure", _no_delay), drawing(coins, self.parties), _logged(told):
-            results = network.run([party] * self.parties)
+            results = network.run([noting(part, ends)] * self.parties)
         return Ran(
             results[self.facts.leader],
             tuple(tuple(guard.events) for guard in guards),

@@ -1,15 +1,15 @@
 """Runs of a backend whose claim holds against a party that deviates, with a message of one party changed; how the others end.
 
 Such a backend promises more than that cheats are noticed: the honest parties have the results that they would have had, or stop,
-and nothing else is opened to them before they do. All coins of a run are fixed, so what they may open is known. Every division of
-data that the backend takes is tried, by rows and by columns.
+and nothing else is opened to them before they do. All coins of a run are fixed, so what they may open is known; what they put
+together from parts for a release counts as opened, whether they then go on with it or not: they have given their own parts away.
+Every division of data that the backend takes is tried, by rows and by columns.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
 from runner.audit.subjects.arena import Arena, Bend, Codes, Coins
+from runner.audit.subjects.ends import STUCK, is_stuck, wrong_end
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.split_columns import split, split_arena
 from runner.audit.subjects.subject import Subject
@@ -39,43 +40,55 @@ class Setting:
     columns: tuple[str, ...]
     coins: Coins
 
-    def run(self, bend: Bend | None = None) -> Outcome:
-        """Ask every kind of question; how each computing party ended, and what was opened to it."""
+    def run(self, bend: Bend | None = None, goes_on: bool = False) -> Outcome:
+        """Ask every kind of question; how each computing party ended, and what was opened to it. goes_on: see `Arena.run`."""
         ends, opened = dict[int, Any](), _Opened()
 
         def ask(oracle: MarginalOracle) -> list[list[int]]:
             return [each.tolist() for each in every_kind(oracle, self.columns, NO_NOISE, ROWS)[1]]
 
-        ways = Counter[tuple[int, int]]()
         lock = threading.Lock()
 
         def counted(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
             with lock:
-                ways[sender, receiver] += bool(payload)
+                opened.sent[sender, receiver] = count + 1
             return payload if bend is None else bend(sender, receiver, count, payload)
 
         with opened.watched(), suppress(Exception):  # what a party raises is among the ends
-            self.arena.run(ask, self.data, self.coins, counted, ends=ends)
+            self.arena.run(ask, self.data, self.coins, counted, ends=ends, goes_on=goes_on)
         computing = range(self.arena.computing)
         return Outcome(
-            {me: ends.get(me) for me in computing}, {me: opened.values[me] for me in computing}, ways
+            {me: ends.get(me) for me in computing},
+            {me: opened.values[me] for me in computing},
+            opened.sent,
+            opened.last,
         )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """ends: of each computing party, its result or what it raised. opened: to each, in order. ways: messages between any two."""
+    """ends: of each computing party, its result or what it raised. opened: to each, in order. ways: messages between any two.
+
+    last: of each way, the number of the first message after its sender has begun to open the last release.
+    """
 
     ends: dict[int, Any]
     opened: dict[int, list[list[int]]]
-    ways: Counter[tuple[int, int]]
+    ways: Mapping[tuple[int, int], int]
+    last: Mapping[tuple[int, int], int]
 
 
 class _Opened:
-    """What is opened to each party, by number."""
+    """What is opened to each party, by number: the results of releases, and before them the parts put together for them.
+
+    sent: how many messages each party has sent to each other. last: of these, before each party began to open its last release.
+    """
 
     def __init__(self) -> None:
         self.values: dict[int, list[list[int]]] = {number: [] for number in range(16)}
+        self.sent = dict[tuple[int, int], int]()
+        self.last = dict[tuple[int, int], int]()
+        self._releasing = set[int]()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -84,11 +97,17 @@ class _Opened:
 
         def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
             begin(party, engine, *given, **named)
-            engine.reveal = self._noting(engine.wire.me, engine.reveal)
+            me, gates = engine.wire.me, engine.gates
+            engine.reveal = self._releases(me, engine.reveal)
+            if hasattr(gates, "opened"):
+                gates.opened = self._parts(me, gates.opened)
 
         def picked(party: Any, plan: Any, noisy: Any) -> list[int]:
+            me = party.wire.me
+            self._releasing.add(me)
             found = pick(party, plan, noisy)
-            self.values[party.wire.me].append(list(found))
+            self._releasing.discard(me)
+            self.values[me].append(list(found))
             return found
 
         with (
@@ -97,13 +116,25 @@ class _Opened:
         ):
             yield
 
-    def _noting(self, me: int, reveal: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _releases(self, me: int, reveal: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def revealed(numbers: Any) -> Any:
+            self.last.update({way: count for way, count in self.sent.copy().items() if way[0] == me})
+            self._releasing.add(me)
             found = reveal(numbers)
+            self._releasing.discard(me)
             self.values[me].append(found.tolist())
             return found
 
         return revealed
+
+    def _parts(self, me: int, opened: Callable[..., Any]) -> Callable[..., Any]:
+        def put_together(*parts: Any) -> Any:
+            found = opened(*parts)
+            if me in self._releasing:
+                self.values[me].append(found.tolist())
+            return found
+
+        return put_together
 
 
 def settings(subject: Subject) -> list[Setting]:
@@ -133,17 +164,17 @@ def judged_outcome(honest: Outcome, outcome: Outcome, cheat: int) -> tuple[str, 
     for party, end in outcome.ends.items():
         if party == cheat:
             continue
+        if (words := wrong_end(end)) is not None:
+            return "broken", f"party {party} {words}"
         if isinstance(end, CosynthError):
-            if end.exit_code not in (40, 41):
-                return "broken", f"party {party} ends with {end.exit_code} ({end.sentence})"
             stopped += 1
-        elif isinstance(end, BaseException):
-            return "broken", f"party {party} ends in {type(end).__name__}"
         elif not _same(end, honest.ends[party]):
             return "another result", f"party {party} ends well with another result"
         seen = outcome.opened[party]
         if seen != honest.opened[party][: len(seen)]:
             return "another opening", f"something else is opened to party {party}"
+    if is_stuck(outcome.ends):
+        return STUCK, None
     return f"{stopped} stopped" if stopped else "without effect", None
 
 

@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
+from parties import certificates, core_dumps
 from parties.data.coding import Coder
+from parties.session.admission.connect import Connector
 from parties.session.admission.identity import Identity
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 from runner.audit.subjects.processes import deployment
@@ -37,6 +39,25 @@ def quoted_values() -> Patch:
     return mock.patch.object(Coder, "code", code)
 
 
+def believed_strangers() -> Patch:
+    """What anybody says at a party's port ends its start."""
+
+    def doubt(self: Any, error: Any, number: int | None, host: str) -> None:
+        self._refuse(error, self._config.number if number is None else number)
+
+    return mock.patch.object(Connector, "_doubt", doubt)
+
+
+def readable_keys() -> Patch:
+    """A key will do that everybody on the machine can read."""
+    return mock.patch.object(certificates, "check_private", lambda key: None)
+
+
+def core_files() -> Patch:
+    """A party that crashes leaves an image of its memory."""
+    return mock.patch.object(core_dumps, "forbid_core_dumps", lambda: None)
+
+
 def _in_processes(name: str) -> Patch:
     return mock.patch.object(deployment, "PROGRAM", ("-m", "runner.audit.broken_builds.broken_program", name))
 
@@ -46,4 +67,7 @@ MUTATIONS = (
         "M28", "the system's certificate authorities trusted", ("W.identity",), partial(_in_processes, "M28")
     ),
     Mutation("P6", "a value that does not fit in a sentence", ("W.refused",), partial(_in_processes, "P6")),
+    Mutation("P7", "a greeting of a stranger ends the start", ("W.identity",), partial(_in_processes, "P7")),
+    Mutation("P8", "a private key that others can read", ("W.keys",), partial(_in_processes, "P8")),
+    Mutation("P9", "a core file of a party that crashes", ("W.traces",), partial(_in_processes, "P9")),
 )

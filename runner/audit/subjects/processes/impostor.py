@@ -75,6 +75,16 @@ def _exactly(sock: socket.socket, size: int) -> bytes:
     return received
 
 
+def unreadable(certificate: Path) -> Path:
+    """The same certificate, said to be of a version that does not exist, beside it."""
+    der = ssl.PEM_cert_to_DER_cert(certificate.read_text())
+    version, none = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
+    assert der.count(version) == 1
+    found = certificate.with_suffix(".odd.crt")
+    found.write_text(ssl.DER_cert_to_PEM_cert(der.replace(version, none)))
+    return found
+
+
 def expired(credentials: Path, folder: Path, name: str) -> tuple[Path, Path]:
     """A certificate of the parties' own CA that ended yesterday, and its key."""
     from cryptography import x509
