@@ -97,7 +97,11 @@ def masks(subject: Subject) -> Finding:
                 if not any(each.any() for each in following):
                     break
                 redrawn = _run(subject, arena, first, replace(coins, kept=party, fresh=fresh))
-                views.keep_equal(following, view, views.payloads(redrawn, party))
+                if not views.keep_equal(following, view, views.payloads(redrawn, party)):
+                    uncertain.append(
+                        f'backend "{backend.name}", party {party}: the sizes of messages follow keys or coins.'
+                    )
+                    following = []
             bare = sum(int(each.sum()) for each in following)
             if bare:
                 problems.append(
@@ -106,6 +110,10 @@ def masks(subject: Subject) -> Finding:
                 )
                 break
         counted[backend.name] = bytes_that_follow
+        if not bytes_that_follow:
+            uncertain.append(
+                f'backend "{backend.name}": nothing follows the records, so nothing was looked at.'
+            )
     if uncertain and not problems:
         return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)
     return judged(

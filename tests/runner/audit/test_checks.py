@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS, EngineBackend
@@ -208,6 +209,26 @@ def test_honest_parties_that_end_with_different_results_are_found(audited: Subje
         patch.setattr(EngineBackend, "follow", mistaken)
         finding = found(audited, "N.changed")
     assert finding.verdict is Verdict.FAIL and "different noisy counts" in finding.evidence
+
+
+def test_messages_of_other_sizes_are_not_taken_for_masked_ones() -> None:
+    """What was redrawn cannot be compared byte by byte then."""
+    view = [np.array([1, 2, 3], np.uint8)]
+    for redrawn, comparable, left in (
+        ([np.array([1, 9, 3], np.uint8)], True, [True, False, False]),
+        ([np.array([1, 9], np.uint8)], False, [True, True, False]),
+        ([], False, [True, True, False]),
+    ):
+        follows = [np.array([True, True, False])]
+        assert views.keep_equal(follows, view, redrawn) == comparable
+        assert follows[0].tolist() == left
+
+
+def test_rows_that_nobody_sends_say_nothing(audited: Subject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "same_outputs", lambda subject, parties, kept: [subject.tables(parties, 6)] * 2)
+        finding = found(audited, "V.masks")
+    assert finding.verdict is Verdict.UNINFORMATIVE and "nothing was looked at" in finding.evidence
 
 
 def test_a_backend_that_opens_what_it_likes_says_nothing(audited: Subject) -> None:
