@@ -17,6 +17,7 @@ from mpc_protocols.replicated import gates
 from mpc_protocols.replicated.scores import shared_sign
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
+from parties.session.admission.keys import SharedKeys
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
 
@@ -112,10 +113,20 @@ def _carry_in_the_clear() -> Patch:
     return mock.patch.object(gates, "shared_signs", signs)
 
 
+def _keys_of_one() -> Patch:
+    """A key is made of what its first holder has drawn, and of nothing else."""
+
+    def key(self: Any, members: Any, session_id: bytes) -> bytes:
+        return prg.derive(self._parts[members, members[0]].ljust(32), b"key", session_id)
+
+    return mock.patch.object(SharedKeys, "_key", key)
+
+
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
     Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
     Mutation("M16", "a carry in the clear", ("U.gates",), _carry_in_the_clear),
+    Mutation("M40", "keys that their first holder draws for the others", ("U.keys",), _keys_of_one),
     Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),
 )
