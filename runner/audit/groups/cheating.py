@@ -21,7 +21,7 @@ from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.subjects.arena import Arena, Codes, Ran
-from runner.audit.subjects.deviations import Outcome, judged_outcome, settings
+from runner.audit.subjects.deviations import chosen, flipped, judged_outcome, settings
 from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
@@ -46,12 +46,6 @@ def _run(arena: Arena, subject: Subject, bend: Any = None, ends: dict[int, Any] 
         bend,
         ends=ends,
     )
-
-
-def _flipped(payload: bytes, bit: int) -> bytes:
-    data = bytearray(payload)
-    data[bit // 8 % len(data)] ^= 1 << bit % 8
-    return bytes(data)
 
 
 def _different(ran: Ran, leader: int, computing: int) -> str | None:
@@ -103,7 +97,7 @@ def _cheat(
     arena: Arena, subject: Subject, honest: Ran, place: tuple[tuple[int, int], int], bit: int
 ) -> tuple[str, str | None]:
     def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return _flipped(payload, bit) if ((sender, receiver), count) == place and payload else payload
+        return flipped(payload, bit) if ((sender, receiver), count) == place and payload else payload
 
     ends = dict[int, Any]()
     try:
@@ -136,7 +130,7 @@ class _Falsified:
             and payload
         ):
             self.victim = receiver
-            return _flipped(payload, 0)
+            return flipped(payload, 0)
         return payload
 
     @contextmanager
@@ -322,12 +316,12 @@ class _Altered:
     def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
         """What is sent instead."""
         if (sender, receiver) == self.way and count == self.number and payload:
-            return _flipped(payload, self.bit)
+            return flipped(payload, self.bit)
         return payload
 
 
 def deviations(subject: Subject) -> Finding:
-    """Where the claim holds against a party that deviates, flip a bit of a message to one that computes; see how others end."""
+    """Where the claim holds against a party that deviates, change a message to one that computes; see how others end."""
     problems, figures = [], {}
     found = settings(subject)
     if not found:
@@ -339,13 +333,14 @@ def deviations(subject: Subject) -> Finding:
         if any(isinstance(end, BaseException) for end in honest.ends.values()):
             problems.append(f"{setting.words}: with nobody cheating, a party stops.")
             continue
-        mine = subject.share(_places(honest, setting.arena.computing, subject, setting.words))
-        for done, (way, number, bit, goes_on) in enumerate(mine, start=1):
-            outcome = setting.run(_Altered(way[0], way[1], number, bit).bend, goes_on)
-            how, problem = judged_outcome(honest, outcome, way[0])
+        rng = subject.generator(f"deviations {setting.words}")
+        mine = subject.share(chosen(honest, setting.arena.computing, rng, DEVIATIONS[subject.profile]))
+        for done, deviation in enumerate(mine, start=1):
+            outcome = setting.run(deviation.bend, deviation.goes_on)
+            how, problem = judged_outcome(honest, outcome, deviation.way[0])
             ended[how] += 1
             if problem is not None:
-                problem = f"{setting.words}, bit {bit} of message {number} of party {way[0]} to party {way[1]}: {problem}."
+                problem = f"{setting.words}, {deviation.words}: {problem}."
                 problems.append(problem)
             subject.tell("N.deviations", done, len(mine), problem or "")
         figures[setting.words] = dict(ended)
@@ -355,7 +350,7 @@ def deviations(subject: Subject) -> Finding:
             )
     finding = judged(
         problems,
-        "One bit of one message flipped in each run, and how the honest parties ended: "
+        "One message changed in each run, and how the honest parties ended: "
         + "; ".join(
             f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
             for name, each in figures.items()
@@ -364,23 +359,6 @@ def deviations(subject: Subject) -> Finding:
         figures,
     )
     return unless_stuck(finding, figures.values())
-
-
-def _places(
-    honest: Outcome, computing: int, subject: Subject, label: str
-) -> list[tuple[tuple[int, int], int, int, bool]]:
-    """What is changed, each in a run of its own: the way, the message's number, its bit, and whether the sender goes on with it.
-
-    First what each computing party sends first for the last release, and goes on with: a backend that opens before it has looked
-    at what led to it opens something else then. Then any message to one that computes, every second one gone on with.
-    """
-    rng = subject.generator(f"deviations {label}")
-    places = [(way, number, 0, True) for way, number in sorted(honest.last.items()) if way[1] < computing]
-    ways = sorted(way for way in honest.ways if way[1] < computing)
-    for case in range(DEVIATIONS[subject.profile]):
-        way = ways[int(rng.integers(len(ways)))]
-        places.append((way, int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16)), bool(case % 2)))
-    return places
 
 
 GROUP = Group(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
@@ -155,6 +157,77 @@ def settings(subject: Subject) -> list[Setting]:
             (rows,) = subject.tables(1, ROWS + 2 * ALONE + NOBODY)
             data = split(subject, rows, ALONE, NOBODY).data(arena.parties)
             found.append(Setting(f"{backend.name}, divided columns", arena, data, columns, coins))
+    return found
+
+
+def flipped(payload: bytes, bit: int) -> bytes:
+    """A message, not empty, with one bit flipped."""
+    data = bytearray(payload)
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    return bytes(data)
+
+
+def _added(payload: bytes, bit: int) -> bytes:
+    return (np.frombuffer(payload, np.uint8) + np.uint8(1 + bit % 255)).tobytes()
+
+
+CHANGES: Mapping[str, Callable[[bytes, int, bytes], bytes]] = {
+    "a bit flipped": lambda payload, bit, earlier: flipped(payload, bit),
+    "two bits flipped, half of the message apart": lambda payload, bit, earlier: flipped(
+        flipped(payload, bit), bit + 8 * (len(payload) // 2)
+    ),
+    "a constant added to all bytes": lambda payload, bit, earlier: _added(payload, bit),
+    "an earlier message sent again": lambda payload, bit, earlier: earlier,
+}
+"""(message, a bit of it, the last one of its length on the same way, or itself with that bit flipped) -> what is sent instead."""
+
+
+@dataclass
+class Deviation:
+    """The `number`th message on a way is changed. goes_on: by its sender, which computes with it; else on its way."""
+
+    way: tuple[int, int]
+    number: int
+    bit: int
+    goes_on: bool
+    change: str
+
+    def __post_init__(self) -> None:
+        self._earlier = dict[int, bytes]()
+
+    @property
+    def words(self) -> str:
+        """In a sentence."""
+        return f"message {self.number} of party {self.way[0]} to party {self.way[1]}, {self.change} (bit {self.bit})"
+
+    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        """What is sent instead."""
+        if (sender, receiver) != self.way or not payload:
+            return payload
+        if count == self.number:
+            earlier = self._earlier.get(len(payload), flipped(payload, self.bit))
+            return CHANGES[self.change](payload, self.bit, earlier)
+        self._earlier[len(payload)] = payload
+        return payload
+
+
+def chosen(honest: Outcome, computing: int, rng: np.random.Generator, count: int) -> list[Deviation]:
+    """Deviations, each for a run of its own. count: of those that are drawn.
+
+    First what each computing party sends first for the last release, and goes on with: a backend that opens before it has looked
+    at what led to it opens something else then. Then any message to one that computes.
+    """
+    first = next(iter(CHANGES))
+    found = [
+        Deviation(way, number, 0, True, first)
+        for way, number in sorted(honest.last.items())
+        if way[1] < computing
+    ]
+    ways = sorted(way for way in honest.ways if way[1] < computing)
+    for case in range(count):
+        way = ways[int(rng.integers(len(ways)))]
+        number, bit = int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16))
+        found.append(Deviation(way, number, bit, bool(case % 2), list(CHANGES)[case // 2 % len(CHANGES)]))
     return found
 
 

@@ -21,7 +21,7 @@ from runner.audit.broken_builds import broken, mutations
 from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
-from runner.audit.subjects.deviations import Outcome, judged_outcome
+from runner.audit.subjects.deviations import Deviation, Outcome, judged_outcome
 from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.processes.deployment import End
 from runner.audit.subjects.processes.faults import FAULTS, MOMENTS, cases
@@ -102,6 +102,20 @@ def test_scores_that_count_twice_show_in_the_choices_of_parties(audited: Subject
     with mutations.named("M8").apply():
         finding = found(replace(audited, profile=Profile.DEFAULT), "M.parties")
     assert finding.verdict is Verdict.FAIL, finding.evidence
+
+
+def test_what_a_deviating_party_sends_instead() -> None:
+    for change, sent in (
+        ("a bit flipped", b"\x01cde"),
+        ("two bits flipped, half of the message apart", b"\x01c\x65e"),
+        ("a constant added to all bytes", b"bdef"),
+        ("an earlier message sent again", b"abcd"),
+    ):
+        deviation = Deviation((0, 1), 2, 0, True, change)
+        plain = {0: b"abcd", 1: b"ab", 2: b"\x00cde" if "bit" in change else b"acde"}
+        told = [deviation.bend(0, 1, number, payload) for number, payload in plain.items()]
+        assert told == [b"abcd", b"ab", sent], change
+        assert deviation.bend(1, 0, 2, b"abcd") == b"abcd" and deviation.bend(0, 1, 2, b"") == b""
 
 
 def test_all_parties_ends_are_judged_but_the_senders() -> None:
