@@ -5,14 +5,15 @@
 
 Each run is a tiny study on this machine. Up to three times, at a random number of lines in its parties' events and some
 milliseconds later, one party, all parties, or the launcher are killed, and the run is resumed; then it is left to end.
-Afterwards: one table, the same run.json at all parties, ledgers equal journals, no event twice, no shares on disk. It prints a
-line a run, and at the end how many of how many ended well. Exit 1 if one did not.
+Afterwards: one table, the same run.json at all parties, its events those of ledgers and journals, none twice, no shares on disk.
+It prints a line a run, with the exit code after each kill, and at the end how many of how many ended well. Exit 1 if one did not.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import json
 import os
 import random
 import signal
@@ -96,6 +97,8 @@ def problem(kind: str, out: Path, names: tuple[str, ...], ledger: Path) -> str |
         len({release.inputs for release in journal.releases}) != len(journal.releases) for journal in journals
     ):
         return "journals that differ, or an event twice"
+    events = json.loads((directories[0] / "run.json").read_text(encoding="utf-8"))["privacy"]["events"]
+    released = [(event["what"], f"{event['rho']:.9g}") for event in events]
     accounts = collections.defaultdict(list)
     for entry in Ledger(ledger).entries():
         accounts[entry.reservation.dataset].append(entry)
@@ -106,6 +109,8 @@ def problem(kind: str, out: Path, names: tuple[str, ...], ledger: Path) -> str |
         full = [events for events in spent if events]
         if len(full) != 1 or (told and full[0] != told[0]):
             return f"{dataset} has {len(full)} runs with events, or others than the journals"
+        if [(event.what, f"{float(event.rho):.9g}") for event in full[0]] != released:
+            return f"{dataset} has other events than run.json"
         if entries[-1].state != "settled":
             return f"{dataset} is not settled"
     for path in out.rglob(outdir.STATES):

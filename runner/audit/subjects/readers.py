@@ -6,9 +6,12 @@ messages of a run and of an alignment (F.messages, P.changed), tables (`tests/pa
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import ssl
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,7 +33,7 @@ from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport import codec, frames
 from runner.party.resume.resumption import FACT, Offer
-from runner.results import outdir, release
+from runner.results import outdir, release, signatures
 from runner.study import load
 from synth.domain import Domain
 from synth.mrf import Model
@@ -136,9 +139,40 @@ def _state(folder: Path) -> bytes:
         return state.path.read_bytes()
 
 
-def _certificate(folder: Path) -> bytes:
-    certificates.make_all(folder / "certificates", [NAMES[0]])
-    return (folder / "certificates" / f"{NAMES[0]}.crt").read_bytes()
+def _credentials(folder: Path) -> list[Reader]:
+    """What reads certificates and requests; hostile bytes inside the PEM, which little else gets through."""
+    made = folder / "certificates"
+    certificates.make_all(made, [NAMES[0]], keep_ca_key=True)
+    ca = certificates.Credential((made / "ca.crt").read_bytes(), (made / "ca.key").read_bytes())
+    request, _ = certificates.request(NAMES[0])
+
+    def inside(read: Callable[[str], object], kind: str) -> Read:
+        def reader(content: bytes) -> object:
+            lines = base64.encodebytes(content).decode()
+            with warnings.catch_warnings(action="ignore"):  # of a field that is odd, and that nobody asks for
+                return read(f"-----BEGIN {kind}-----\n{lines}-----END {kind}-----\n")
+
+        return reader
+
+    def from_file(pem: str) -> object:
+        path = folder / "a.crt"
+        path.write_text(pem)
+        return certificates.read(path)
+
+    def signer(pem: str) -> object:
+        return signatures.key_of(pem, NAMES[0], ca.certificate.decode(), None)
+
+    def sign(pem: str) -> object:
+        return certificates.sign(ca, pem.encode(), NAMES[0])
+
+    shown = ssl.PEM_cert_to_DER_cert((made / f"{NAMES[0]}.crt").read_text())
+    asked = base64.b64decode(b"".join(request.splitlines()[1:-1]))
+    sentence, cost = (CosynthError,), 20
+    return [
+        Reader("a certificate", inside(from_file, "CERTIFICATE"), sentence, (shown,), cost),
+        Reader("a signer's certificate", inside(signer, "CERTIFICATE"), sentence, (shown,), cost),
+        Reader("a request", inside(sign, "CERTIFICATE REQUEST"), sentence, (asked,), cost),
+    ]
 
 
 def readers(study: Path, folder: Path) -> list[Reader]:
@@ -185,7 +219,7 @@ def readers(study: Path, folder: Path) -> list[Reader]:
         ),
         Reader("a journal", file("a.jsonl", journal.read), sentence, (_journal(folder / "b.jsonl"),), 20),
         Reader("a state", file("a.state", reopened), sentence, (_state(folder),), 20),
-        Reader("a certificate", file("a.crt", certificates.read), sentence, (_certificate(folder),), 20),
+        *_credentials(folder),
         Reader(
             "a run.json",
             lambda content: outdir.finished(folder) if (folder / outdir.RUN).write_bytes(content) else None,
