@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import resource
 import tempfile
 from collections import Counter
@@ -33,6 +34,22 @@ TOLD = 100_000
 """After how many inputs a campaign says how far it is."""
 RUNS = {Profile.QUICK: 12, Profile.DEFAULT: 40, Profile.DEEP: 2000}
 """Runs of each backend with a message that was changed."""
+_NUMBER = re.compile(rb"\d+")
+_WORDS = (
+    b"Infinity",
+    b"NaN",
+    b"1e999",
+    b"-1",
+    b"0",
+    b"1.5",
+    b"%d" % 2**70,
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+)
+"""What may stand where JSON has a number."""
 _EXTREMES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 MEMORY = 256 << 20
 """Bytes by which the process may grow: far above any valid input here, far below what a length field can name."""
@@ -61,11 +78,11 @@ class _Canary:
 
 
 def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
-    """Bytes near valid ones: a few changes of a byte, a length, a cut, a repetition, an extreme number."""
+    """Bytes near valid ones: a few changes of a byte, a length, a cut, a repetition, an extreme number, another JSON value."""
     data = bytearray(valid)
     for _ in range(int(rng.integers(1, 4))):
         place = int(rng.integers(0, len(data) + 1))
-        match int(rng.integers(0, 7)):
+        match int(rng.integers(0, 8)):
             case 0 if data:
                 data[place % len(data)] = int(rng.integers(0, 256))
             case 1:
@@ -79,6 +96,9 @@ def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
                 data[place : place + 4] = (2**32 - 1).to_bytes(4, "big")
             case 5:
                 data += data[place:]
+            case 6 if numbers := [found.span() for found in _NUMBER.finditer(data)]:
+                start, stop = numbers[int(rng.integers(len(numbers)))]
+                data[start:stop] = _WORDS[int(rng.integers(len(_WORDS)))]
             case _ if data:
                 data[place % len(data)] ^= 1 << int(rng.integers(0, 8))
     return bytes(data)

@@ -30,7 +30,7 @@ WIDE = 2048
 LOUD = Fraction(4)
 DRAWS = {Profile.QUICK: 16_384, Profile.DEFAULT: 65_536, Profile.DEEP: 1_048_576}
 PICKED = {Profile.QUICK: 400, Profile.DEFAULT: 1000, Profile.DEEP: 3000}
-PICKED_BY_PARTIES = {Profile.QUICK: 120, Profile.DEFAULT: 360, Profile.DEEP: 1000}
+PICKED_BY_PARTIES = {Profile.QUICK: 120, Profile.DEFAULT: 240, Profile.DEEP: 1000}
 SIDES = {Profile.QUICK: 20_480, Profile.DEFAULT: 102_400, Profile.DEEP: 1_024_000}
 RUNS = {Profile.QUICK: 100, Profile.DEFAULT: 200, Profile.DEEP: 1000}
 """Whole runs a side."""
@@ -278,7 +278,7 @@ def choices_of_parties(subject: Subject) -> Finding:
         f"{PICKED_BY_PARTIES[subject.profile]} choices each: "
         + "; ".join(f"{name} p {each['p']:.2g}" for name, each in figures.items())
         + (
-            ". Twice the temperature would have been seen."
+            ". Scores that count twice would have been seen."
             if subject.at_least(Profile.DEFAULT)
             else ". Noise left out would have been seen."
         ),
@@ -432,7 +432,7 @@ GROUP = Group(
             "parties",
             "So do selections in the protocols.",
             "statistical",
-            "A temperature wrong by a factor 2 (default sample); noise left out.",
+            "Scores that count twice as much as is charged (default sample); noise left out.",
             choices_of_parties,
             PARTIES_LAW_ALPHA,
             Profile.DEFAULT,

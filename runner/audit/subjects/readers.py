@@ -23,8 +23,9 @@ import numpy as np
 
 from mpc_protocols.bundles import bundle
 from mpc_protocols.bundles.sealing import SIGNATURE_BYTES
+from mpc_protocols.cohorts import steps as cohorts
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Event
+from mpc_protocols.functionality import SUM, Event, Question
 from mpc_protocols.public import steps
 from parties import certificates
 from parties.budget import journal
@@ -35,6 +36,7 @@ from parties.session.transport import codec, frames
 from runner.party.resume.resumption import FACT, Offer
 from runner.results import outdir, release, signatures
 from runner.study import load
+from synth.algorithms.flaim import questions
 from synth.domain import Domain
 from synth.mrf import Model
 
@@ -109,6 +111,18 @@ def _bundle() -> bytes:
     parts: dict[bundle.Letter, bytes] = {"a": b"seed", "b": b"counts"}
     digests = (hashlib.sha256(parts["a"]).digest(), hashlib.sha256(parts["b"]).digest())
     return bundle.Bundle(header.to_bytes(), digests, bytes(SIGNATURE_BYTES), parts).to_bytes()
+
+
+def _question() -> bytes:
+    return cohorts.CohortStep(
+        SUM,
+        Question(b"which?", 3, 2, 4),
+        (3, 4),
+        sigma2=Fraction(5, 2),
+        cliques=(("a", "b"),),
+        among=(0, 2),
+        event=Event("sum", Fraction(1, 50), Fraction(0), {"sigma2": "5/2"}),
+    ).to_bytes()
 
 
 def _release() -> bytes:
@@ -194,6 +208,7 @@ def readers(study: Path, folder: Path) -> list[Reader]:
     total = steps.TotalStep(0, Fraction(5, 2)).to_bytes()
     measure = steps.MeasureStep(1, (0, 1), (Fraction(1, 3), Fraction(2))).to_bytes()
     header = frames.Header(5, frames.Kind.DATA, 1, 2, 3, 5).pack()
+    asked = questions.Asked("choose", 2, (("a",), ("a", "b")), 40, b"model", b"truth").to_bytes()
     offer = json.dumps({FACT: Offer(_ID, 2, _ID, _ID, (2, _ID, _ID)).to_facts()}).encode()
     model = Model(DOMAIN.sizes, 5.0, {("a", "b"): np.zeros(12)}).to_bytes()
     mpyc = (
@@ -206,9 +221,11 @@ def readers(study: Path, folder: Path) -> list[Reader]:
         Reader("a frame's header", _frame, frame, (header, frames.control(frames.Kind.PING))),
         Reader("MPyC's messages", codec.loads, sentence, mpyc),
         Reader("a step", steps.parse, sentence, (total, measure)),
-        Reader("a party's first word", _hear, frame, (_hello(),), 4, _nested_hellos()),
-        Reader("an interrupted run", _offer, frame, (offer,)),
-        Reader("a bundle", lambda content: bundle.parse(content).header, sentence, (_bundle(),), 2),
+        Reader("a party's first word", _hear, frame, (_hello(),), 20, _nested_hellos()),
+        Reader("an interrupted run", _offer, frame, (offer,), 4),
+        Reader("a question to clients", cohorts.parse, sentence, (_question(),)),
+        Reader("a client's question", questions.parse, sentence, (asked,)),
+        Reader("a bundle", lambda content: bundle.parse(content).header, sentence, (_bundle(),), 4),
         Reader("a model", Model.from_bytes, sentence, (model,), 20),
         Reader(
             "a release",

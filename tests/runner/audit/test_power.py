@@ -38,7 +38,7 @@ def picks(temperature: float, count: int) -> NDArray[np.int64]:
             mechanisms.PICKED_BY_PARTIES,
             mechanisms.PARTIES_LAW_ALPHA / len(list(BACKENDS)),
             Profile.DEFAULT,
-            (0.5, 2.0),
+            (2.0,),
         ),
     ],
 )
