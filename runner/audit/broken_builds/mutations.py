@@ -386,7 +386,12 @@ _HERE = (
     Mutation("M19", "a custodian whose counts are all 0 behaves otherwise", ("T.sizes",), _word_of_the_empty),
     Mutation("M22", "rows that count twice", ("S.neighbours", "S.values"), _counted_twice),
     Mutation("M24", "releases without an event", ("A.events",), _uncharged),
-    Mutation("M27", "a party not tied to its certificate", ("W.identity",), partial(_in_processes, "M27")),
+    Mutation(
+        "M27",
+        "a party not tied to its certificate",
+        ("W.identity", "W.dialled"),
+        partial(_in_processes, "M27"),
+    ),
     Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
     Mutation("M33", "a conversion that is loose the wrong way", ("A.conversion",), _loose_conversion),
     Mutation("M34", "synthetic rows that are copies of real ones", ("I.distance",), _copied_rows),

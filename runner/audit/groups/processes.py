@@ -12,11 +12,11 @@ from parties import certificates
 from parties.budget import journal
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
-from runner.audit.subjects.processes.impostor import Attempt, expired, knock, unreadable
+from runner.audit.subjects.processes.impostor import Attempt, Impostor, expired, knock, unreadable
 from runner.audit.subjects.subject import Subject
 from runner.results.outdir import RUN
 
-LEADER, CLAIMED = "south", "south"
+LEADER, CLAIMED, AWAITED = "south", "south", "north"
 SPOILT = "MARKED-VALUE-4413"
 
 
@@ -67,6 +67,52 @@ def identity(subject: Subject) -> Finding:
         f"{len(tried)} guises refused, each for its own reason; then the right parties came and the run succeeded.",
         {"attempts": [attempt.words for attempt in tried]},
     )
+
+
+def dialled(subject: Subject) -> Finding:
+    """Wait in several guises at the address of a party; whoever dials it must end and say why."""
+    guises = ("another party's certificate", "a certificate of another CA", "an expired one", "another name")
+    problems: list[str] = []
+    for words in guises:
+        with deployed() as deployment:
+            guise = _guise(deployment, words)
+            end = _met(deployment[CLAIMED], Impostor(deployment[AWAITED].port, guise))
+        if end is None:
+            problems.append(f"A party goes on with somebody at {AWAITED}'s address with {words}.")
+        elif end.code != 21 or guise.expected not in end.complaint:
+            problems.append(
+                f"A party that meets {words} at {AWAITED}'s address ends with {end.code}: {end.complaint.strip()}"
+            )
+    return judged(
+        problems,
+        f"{len(guises)} guises at the address that the study gives for a party: who dialled it ended with 21, each for its own "
+        "reason.",
+        {"guises": list(guises)},
+    )
+
+
+def _met(party: Party, impostor: Impostor) -> End | None:
+    """How a party ends that dials an impostor; None if it goes on with it."""
+    with impostor:
+        party.start()
+        wait_for(lambda: impostor.believed or party.running.poll() is not None, "An end")
+        return None if impostor.believed else party.end()
+
+
+def _guise(deployment: Deployment, words: str) -> Attempt:
+    """Who waits at AWAITED's address."""
+    own, foreign = deployment.credentials, deployment.root / "foreign"
+    other, other_key = own / "west.crt", own / "west.key"
+    if words == "another party's certificate":
+        return Attempt(words, "belongs to 'west'", AWAITED, other, other, other_key)
+    if words == "another name":
+        return Attempt(words, "party west answers, not north", "west", other, other, other_key)
+    if words == "an expired one":
+        right, key = expired(own, deployment.root / "late", AWAITED)
+        return Attempt(words, "expired on", AWAITED, right, right, key)
+    certificates.make_all(foreign, [AWAITED])
+    right, key = foreign / f"{AWAITED}.crt", foreign / f"{AWAITED}.key"
+    return Attempt(words, "not signed by", AWAITED, right, right, key)
 
 
 def _knocked(north: Party, attempt: Attempt) -> str | None:
@@ -287,6 +333,14 @@ GROUP = Group(
             "Eleven guises, such as another party's certificate, another CA's, an expired one, one that cannot be read, none, an "
             "older TLS.",
             identity,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "dialled",
+            "A party goes on with nobody who waits at another one's address without being that one.",
+            "fault",
+            "Four guises: another party's certificate, another CA's, an expired one, another party's name.",
+            dialled,
             profile=Profile.DEFAULT,
         ),
         Check(
