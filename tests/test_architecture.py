@@ -103,9 +103,9 @@ REASONS = {
     "parties/session/transport/frames.py",
     "runner/report/files.py",
     "runner/results/release.py",
+    "runner/study/columns.py",
     "runner/study/contributors.py",
     "runner/study/public_files.py",
-    "runner/study/read.py",
     "runner/study/registered.py",
 }
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in parentheses."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
@@ -102,11 +103,8 @@ class Link:
 
     def send(self, peer: int, array: NDArray[Any]) -> None:
         """Empty arrays are not sent; an array must not be modified afterwards."""
-        if array.size:
-            self.wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        send_array(self.wire, peer, array)
 
     def receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
         """The peer's next array; read-only. Raises `ProtocolAborted`, `PeerLost`."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        payload: memoryview | bytes = self.wire.receive(peer, size) if size else b""
-        return np.frombuffer(payload, dtype).reshape(shape)
+        return receive_array(self.wire, peer, shape, dtype)

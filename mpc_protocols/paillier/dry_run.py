@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mpc_protocols.engine.step_costs import FreshInputs
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
 from mpc_protocols.pair.circuits.sign import chunks
 from mpc_protocols.pair.dry_run import PairDryRun
-from mpc_protocols.pair.steps import StepCosts
-from mpc_protocols.pair.vertical.contingency import TableShape
+from mpc_protocols.pair.steps import OwnersTables, StepCosts
 
 if TYPE_CHECKING:
     from mpc_protocols.partition import Partition
@@ -33,18 +34,19 @@ class EncryptedStepCosts(StepCosts):
         others = [peer for peer in range(len(self.tally.clocks)) if peer != self._leader]
         self.tally.step([(self._leader, peer, self._key_bytes) for peer in others])
 
-    def _input(self, blocks: Sequence[int], tables: Sequence[TableShape], lifted: int) -> None:
-        super()._input((), tables, lifted)
+    def _input(self, inputs: FreshInputs[OwnersTables]) -> None:
+        super()._input(replace(inputs, blocks=()))
         contributors = range(2, len(self.tally.clocks))
-        if not contributors or not blocks:
+        if not contributors or not inputs.blocks:
             return
-        self.tally.step([(q, self._other, HEADER_BYTES) for q in contributors])
-        for cells in blocks:
+        [aggregator] = self._others
+        self.tally.step([(q, aggregator, HEADER_BYTES) for q in contributors])
+        for cells in inputs.blocks:
             size = 2 * self._key_bytes * -(-cells // self.slots)
-            self.tally.step([(q, self._other, size) for q in contributors])
-            self.tally.step([(self._other, self._leader, size)])
-        for cells in chunks(sum(blocks)):
-            self._main.products((1 - self._other, self._other), cells)
+            self.tally.step([(q, aggregator, size) for q in contributors])
+            self.tally.step([(aggregator, self._leader, size)])
+        for cells in chunks(sum(inputs.blocks)):
+            self._main.products((self._leader, aggregator), cells)
 
 
 class PaillierDryRun(PairDryRun):
@@ -66,13 +68,13 @@ class PaillierDryRun(PairDryRun):
 
     def _inputs(
         self, fresh: Sequence[Clique], levels: Sequence[Level]
-    ) -> tuple[int, tuple[int, list[int], list[TableShape], int]]:
-        total, (request, blocks, shapes, lifted) = super()._inputs(fresh, levels)
-        if not self._contributors or not blocks:
-            return total, (request, blocks, shapes, lifted)
+    ) -> tuple[int, FreshInputs[OwnersTables]]:
+        total, inputs = super()._inputs(fresh, levels)
+        if not self._contributors or not inputs.blocks:
+            return total, inputs
         self._sharings += 1
         packing = Packing.of(self._key_bits, len(fresh), self._sharings)
         self._encrypted.slots = packing.slots
         messages = [place.stop - place.start for place in packing.messages(total)]
         self._seconds += sum(map(packing.count, messages)) * DECRYPT_S + total * CARRY_S
-        return total, (request, messages, shapes, lifted)
+        return total, replace(inputs, blocks=messages)

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
@@ -55,14 +55,11 @@ class Link:
 
     def send(self, array: NDArray[Any]) -> None:
         """Send an array, which must not be modified afterwards; empty arrays are not sent."""
-        if array.size:
-            self.wire.send(self.peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        send_array(self.wire, self.peer, array)
 
     def receive(self, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
         """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        payload: memoryview | bytes = self.wire.receive(self.peer, size) if size else b""
-        return np.frombuffer(payload, dtype).reshape(shape)
+        return receive_array(self.wire, self.peer, shape, dtype)
 
     def exchange(self, array: NDArray[Any]) -> NDArray[Any]:
         """Send an array and return the peer's of the same shape and dtype. 1 round."""

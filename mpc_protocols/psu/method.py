@@ -196,11 +196,12 @@ def resolve(
         if refused is None:
             return method
         refusals.append(refused)
-    raise StudyInvalid(
-        f"{refusals[0 if deviating else -1]}."
-        if refusals
-        else "No alignment method fits the study's backend."
-    )
+    if not refusals:
+        raise StudyInvalid("No alignment method fits the study's backend.")
+    # Told is why the last one cannot run, which takes any number of computing parties. Where one may deviate, that may be its
+    # weakness, which no party can mend: the first one has none, and says what the parties lack.
+    told = refusals[0] if deviating else refusals[-1]
+    raise StudyInvalid(f"{told}.")
 
 
 def vias() -> tuple[str, ...]:

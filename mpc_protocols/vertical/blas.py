@@ -1,4 +1,4 @@
-"""A^T B modulo 2^16, 2^32 and 2^64, exactly, by float64 matrix products of limbs (`docs/design/engine.md` 2.7).
+"""A^T B modulo 2^16 and 2^32, exactly, by float64 matrix products of limbs (`docs/design/engine.md` 2.7).
 
 NumPy multiplies integer matrices element by element; BLAS is 10 to 30 times faster but knows floats. A float64 holds every
 integer up to 2^53, so the operands are cut into centred limbs whose products, summed over a block of rows, stay within that:
@@ -6,11 +6,10 @@ integer up to 2^53, so the operands are cut into centred limbs whose products, s
     2^16    1 product     16 x 16 bits: 2^15 * 2^15 a row
     2^32    2 products    a (32 bits, signed) with the low 16 bits of b: 2^31 * 2^15 a row, so 2^7 rows a block; and the low 16
                           bits of a with the high 16 of b (above, everything is a multiple of 2^32)
-    2^64    6 products    three limbs of 22, 22 and 20 bits each, those pairs whose weight is below 2^64: 2^21 * 2^21 a row
 
-If b's entries are known to be small (public bound `b_bits`; one-hot columns: 1), limbs of b that are zero are left out: one
-product modulo 2^32, three modulo 2^64. Rows are taken in blocks, so conversion buffers stay small. Limbs are centred by adding
-half a limb's range at every limb before the cut and taking it off after.
+If b's entries are known to be small (public bound `b_bits`; one-hot columns: 1), its high limb is left out: one product modulo
+2^32. Rows are taken in blocks, so conversion buffers stay small. Limbs are centred by adding half a limb's range at every limb
+before the cut and taking it off after.
 
 Purely local; the running time depends on sizes and on `b_bits` only.
 """
@@ -49,15 +48,8 @@ class _Limb:
         return self.width if self.small else self.width - 1
 
 
-def _limbs(*widths: int) -> list[_Limb]:
-    """Centred limbs of these widths, lowest first."""
-    limbs: list[_Limb] = []
-    shift = offset = 0
-    for width in widths:
-        offset += 1 << shift + width - 1
-        limbs.append(_Limb(shift, width, offset))
-        shift += width
-    return limbs
+_LOW, _HIGH = _Limb(0, 16, 1 << 15), _Limb(16, 16, (1 << 15) + (1 << 31))
+"""Of 32 bits."""
 
 
 def _plan(bits: int, b_bits: int) -> list[tuple[_Limb, _Limb]]:
@@ -65,13 +57,7 @@ def _plan(bits: int, b_bits: int) -> list[tuple[_Limb, _Limb]]:
     whole, small = _Limb(0, bits), _Limb(0, b_bits, small=True)
     if bits == 16:
         return [(whole, small if b_bits < 16 else whole)]
-    if bits == 32:
-        low, high = _limbs(16, 16)
-        return [(whole, small)] if b_bits <= 16 else [(whole, low), (low, high)]
-    limbs = _limbs(22, 22, 20)
-    if b_bits <= 22:
-        return [(limb, small) for limb in limbs]
-    return [(limbs[i], limbs[j]) for i in range(3) for j in range(3 - i)]
+    return [(whole, small)] if b_bits <= 16 else [(whole, _LOW), (_LOW, _HIGH)]
 
 
 def _cut(values: Elements, limb: _Limb) -> NDArray[np.float64]:
@@ -89,12 +75,12 @@ def _cut(values: Elements, limb: _Limb) -> NDArray[np.float64]:
 
 
 def transposed_product(a: Elements, b: Elements, b_bits: int | None = None) -> Elements:
-    """a^T b modulo 2^K: shapes (n, u) and (n, v) of one dtype (uint16, uint32, uint64) to (u, v).
+    """a^T b modulo 2^K: shapes (n, u) and (n, v) of one dtype (uint16, uint32) to (u, v).
 
     b_bits: every entry of b is below 2^b_bits, if that is less than K; not checked.
     """
     bits = 8 * a.dtype.itemsize
-    if a.dtype != b.dtype or bits not in (16, 32, 64) or a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
+    if a.dtype != b.dtype or bits not in (16, 32) or a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
         raise ValueError(
             f"A^T b takes two matrices of one ring and as many rows, got {a.dtype}{a.shape} and {b.dtype}{b.shape}."
         )

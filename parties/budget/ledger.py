@@ -1,6 +1,6 @@
 """A custodian's privacy ledger: what its data has spent, over all runs, in a local SQLite file.
 
-What it adds up to, and what a cap allows: `spending.py`. What was refused before anything was sent is on record, too (`refuse`):
+What it adds up to, and what a cap allows: `account.py`. What was refused before anything was sent is on record, too (`refuse`):
 a peer that proposes studies learns something by each refusal (`docs/design/accounts.md` 4).
 
 A run costs (`docs/design/accounts.md` 9)
@@ -31,20 +31,18 @@ from typing import Any
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from parties.budget import open_run
+from parties.budget.account import Cap, aligned, check_cap
 from parties.budget.ledger_file import default_path, rehearse, transaction
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RecordedEvent, RunFile, as_recorded
 from parties.budget.spending import (
     ALIGNMENT,
     SIZE,
-    Cap,
     Charge,
     Entry,
     Proposal,
     Refusal,
     Reservation,
-    aligned,
-    check_cap,
     ended,
     sizes_of,
 )

@@ -8,13 +8,17 @@ is the study's, and what to do.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
+from mpc_protocols.errors import DataRefused
 from parties.data.postgres import UnknownType
 from parties.data.sql.products import PRODUCTS
 
 if TYPE_CHECKING:
-    from parties.data.source import Location
+    from parties.data.location import Location
+
+T = TypeVar("T")
 
 _CSV_FAULTS = {
     "Expected Number of Columns": "does not have as many fields as the header line",
@@ -28,6 +32,15 @@ _NO_MEMORY = re.compile("annot allocate memory|failed to map segment")
 _NO_TABLE = frozenset({"42P01", "3F000", "42S02", "1146", "1049", "ORA-00942"})
 _NO_RIGHT = frozenset({"42501", "1142", "1143", "ORA-01031"})
 _NO_LOGIN = frozenset({"28000", "1045", "1044", "1698", "ORA-01017"})
+
+
+def attempt(call: Callable[[], T], explain: Callable[[Exception], str]) -> T:
+    """The call's result; a failure becomes a `DataRefused` that holds no trace of the library's error."""
+    try:
+        return call()
+    except Exception as error:  # every library has its own, and all may quote records
+        sentence = explain(error)
+    raise DataRefused(sentence)  # outside the handler: no __context__
 
 
 def unopened(location: Location, error: Exception) -> str:

@@ -8,46 +8,39 @@ A source is streamed in bounded Arrow record batches; nothing holds more than a 
 BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
 still reads calls `remove_spills`).
 
-Types are never guessed. A CSV file is read as text, by RFC 4180 with a comma, a header line and UTF-8 (or the delimiter and
-encoding that its custodian's private file says), whatever its first thousand lines look like: "007", "1.0" and "true" mean
-what the study's domain says (`coding.py`), not what a sniffer thinks. An empty field is a missing value. What else a private
-file makes of a table, `harmony/` does.
+Types are never guessed. A CSV file is read as text (`csv_text.py`): "007", "1.0" and "true" mean what the study's domain says
+(`coding.py`), not what a sniffer thinks. An empty field is a missing value. What else a private file makes of a table, `harmony/`
+does.
 
 Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
 message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
 therefore never forwarded nor chained (`read_errors.py`): what leaves this file is a `DataRefused` that names the file, the line
-and the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. URLs are
-shown without user, password and query. A header is read as names only after at least one of the study's columns was recognised
-in it (`scan.py`): a file without a header line would otherwise show its first record.
+and the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. A header
+is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a file without a header line
+would otherwise show its first record.
 """
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, cast
 
-from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data import read_errors
+from mpc_protocols.errors import DataRefused
+from parties.data import csv_text, read_errors
 from parties.data.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
-from parties.data.harmony.rules import RFC, Dialect
+from parties.data.harmony.rules import RFC
+from parties.data.location import Location
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
-from parties.data.sql.addresses import FILES, POSTGRES, SCHEMES, SERVERS, misfit
 from parties.data.sql.products import PRODUCTS
-from parties.data.table_names import parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parties.data.harmony.recipe import Recipe
     from parties.data.harmony.values import Change
     from parties.data.sql.grouping import Grouping, Row
     from parties.data.sql.statements import Statement
@@ -55,13 +48,7 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
 
-_MAX_LINE = 1 << 20  # characters read of a header before it is refused
-
-T = TypeVar("T")
-
 _spills: set[Scratch] = set()  # temporary folders of the open sources
-
-
 _shared: ContextVar[Shared | None] = ContextVar("shared", default=None)  # of `many_files`
 
 
@@ -69,107 +56,6 @@ def remove_spills() -> None:
     """Remove the temporary folders of sources that are still open: for a process that is about to end without closing them."""
     for spill in tuple(_spills):
         spill.close()
-
-
-@dataclass(frozen=True)
-class Location:
-    """Where a table is. `label` may be shown; `url` may hold a password and is not even in the `repr`.
-
-    dataset: the ledger's name for the data when the custodian gives none: the file's absolute path without symbolic links,
-    or the database's address and table. It names a place: a copy under another name starts a new account, so a custodian
-    who sets a cap should also set `[ledger] dataset` to the name of the population.
-
-    push_down: rows may not leave the database: it is asked for counts only.
-
-    dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
-    rows: of a Parquet file, only those from the first number to before the second; None: all. state: the size and the time
-    (mtime_ns) that the file must have; None: any.
-    """
-
-    kind: Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "server"]
-    label: str
-    dataset: str
-    path: Path | None = None
-    url: str = field(default="", repr=False)
-    table: str = ""
-    dialect: Dialect = RFC
-    recipe: Recipe | None = field(default=None, repr=False)
-    push_down: bool = False
-    rows: tuple[int, int] | None = None
-    state: tuple[int, int] | None = None
-
-
-def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
-    """The place that a `data` key names: a path, relative to `base`, or `{url = ..., table = ...}`. Opens nothing.
-
-    Raises `StudyInvalid` for a value of another form, `DataRefused` for a kind of file or database that cannot be read.
-    """
-    base = Path.cwd() if base is None else base
-    if not isinstance(data, Mapping):
-        if not isinstance(data, str | os.PathLike) or not os.fspath(data):
-            raise StudyInvalid(
-                'data must be the path of a .csv or .parquet file, or a table { url = "...", table = "..." }.'
-            )
-        path = base / data
-        kind = path.suffix.lower()
-        if kind not in (".csv", ".parquet"):
-            raise DataRefused(
-                f"{data} is not a file that can be read: its name must end in .csv or .parquet."
-            )
-        return Location("csv" if kind == ".csv" else "parquet", str(data), os.path.realpath(path), path)
-    if foreign := sorted(str(key) for key in data.keys() - {"url", "table", "push_down"}):
-        raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url, table and push_down.")
-    url, table, push_down = data.get("url"), data.get("table"), data.get("push_down", False)
-    if not isinstance(push_down, bool):
-        raise StudyInvalid("data.push_down must be true or false.")
-    if not isinstance(url, str) or not isinstance(table, str) or not url or not table:
-        raise StudyInvalid("data needs both url and table, and both must be text.")
-    try:
-        parts(table)
-    except ValueError:
-        raise StudyInvalid(
-            "data.table must be a table's name: people, schema.people, or with quotation marks around a part that "
-            "holds a dot or a quotation mark (doubled)."
-        ) from None
-    scheme = url.partition("://")[0]
-    if scheme in FILES:
-        path = base / unquote(url.removeprefix(f"{scheme}://").partition("?")[0])
-        return Location(
-            "duckdb" if scheme == "duckdb" else "sqlite",
-            f"{path} table {table}",
-            f"{os.path.realpath(path)}#{table}",
-            path,
-            url,
-            table,
-            push_down=push_down,
-        )
-    if scheme in (*POSTGRES, *SERVERS):
-        if wrong := misfit(url):
-            raise StudyInvalid(f"data.url {wrong}.")
-        server = _shown(url)
-        return Location(
-            "postgres" if scheme in POSTGRES else "server",
-            f"{server} table {table}",
-            f"{server}#{table}",
-            None,
-            url,
-            table,
-            push_down=push_down,
-        )
-    raise StudyInvalid(
-        f"data.url must start with {'://, '.join(SCHEMES)}://; other tables can be exported to a .parquet file."
-    )
-
-
-def _shown(url: str) -> str:
-    """A server's address without user, password and query."""
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        scheme = "postgres" if parts.scheme in POSTGRES else parts.scheme
-        return f"{scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
-    raise StudyInvalid(
-        "data.url is not a valid address; it must look like postgres://user@host:5432/database."
-    )
 
 
 @contextmanager
@@ -207,15 +93,6 @@ def open_source(location: Location) -> Source:
     return Source(location)
 
 
-def _attempt(call: Callable[[], T], explain: Callable[[Exception], str]) -> T:
-    """The call's result; a failure becomes a `DataRefused` that holds no trace of the library's error."""
-    try:
-        return call()
-    except Exception as error:  # every library has its own, and all may quote records
-        sentence = explain(error)
-    raise DataRefused(sentence)  # outside the handler: no __context__
-
-
 class Source:
     """An open table: its column names, and its rows in blocks. Use as a context manager, or `close` it.
 
@@ -240,8 +117,8 @@ class Source:
         _spills.add(self._scratch)
         self._engine: Engine | None = None
         try:
-            header = _header(location) if location.kind == "csv" else ()
-            self._engine = _attempt(lambda: self._connect(len(header)), self._unopened)
+            header = csv_text.header(location) if location.kind == "csv" else ()
+            self._engine = read_errors.attempt(lambda: self._connect(len(header)), self._unopened)
         except BaseException:
             self.close()
             raise
@@ -279,7 +156,7 @@ class Source:
         if location.kind == "csv":
             path = location.path
             if location.dialect.encoding != RFC.encoding:
-                path = _transcoded(location, self._scratch.path / "table.csv")
+                path = csv_text.transcoded(location, self._scratch.path / "table.csv")
             return DuckDB.csv(path, columns, self._spill, _shared.get(), location.dialect.delimiter)
         if location.kind == "parquet":
             return DuckDB.parquet(location.path, self._spill, _shared.get(), location.rows)
@@ -320,8 +197,8 @@ class Source:
             )
         schema: pa.Schema | None = None
         engine, fields = self._open(), [self._field(name) for name in names]
-        reader = _attempt(lambda: engine.stream(fields, rows), self._unread)
-        while (batch := _attempt(lambda: next(reader, None), self._unread)) is not None:
+        reader = read_errors.attempt(lambda: engine.stream(fields, rows), self._unread)
+        while (batch := read_errors.attempt(lambda: next(reader, None), self._unread)) is not None:
             schema = schema or pa.schema(
                 [(name, kind) for name, kind in zip(names, batch.schema.types, strict=True)]
             )
@@ -348,7 +225,7 @@ class Source:
     def units(self, name: str, bound: int) -> tuple[bool, bool]:
         """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
         engine, field = self._open(), self._field(name)
-        return _attempt(lambda: engine.units(field, bound), self._unread)
+        return read_errors.attempt(lambda: engine.units(field, bound), self._unread)
 
     def outgrown(self, name: str, bound: int) -> bool:
         """Whether `units` has come to find a value with more than `bound` rows after the rows were read: asked again where
@@ -363,16 +240,16 @@ class Source:
 
         engine = self._open()
         if self.location.kind == "duckdb" and isinstance(engine, DuckDB):
-            return _attempt(lambda: OverDuckDB(engine), self._unopened)
+            return read_errors.attempt(lambda: OverDuckDB(engine), self._unopened)
         if isinstance(engine, Server):
-            return _attempt(lambda: OverPostgres(engine), self._unopened)
+            return read_errors.attempt(lambda: OverPostgres(engine), self._unopened)
         if self.location.kind in ("sqlite", "server"):
             return cast("Grouping", engine)
         raise DataRefused(f"{self.label} is a file of records and cannot be counted inside a database.")
 
     def fetch(self, grouping: Grouping, statement: Statement, most: int) -> list[Row]:
         """Up to `most` rows of a statement's result. Raises `DataRefused`."""
-        found = _attempt(lambda: grouping.fetch(statement, most), self._unread)
+        found = read_errors.attempt(lambda: grouping.fetch(statement, most), self._unread)
         if self._stat() != self._stamp:
             raise DataRefused(self._changed)
         return found
@@ -382,59 +259,5 @@ class Source:
         if self.location.kind != "csv" or self.location.path is None or not rows:
             first = 1 if self.location.rows is None else 1 + self.location.rows[0]
             return {row: f"row {first + row}" for row in rows}
-        with _text(self.location) as file:
-            reader = csv.reader(file, delimiter=self.location.dialect.delimiter)
-            places = _lines(reader, set(rows), len(self._header) == 1)
+        places = csv_text.first_lines(self.location, set(rows), len(self._header))
         return {row: places.get(row, f"record {row + 1}") for row in rows}
-
-
-def _text(location: Location) -> Any:
-    """A CSV file as text; what is no text of its encoding becomes surrogates."""
-    assert location.path is not None
-    errors = "surrogateescape" if location.dialect.encoding == RFC.encoding else "strict"
-    return location.path.open(encoding=location.dialect.codec, errors=errors, newline="")
-
-
-def _transcoded(location: Location, copy: Path) -> Path:
-    """The file in UTF-8, in this process's private folder: DuckDB reads few encodings. Raises UnicodeError."""
-    with _text(location) as file, copy.open("w", encoding="utf-8", newline="") as out:
-        while block := file.read(_MAX_LINE):
-            out.write(block)
-    return copy
-
-
-def _header(location: Location) -> tuple[str, ...]:
-    """The names in a CSV's first line. Raises `DataRefused`."""
-    dialect = location.dialect
-    sentence = (
-        f"{location.label}: line 1 must be a header line of column names in {dialect.encoding.upper()}, separated by "
-        f"{dialect.words}."
-    )
-    with _text(location) as file:
-        lines = iter(lambda: file.readline(_MAX_LINE), "")
-        names: list[str] = _attempt(
-            lambda: next(csv.reader(lines, delimiter=dialect.delimiter, strict=True), []), lambda _: sentence
-        )
-    if not names or any(
-        "\ud800" <= letter <= "\udfff" or letter == "\0" for name in names for letter in name
-    ):
-        raise DataRefused(sentence)
-    return tuple(names)
-
-
-def _lines(reader: Any, records: set[int], single: bool) -> dict[int, str]:
-    """The first physical line of each wanted record. Blank lines are no records, except in a table of one column."""
-    lines: dict[int, str] = {}
-    record, start = -1, 1  # record -1 is the header
-    try:
-        for fields in reader:
-            if fields or single:
-                if record in records:
-                    lines[record] = f"line {start}"
-                    if len(lines) == len(records):
-                        break
-                record += 1
-            start = reader.line_num + 1
-    except csv.Error:  # Python and DuckDB disagree about the file: the record's number must do
-        pass
-    return lines

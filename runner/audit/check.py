@@ -104,6 +104,13 @@ def load() -> dict[str, Group]:
     return dict(sorted(found.items()))
 
 
+def tallied(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """How often what was seen of each, in words."""
+    return "; ".join(
+        f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}" for name, each in counts.items()
+    )
+
+
 def judged(
     problems: list[str], evidence: str, figures: Mapping[str, object] | None = None, plot: Plot | None = None
 ) -> Finding:

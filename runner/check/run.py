@@ -329,8 +329,8 @@ def _budget(
     """data: this party's, None if it only computes."""
     if data is None:
         return
+    from parties.budget.account import Account, cap_problem
     from parties.budget.ledger import Ledger
-    from parties.budget.spending import Account, cap_problem
 
     custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
     dataset = custodian.dataset

@@ -139,7 +139,7 @@ def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, datase
             "[ledger] max_alignments is not set in the private file: alignments with one counterparty are not limited"
         )
         return
-    from parties.budget.spending import used_up
+    from parties.budget.account import used_up
 
     try:
         done = {

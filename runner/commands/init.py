@@ -255,7 +255,7 @@ def _looked_at(arguments: argparse.Namespace) -> dict[str, str]:
     files = {"study.toml": template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)}
     private = private_template()
     if arguments.table is not None:
-        from parties.data.source import locate
+        from parties.data.location import locate
 
         place = locate(arguments.table)
         if place.path is not None and place.path.is_file() and place.kind == "csv":

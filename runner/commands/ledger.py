@@ -17,7 +17,8 @@ from runner.commands import command
 from runner.study import private_file
 
 if TYPE_CHECKING:
-    from parties.budget.spending import Account, Entry, Refusal
+    from parties.budget.account import Account
+    from parties.budget.spending import Entry, Refusal
     from runner.commands import Commands
 
 DESCRIPTION = """\
@@ -121,7 +122,7 @@ def _dataset(
     asked_delta: float | None,
 ) -> dict[str, Any]:
     """All that is on record about one data set."""
-    from parties.budget.spending import Account, Cap
+    from parties.budget.account import Account, Cap
 
     own = name == (settings.dataset or name)  # the private file's cap is meant for this one
     cap = settings.cap if own else Cap()
@@ -151,7 +152,8 @@ def _dataset(
 
 def _facts(entry: Entry, account: Account) -> dict[str, Any]:
     from parties.budget.aborted import ABORTED
-    from parties.budget.spending import STARTED, Account, Cap
+    from parties.budget.account import Account, Cap
+    from parties.budget.spending import STARTED
 
     asked, spent = entry.reservation, entry.spent
     unclaimed = [

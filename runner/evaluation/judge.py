@@ -72,8 +72,9 @@ class Evaluation:
 
 def real_rows(path: Path, domain: Domain) -> Table:
     """The rows of a file as codes, (rows, columns) in the domain's order. Raises `DataRefused`."""
+    from parties.data.location import locate
     from parties.data.records import read
-    from parties.data.source import locate, open_source
+    from parties.data.source import open_source
 
     with open_source(locate(path)) as source:
         return _codes(read(source, domain, None, max_rows=MAX_ROWS), domain)

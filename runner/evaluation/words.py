@@ -73,7 +73,8 @@ def to_json(found: Evaluation) -> str:
 
 def write_page(path: Path, run: Run, found: Evaluation) -> None:
     """An HTML page, readable by its owner alone. Raises OSError."""
-    from runner.report.page import real_and_synthetic, source_text, template
+    from runner.report.columns import real_and_synthetic
+    from runner.report.page import source_text, template
 
     text = template("evaluation.html.j2").render(
         style=Markup(source_text("report.css")),

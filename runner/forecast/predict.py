@@ -41,6 +41,7 @@ from runner.study.trained import trained, training_of
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, Reports
+    from runner.results.release import Release
     from synth.plan import Plan
 
 REPORTED_ROWS, DRAWN_ROWS = 1000, 4096
@@ -96,30 +97,8 @@ def forecast(
         )
 
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
-    fits: list[float] = []
-    after_batch: list[list[int]] = []  # what each party has sent, and rounds
-    rest = [0] * (len(study.parties) + 1)
-    offered: list[int] = []
-    falls_back = False
+    seen = _Seen(oracle, plan, len(study.parties), tell)
     began = time.process_time()
-
-    def observe(phase: str, event: str, **fields: object) -> None:
-        nonlocal falls_back
-        if isinstance(spent := fields.get("rho_spent"), float):
-            tell(spent / float(plan.budget.rho_cap))
-        falls_back |= event == "fallback"
-        seconds = fields.get("seconds")
-        if phase == "fit" and isinstance(seconds, float):
-            fits.append(seconds)
-        if event == "selected" and isinstance(count := fields["candidates"], int):
-            offered.append(count)
-        if event == "measured" and [*oracle.sent, oracle.rounds] not in after_batch[-1:]:
-            after_batch.append([*oracle.sent, oracle.rounds])
-        if event == "foreseen":
-            batches, like = int(str(fields["batches"])), int(str(fields["like"]))
-            steps = zip(after_batch[-1], after_batch[-1 - like], strict=True)
-            rest[:] = [batches * (now - then) // like for now, then in steps]
-
     events: list[Event] = []
     reported = ReportCost({}, 0)
     if (reporting := algorithm.reporting(study.config)) is not None:
@@ -127,57 +106,31 @@ def forecast(
         reporter = reporting.reporter(plan)
         reported = cost(reporter, joined.split, study.leader_number)
         synthesis = replace(
-            synthesize(study, plan, _presumed_reports(study, plan, joined), observe), rows=assumed
+            synthesize(study, plan, _presumed_reports(study, plan, joined), seen.observe), rows=assumed
         )
         events = list(reporter.events)
     else:
         asked = oracle.oracles() if isinstance(oracle, DryRounds) else oracle
-        synthesis = synthesize(study, plan, asked, observe)
+        synthesis = synthesize(study, plan, asked, seen.observe)
     oracle.close()
     rows_out = min(synthesis.rows, row_limit(study, tables))
     chosen = time.process_time()
-    release = sample(synthesis, plan, observe, min(rows_out, DRAWN_ROWS), events)
+    release = sample(synthesis, plan, seen.observe, min(rows_out, DRAWN_ROWS), events)
     # A table's codes take as many bytes as it has rows; of larger ones a smaller part is rearranged.
     part = max(1.0, rows_out / DRAWN_ROWS)
     drawing = (time.process_time() - chosen) * part**0.5
-    secure = oracle.seconds * (whole := 1 + rest[-1] / max(1, oracle.rounds))
-    work = (chosen - began) * whole + drawing + secure
     rounds, sent = (
         (oracle.rounds, list(oracle.sent)) if not reported.rounds else (0, [0] * len(study.parties))
     )
-    rounds, sent = rounds + rest[-1], [own + more for own, more in zip(sent, rest, strict=False)]
+    rounds, sent = rounds + seen.rest[-1], [own + more for own, more in zip(sent, seen.rest, strict=False)]
+    secure = oracle.seconds * (whole := 1 + seen.rest[-1] / max(1, oracle.rounds))
+    work = (chosen - began) * whole + drawing + secure
     if not backend.ideal:
-        handed = len(release.to_bytes(study.domain))
-        handed += round((part - 1) * release.code_bytes(study.domain))
-        for number in range(len(sent)):
-            sent[number] += COUNTERS_BYTES
-        sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
-        rounds += COUNTERS_ROUNDS + reported.rounds
-        if backend.malicious:
-            rounds += agreed_table.ROUNDS
-            agreed = agreed_table.sent(handed - release.code_bytes(study.domain), study)
-            sent = [each + more for each, more in zip(sent, agreed, strict=True)]
-        sent = [own + reported.sent.get(number, 0) for number, own in enumerate(sent)]
-        if study.contributors is not None:
-            rounds += CLOSING_ROUNDS
-            own = CLOSING_BYTES + LISTED_BYTES * len(study.contributors.keys)
-            sent = [each + (len(sent) - 1) * own for each in sent]
-    held = (
-        len(study.domain)
-        if joined is None
-        else max(len(joined.owned.of(name)) for name in joined.owned.owners)
-    )
-    to_join = 0 if joined is None else joined.cost.beside_bytes
-    memory = (
-        PROCESS_MB
-        + max(oracle.beside_bytes, to_join) / 2**20
-        + (CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * assumed) / 2**20
-    )
-    if joined is not None and not backend.ideal:
-        sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
-        rounds += joined.cost.rounds
-        work += max(joined.cost.seconds.values(), default=0.0)
-        memory += IDENTIFIER_BYTES * assumed / 2**20
+        rounds, sent = _handed_out(study, release, part, reported, rounds, sent)
+        if joined is not None:
+            sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
+            rounds += joined.cost.rounds
+            work += max(joined.cost.seconds.values(), default=0.0)
     return told(
         study,
         plan,
@@ -187,16 +140,18 @@ def forecast(
         sent=sent,
         work_s=work,
         cpu_s=secure,
-        memory_mb=memory + 8 * study.config.model_mb,
+        memory_mb=_memory_mb(study, oracle, joined, assumed),
         questions={
             "candidates": len(plan.candidates),
-            "offered": [min(offered), max(offered)] if offered and isinstance(plan, RoundPlan) else None,
+            "offered": seen.offered_range if isinstance(plan, RoundPlan) else None,
             "asked": algorithm.asks(plan),
             "expected": algorithm.expects(plan, assumed) if joined is not None else None,
-            "falls_back": falls_back,
+            "falls_back": seen.falls_back,
             "shared_cells": oracle.shared_cells,
         },
-        bounds=_range(study, plan.batches, oracle.marks, (rounds, sum(sent)), (rest[-1], sum(rest[:-1]))),
+        bounds=_range(
+            study, plan.batches, oracle.marks, (rounds, sum(sent)), (seen.rest[-1], sum(seen.rest[:-1]))
+        ),
         oversized=plan.oversized,
         inputs=_input_checks(study, oracle.input_checks),
         bundle=None if study.contributors is None else _bundle(study, plan),
@@ -204,6 +159,74 @@ def forecast(
         if joined is not None and isinstance(study, VerticalStudy)
         else None,
     )
+
+
+class _Seen:
+    """What a dry run tells on its way. offered: how many candidates each selection had. rest: what each party sends, and rounds,
+    in batches that are foreseen and were not made."""
+
+    def __init__(
+        self, oracle: DryRun | DryRounds, plan: Plan, parties: int, tell: Callable[[float], None]
+    ) -> None:
+        """tell: is told the share of the budget spent so far."""
+        self._oracle, self._rho_cap, self._tell = oracle, float(plan.budget.rho_cap), tell
+        self._after_batch: list[list[int]] = []  # what each party has sent, and rounds
+        self.rest = [0] * (parties + 1)
+        self.offered: list[int] = []
+        self.falls_back = False
+
+    @property
+    def offered_range(self) -> list[int] | None:
+        """Fewest and most candidates of a selection."""
+        return [min(self.offered), max(self.offered)] if self.offered else None
+
+    def observe(self, phase: str, event: str, **fields: object) -> None:
+        """See `functionality.Observe`."""
+        if isinstance(spent := fields.get("rho_spent"), float):
+            self._tell(spent / self._rho_cap)
+        self.falls_back |= event == "fallback"
+        if event == "selected" and isinstance(count := fields["candidates"], int):
+            self.offered.append(count)
+        if event == "measured" and [*self._oracle.sent, self._oracle.rounds] not in self._after_batch[-1:]:
+            self._after_batch.append([*self._oracle.sent, self._oracle.rounds])
+        if event == "foreseen":
+            batches, like = int(str(fields["batches"])), int(str(fields["like"]))
+            steps = zip(self._after_batch[-1], self._after_batch[-1 - like], strict=True)
+            self.rest = [batches * (now - then) // like for now, then in steps]
+
+
+def _handed_out(
+    study: Study, release: Release, part: float, reported: ReportCost, rounds: int, sent: list[int]
+) -> tuple[int, list[int]]:
+    """Rounds, and bytes of each party, with what follows the release: it is handed out, its table is agreed on, a collection is
+    closed. part: of how many times as many rows the table is. reported: what owners' reports cost."""
+    codes = release.code_bytes(study.domain)
+    handed = len(release.to_bytes(study.domain)) + round((part - 1) * codes)
+    sent = [own + COUNTERS_BYTES for own in sent]
+    sent[study.leader_number] += (len(sent) - 1) * (handed + COUNTERS_BYTES)
+    rounds += COUNTERS_ROUNDS + reported.rounds
+    if study.descriptor.malicious:
+        rounds += agreed_table.ROUNDS
+        agreed = agreed_table.sent(handed - codes, study)
+        sent = [each + more for each, more in zip(sent, agreed, strict=True)]
+    sent = [own + reported.sent.get(number, 0) for number, own in enumerate(sent)]
+    if study.contributors is not None:
+        rounds += CLOSING_ROUNDS
+        own = CLOSING_BYTES + LISTED_BYTES * len(study.contributors.keys)
+        sent = [each + (len(sent) - 1) * own for each in sent]
+    return rounds, sent
+
+
+def _memory_mb(study: Study, oracle: DryRun | DryRounds, joined: Joining | None, rows: int) -> float:
+    """Of the party that takes most. rows: of the presumed table."""
+    held, to_join, identifiers = len(study.domain), 0, 0
+    if joined is not None:
+        held = max(len(joined.owned.of(name)) for name in joined.owned.owners)
+        to_join = joined.cost.beside_bytes
+        identifiers = 0 if study.descriptor.ideal else IDENTIFIER_BYTES * rows
+    beside = max(oracle.beside_bytes, to_join)
+    cells = CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * rows
+    return PROCESS_MB + (beside + cells + identifiers) / 2**20 + 8 * study.config.model_mb
 
 
 def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
@@ -31,10 +33,17 @@ from runner.study.trained import trained
 from runner.version import VERSION
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event, Observe
+    from mpc_protocols.functionality import Event, MarginalOracle, Observe, Reports, StudyFacts
+    from mpc_protocols.partition import OwnRows, Partition
+    from mpc_protocols.public.history import History
+    from parties.data.records import Records
     from runner.results.release import Release
+    from runner.study.owners import Ownership
     from synth.algorithm import CohortRounds
+    from synth.plan import Plan
     from synth.run import Synthesis
+
+    Joined = tuple[Partition, dict[int, OwnRows]]
 
 
 def run_ideal(options: PartyOptions) -> None:
@@ -50,27 +59,76 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
     """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may live on."""
     import secrets
 
-    from mpc_protocols.partition import ideal_counts
     from parties.budget.run_state import RunState, discard_others
-    from runner.party.alignment import ideal_join
-    from runner.party.course import server_training
-    from runner.party.course.arriving import added, clear_oracles
-    from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
-    from runner.results.outputs import write_outputs
-    from synth.budget.accounting import Accountant
+    from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample
 
-    backend = BACKENDS[study.backend]
-    assert isinstance(backend, ClearBackend)
     meter = Meter()
     observe.clock = meter.clock
-    earlier = None
+    private = options.out / PARTY_FOLDERS
+    earlier = _earlier(options, study)
+    session = secrets.token_bytes(32) if earlier is None else earlier.state.run
+    plan, custodians, owned = plan_of(study), _custodians(options, study), None
+    if isinstance(study, VerticalStudy):
+        owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
+        plan = plan.knowing(owned.columns)
+    closings, collected = _closed(options, study, plan, session, tuple(custodians))
+    tables = len(custodians)
+    if closings:
+        tables += len(closings[0].agreed.entries)
+        observe("agree", "closed", bundles=len(closings[0].agreed.entries))
+    for custodian in custodians.values():
+        custodian.ready(counted(plan))
+        accounts.callback(custodian.close)
+        custodian.reserve(plan, session, digest(study, ""), computes=True)
+    meter.mark("input")
+    observe("input", "counted", custodians=tables)
+    facts = facts_of(study, tables, session, plan)
+    run = _Clear(study, plan, custodians, owned, closings, collected, session, facts)
+    counts, joined = run.counted()
+    if owned is not None and joined is not None:
+        meter.mark("align")
+        observe("align", "aligned", owners=len(owned.owners), via=study.backend)
+
+    meter.start("input" if joined is None else "align")
+    history = (
+        RunState.create(private, state_digest(study), session, study.leader.name, VERSION)
+        if earlier is None
+        else earlier.state
+    )
+    accounts.callback(history.close)
+    history.attempt(secrets.token_bytes(32), finish_held=True)
+
+    def watch(phase: str, event: str, **fields: Any) -> None:
+        meter.mark(phase)
+        observe(phase, event, **fields)
+
+    synthesis, events = run.synthesis(counts, joined, history, watch)
+    if closings:  # with those that have arrived meanwhile
+        tables = len(custodians) + len(closings[0].agreed.entries)
+    release = sample(synthesis, plan, watch, row_limit(study, tables), events)
+    for custodian in custodians.values():
+        custodian.settle()
+    run.write(options.out, release, meter, observe, owned if joined is not None else None)
+    for closing in closings:
+        if left := closing.inbox.finish():
+            observe("report", "not_deleted", files=[path.name for path in left])
+    history.finish(VERSION)
+    discard_others(private, session)
+    meter.mark("report")
+    observe("report", "written", rows=int(release.codes.shape[0]))
+
+
+def _earlier(options: PartyOptions, study: Study) -> EarlierAttempt | None:
+    """The attempt that is to go on; None for a new run. Raises `UsageError`."""
     if options.resume and not study.resumes and state(options.out) == "interrupted":
         raise UsageError(cannot_resume(study))
-    if options.resume and study.resumes:
-        earlier = EarlierAttempt.find(options.out / PARTY_FOLDERS, study, study.leader.name, journalled=False)
-    study_digest = digest(study, "")
-    session = secrets.token_bytes(32) if earlier is None else earlier.state.run
-    plan = plan_of(study)
+    if not options.resume or not study.resumes:
+        return None
+    return EarlierAttempt.find(options.out / PARTY_FOLDERS, study, study.leader.name, journalled=False)
+
+
+def _custodians(options: PartyOptions, study: Study) -> dict[str, Custodian]:
+    """Everybody who has data, by name."""
     custodians = {}
     for party in study.parties:
         settings = options.settings(party.name)
@@ -78,120 +136,130 @@ def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitS
         if data is not None:
             custodians[party.name] = Custodian(study, party.name, settings, data, one_machine=True)
     check_custodians(study, tuple(custodians))
-    owned = None
-    if isinstance(study, VerticalStudy):
-        owned = ownership(study, {name: custodian.columns for name, custodian in custodians.items()})
-        plan = plan.knowing(owned.columns)
-    closings, custodial, collected = list[Closing](), len(custodians), list[LocalCounts]()
-    if study.contributors is not None:
-        closings = [
-            Closing.of(study, party.name, options.settings(party.name), plan) for party in study.computing
-        ]
-        for closing in closings:
-            closing.inbox.tidy()
-            closing.check(session)
-        closings[0].custodians = tuple(custodians)
-        collected.append(closings[0].collection.layout.marginals(in_the_clear(closings)))
-        custodial += len(closings[0].agreed.entries)
-        observe("agree", "closed", bundles=len(closings[0].agreed.entries))
-    for custodian in custodians.values():
-        custodian.ready(counted(plan))
-        accounts.callback(custodian.close)
-        custodian.reserve(plan, session, study_digest, computes=True)
-    meter.mark("input")
-    observe("input", "counted", custodians=custodial)
-    facts = facts_of(study, custodial, session, plan)
-    algorithm = trained(study)
-    if algorithm is not None:
-        counts = None
-    elif owned is None or not isinstance(study, VerticalStudy):
-        own = [counts for custodian in custodians.values() if (counts := custodian.counts()) is not None]
-        counts = added([*own, *collected])
-    else:
-        joined, tables = ideal_join(
-            study,
+    return custodians
+
+
+def _closed(
+    options: PartyOptions, study: Study, plan: Plan, session: bytes, custodians: tuple[str, ...]
+) -> tuple[list[Closing], list[LocalCounts]]:
+    """Of a study with bundles: the three parties' closings, whose list is agreed, and what the bundles add up to."""
+    if study.contributors is None:
+        return [], []
+    closings = [
+        Closing.of(study, party.name, options.settings(party.name), plan) for party in study.computing
+    ]
+    for closing in closings:
+        closing.inbox.tidy()
+        closing.check(session)
+    closings[0].custodians = custodians
+    return closings, [closings[0].collection.layout.marginals(in_the_clear(closings))]
+
+
+@dataclass
+class _Clear:
+    """What one process knows of everybody before anything is released.
+
+    owned: of a vertical study. closings: of the three parties, where there are bundles, in the round of arrivals that is under
+    way. collected: what bundles add up to.
+    """
+
+    study: Study
+    plan: Plan
+    custodians: Mapping[str, Custodian]
+    owned: Ownership | None
+    closings: list[Closing]
+    collected: Sequence[LocalCounts]
+    session: bytes
+    facts: StudyFacts
+    releases: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def counted(self) -> tuple[LocalCounts | None, Joined | None]:
+        """The marginals of all tables, and the common table of split columns; neither where owners train on their own ones."""
+        from mpc_protocols.partition import ideal_counts
+        from runner.party.alignment import ideal_join
+        from runner.party.course.arriving import added
+
+        if trained(self.study) is not None:
+            return None, None
+        if self.owned is None or not isinstance(self.study, VerticalStudy):
+            return added([*self._own_counts(), *self.collected]), None
+        joined = ideal_join(self.study, self.owned, self._records())
+        return ideal_counts(*joined, self.facts.sizes), joined
+
+    def synthesis(
+        self, counts: LocalCounts | None, joined: Joined | None, history: History, observe: Observe
+    ) -> tuple[Synthesis, list[Event]]:
+        """What the study's algorithm makes, and what was charged for it. counts, joined: see `counted`."""
+        from runner.party.course import server_training
+        from runner.party.course.arriving import clear_oracles
+        from runner.party.synthesis import exchange_of, synthesize
+        from synth.budget.accounting import Accountant
+
+        study, plan = self.study, self.plan
+        backend = BACKENDS[study.backend]
+        assert isinstance(backend, ClearBackend)
+        if (rounds := cohorts_of(study)) is not None:
+            return _cohorts(study, plan, rounds, self.custodians, self.session, observe, self.releases)
+        accountant = Accountant(plan.budget, record=self._record)
+        asked: MarginalOracle | Iterator[MarginalOracle] | Reports
+        if (algorithm := trained(study)) is not None and self.owned is not None:
+            server_training.authorise(plan, accountant, digest(study, ""))
+            found = server_training.ideal(algorithm, plan, self.owned, self._records(), observe)
+            return found, accountant.events
+        if study.contributors is not None and study.contributors.arriving:
+            asked = clear_oracles(
+                study, plan, self.closings, self._own_counts(), self.session, accountant, history, observe
+            )
+        elif (exchange := exchange_of(study, plan)) is not None:
+            assert joined is not None
+            asked = exchange.clear(self.facts, *joined, accountant)
+        else:
+            assert counts is not None
+            asked = backend.oracle(self.facts, counts, accountant, history)
+        return synthesize(study, plan, asked, observe), accountant.events
+
+    def write(
+        self, out: Path, release: Release, meter: Meter, events: EventLog, owned: Ownership | None
+    ) -> None:
+        """The files of the run. owned: if columns were joined."""
+        from runner.results.outputs import write_outputs
+
+        nothing = {"bytes_sent": 0, "bytes_received": 0, "rounds": 0, "software": software()}
+        shared = {
+            "started": meter.started.isoformat(timespec="seconds"),
+            "wall_s": round(meter.clock(), 3),
+            "phases": meter.phases(),
+            "timeline": events.timeline(),
+            "parties": [nothing for _ in self.study.parties],
+            "ca": "",
+        }
+        told = describe(
+            self.study,
+            self.plan,
+            release,
+            shared,
+            self.session,
+            digest(self.study, ""),
+            "one-machine",
             owned,
-            {
-                name: records
-                for name, custodian in custodians.items()
-                if (records := custodian.records) is not None
-            },
+            *self.closings[:1],
         )
-        counts = ideal_counts(joined, tables, facts.sizes)
-        meter.mark("align")
-        observe("align", "aligned", owners=len(owned.owners), via=study.backend)
+        signed = _signed(self.closings, self.session, release, self.study) if self.closings else None
+        write_outputs(out, release, self.study.domain, told, signed)
 
-    meter.start("input" if owned is None or algorithm is not None else "align")
-    history = (
-        RunState.create(options.out / PARTY_FOLDERS, state_digest(study), session, study.leader.name, VERSION)
-        if earlier is None
-        else earlier.state
-    )
-    accounts.callback(history.close)
-    history.attempt(secrets.token_bytes(32), finish_held=True)
-    releases = itertools.count(1)
-
-    def record(event: Event, inputs: bytes) -> None:
-        number = next(releases)
-        for closing in closings:
-            closing.begin(session)
-        for custodian in custodians.values():
+    def _record(self, event: Event, inputs: bytes) -> None:
+        """Put an event on record wherever somebody keeps an account."""
+        number = next(self.releases)
+        for closing in self.closings:
+            closing.begin(self.session)
+        for custodian in self.custodians.values():
             custodian.begin(event, number)
 
-    def watch(phase: str, event: str, **fields: Any) -> None:
-        meter.mark(phase)
-        observe(phase, event, **fields)
+    def _own_counts(self) -> list[LocalCounts]:
+        return [found for custodian in self.custodians.values() if (found := custodian.counts()) is not None]
 
-    accountant = Accountant(plan.budget, record=record)
-    exchange, rounds = exchange_of(study, plan), cohorts_of(study)
-    events = accountant.events
-    if rounds is not None:
-        synthesis, events = _cohorts(study, plan, rounds, custodians, session, watch, itertools.count(1))
-    elif algorithm is not None and owned is not None:
-        server_training.authorise(plan, accountant, study_digest)
-        records_of = {name: records for name, of in custodians.items() if (records := of.records) is not None}
-        synthesis = server_training.ideal(algorithm, plan, owned, records_of, watch)
-        owned = None  # nothing was joined
-    else:
-        if study.contributors is not None and study.contributors.arriving:
-            own = [found for custodian in custodians.values() if (found := custodian.counts()) is not None]
-            oracles = clear_oracles(study, plan, closings, own, session, accountant, history, watch)
-            synthesis = synthesize(study, plan, oracles, watch)
-            custodial = len(custodians) + len(closings[0].agreed.entries)
-        elif exchange is None:
-            assert counts is not None
-            oracle = backend.oracle(facts, counts, accountant, history)
-            synthesis = synthesize(study, plan, oracle, watch)
-        else:
-            reports = exchange.clear(facts, joined, tables, accountant)
-            synthesis = synthesize(study, plan, reports, watch)
-    release = sample(synthesis, plan, watch, row_limit(study, custodial), events)
-    for custodian in custodians.values():
-        custodian.settle()
-    shared = {
-        "started": meter.started.isoformat(timespec="seconds"),
-        "wall_s": round(meter.clock(), 3),
-        "phases": meter.phases(),
-        "timeline": observe.timeline(),
-        "parties": [
-            {"bytes_sent": 0, "bytes_received": 0, "rounds": 0, "software": software()} for _ in study.parties
-        ],
-        "ca": "",
-    }
-    write_outputs(
-        options.out,
-        release,
-        study.domain,
-        describe(study, plan, release, shared, session, study_digest, "one-machine", owned, *closings[:1]),
-        _signed(closings, session, release, study) if closings else None,
-    )
-    for closing in closings:
-        if left := closing.inbox.finish():
-            observe("report", "not_deleted", files=[path.name for path in left])
-    history.finish(VERSION)
-    discard_others(options.out / PARTY_FOLDERS, session)
-    meter.mark("report")
-    observe("report", "written", rows=int(release.codes.shape[0]))
+    def _records(self) -> dict[str, Records]:
+        return {name: records for name, of in self.custodians.items() if (records := of.records) is not None}
 
 
 def _cohorts(

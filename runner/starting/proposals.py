@@ -17,7 +17,8 @@ from datetime import date, datetime
 from pathlib import Path
 
 from parties.data.harmony.rules import DELIMITERS, RFC, Dialect
-from parties.data.source import Location, open_source
+from parties.data.location import Location
+from parties.data.source import open_source
 from synth.domain import Categorical, Value
 from synth.domain.categorical import SPELLINGS
 

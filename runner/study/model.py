@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mpc_protocols.options import Options
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
-    from parties.data.source import Location
+    from parties.data.location import Location
     from parties.data.tallies.places import DaskCluster, TallyFiles
     from runner.study.contributors import Contributors
     from synth.config import AlgorithmConfig
@@ -62,8 +62,8 @@ class DataLocation:
         return self.locate().dataset if self.parts is None else self.parts.dataset
 
     def locate(self) -> Location:
-        """The place of rows, as `parties.data.source` knows it. Raises `StudyInvalid` or `DataRefused`."""
-        from parties.data.source import locate
+        """The place of rows, as `parties.data.location` knows it. Raises `StudyInvalid` or `DataRefused`."""
+        from parties.data.location import locate
 
         place = locate(
             self.path

@@ -27,7 +27,7 @@ from runner.study.parties import read_address, read_location
 from runner.study.table import Table, read_toml, shown
 
 if TYPE_CHECKING:
-    from parties.budget.spending import Cap
+    from parties.budget.account import Cap
 
 KEYS = (
     *("data", "workers", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise"),
@@ -65,7 +65,7 @@ class LedgerSettings:
     @property
     def cap(self) -> Cap:
         """What the ledger is to enforce."""
-        from parties.budget.spending import Cap
+        from parties.budget.account import Cap
 
         return Cap(self.cap_epsilon, self.cap_delta, self.max_alignments, self.cap_unit, self.cap_adjacency)
 

@@ -19,7 +19,7 @@ from mpc_protocols.options import Option, Options
 from mpc_protocols.psu.method import methods, vias
 from parties.data.sql.addresses import FILES
 from runner.study import contributors, keys, vertical
-from runner.study.read import PARTITIONS, SECURITIES
+from runner.study.together import PARTITIONS, SECURITIES
 from synth.algorithm import ALGORITHMS
 from synth.domain import BROKEN_ROWS
 from synth.domain.dates import DAYS, SECONDS

@@ -4,7 +4,7 @@ Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): 
 chosen adaptively from public outputs, as long as each step is checked against the cap before it is opened (a zCDP filter:
 `docs/design/mechanisms.md` 4). The study's (epsilon, delta) becomes the cap by the exact conversion of Canonne-Kamath-Steinke
 2020, less what samplers of finite precision take of delta (`calibrate`); beta is filtered like rho. Formulas and proofs:
-`docs/design/privacy.md` 3. A custodian's cap over many runs leaves the same room (`parties.budget.spending`).
+`docs/design/privacy.md` 3. A custodian's cap over many runs leaves the same room (`parties.budget.account`).
 
 All of it is decimal arithmetic with 60 digits, rounded in the safe direction, which every machine does alike: the parties must
 find the same cap (`math.log` may differ in the last digit between C libraries). PRG security (AES-CTR) stands beside this.

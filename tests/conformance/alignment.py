@@ -18,8 +18,9 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, M
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, AlignmentMethod
 from mpc_protocols.wire import Traffic, Wire
-from tests.conformance.bent_wire import Bend, Ways, bent, change, misshapen
+from runner.audit.subjects.bent_wire import Bend, bent, change
 from tests.conformance.checks import Check, expect, refusal
+from tests.conformance.misshapen import Ways, misshapen
 from tests.worlds.guards import Recorder, refusing
 
 NAMES = ("north", "south", "east", "west", "hill", "lake")

@@ -14,20 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from parties import certificates
+from runner.audit.subjects.processes.deployment import PRIVATE
 from tests.runner import small, split
 from tests.runner.processes import End, Program
-
-PRIVATE = """\
-data = "{name}.csv"
-out = "out"
-cert = "{name}.crt"
-key = "{name}.key"
-ca = "ca.crt"
-
-[ledger]
-file = "ledger.db"
-dataset = "people of {name}"
-"""
 
 
 class Folder:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.functionality import Level, MarginalOracle
 from tests.worlds.tables import ONE_WAY, SMALL
 
 
@@ -37,3 +37,31 @@ def work(oracle: MarginalOracle) -> list[Any]:
             seen.append([list(x) for x in oracle.measure([wide[picked]], SMALL)])
     seen.append(oracle.total(SMALL))
     return seen
+
+
+def wide_keys(oracle: MarginalOracle) -> list[int]:
+    """Three picks of a favourite: with a bound of 40,000,000 rows their keys take 64 bits."""
+    handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
+    answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
+    found = []
+    for favourite in range(3):
+        weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
+        found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
+    return found
+
+
+def several_picks(oracle: MarginalOracle) -> list[int]:
+    """Three of four, of which the first and the last exclude each other."""
+    handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
+    answers = [np.full(n, 650.0 / n) for n in (12, 20, 10, 6)]
+    weights = [Fraction(w) for w in (1, 2, 3, 4)]
+    return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
+
+
+def levels_and_distances(oracle: MarginalOracle) -> list[Any]:
+    """Marginals of coarser columns, and their noisy distances."""
+    levels = [Level("b2", "b", (0, 0, 1, 1)), Level("c2", "c", (0, 1, 1, 1, 0))]
+    handles = oracle.prepare([("a", "b2"), ("c2", "d")], levels)
+    measured = [list(x) for x in oracle.measure(handles, [SMALL, SMALL * 2])]
+    answers = [np.full(6, 100.0), np.arange(4) * 100.0]
+    return [measured, list(oracle.distances(handles, answers, SMALL))]

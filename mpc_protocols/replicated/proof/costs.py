@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Final
 
@@ -10,6 +10,7 @@ from mpc_protocols.replicated.proof.bit_products.form import Form, ProofSizes
 from mpc_protocols.replicated.proof.bit_products.products import VARIABLES
 from mpc_protocols.replicated.proof.field import BLOCK
 from mpc_protocols.replicated.proof.inner_products import ELEMENT, message_pieces
+from mpc_protocols.replicated.proof.matrix_products.galois import RING
 from mpc_protocols.replicated.proof.matrix_products.inner import DEGREE, elements_sent, variables_for
 from mpc_protocols.replicated.proof.verdict import VERDICT_BYTES
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
@@ -42,24 +43,24 @@ def proof_steps(
     by_prover: Sequence[ProofSizes],
     latency_bytes: int,
     variables: int = VARIABLES,
-    matrices: Mapping[int, int] | None = None,
+    matrices: Sequence[int] = (),
 ) -> list[list[tuple[int, int, int]]]:
     """`products.prove`. by_prover: statements of party 0, 1, 2.
 
-    matrices: rows of all products of matrices by the bytes of an element (2, 4).
+    matrices: rows of each product of matrices.
     """
     form = reduce(ProofSizes.largest, by_prover).form(variables, latency_bytes)
     # what differs is what a right verifier opens: party i of the prover i - 1
-    by_sender = [_sent(by_prover[i - 1], form, variables, matrices or {}) for i in range(3)]
+    by_sender = [_sent(by_prover[i - 1], form, variables, matrices) for i in range(3)]
     return [
         [(i, (i + offset) % 3, size) for i in range(3) for offset, size in steps[i]]
         for steps in zip(*by_sender, strict=True)
     ]
 
 
-def _sent(sizes: ProofSizes, form: Form, variables: int, matrices: Mapping[int, int]) -> list[Row]:
+def _sent(sizes: ProofSizes, form: Form, variables: int, matrices: Sequence[int]) -> list[Row]:
     """What one party sends. sizes: of what it verifies on the right."""
-    inner = [_inner_product(element, rows) for element, rows in sorted(matrices.items())]
+    inner = [_inner_product(sum(matrices))] if matrices else []
     hidden = [(_RIGHT, block) for block in sizes.hidden_bytes(form, variables)]
     second = [[(_RIGHT, BLOCK * sizes.second_values(form))], *_COIN] if form.in_stages else []
     return [
@@ -72,9 +73,9 @@ def _sent(sizes: ProofSizes, form: Form, variables: int, matrices: Mapping[int, 
     ]
 
 
-def _inner_product(element: int, rows: int) -> list[tuple[int, int]]:
+def _inner_product(rows: int) -> list[tuple[int, int]]:
     """The prover's values; the hidden rows and the share of a right verifier; a tag."""
     values, hidden = elements_sent(rows, variables_for(rows))
-    size = DEGREE * element
+    size = DEGREE * RING().nbytes
     rows_sent = [(_RIGHT, size * hidden // 2)] * 2 if rows else []
     return [(_RIGHT, size * values), *rows_sent, (_RIGHT, size), (_LEFT, BLOCK)]

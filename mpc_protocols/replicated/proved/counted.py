@@ -7,7 +7,6 @@ code. What a proof sends is counted from the sizes of its statements. Nothing he
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -72,8 +71,8 @@ class CountedGates(ProvedGates):
         self._counted = trio
         self.unproved = _unproved()
         """Of each prover, what is to be proved."""
-        self.matrices: Counter[int] = Counter()
-        """Rows of products of matrices to be proved, by the bytes of an element."""
+        self.matrices: list[int] = []
+        """Rows of each product of matrices to be proved."""
         self.products = 0
         """Of the whole run."""
         self.most_unproved = 0
@@ -95,9 +94,9 @@ class CountedGates(ProvedGates):
         self.products += 64 * words // 3  # a third of the work of a product, which all three prove
         self._prove_if_many()
 
-    def note_matrices(self, element: int, rows: int) -> None:
+    def note_matrices(self, rows: int) -> None:
         """A product of matrices of so many rows, sums over them or not."""
-        self.matrices[element] += rows
+        self.matrices.append(rows)
 
     def _bilinear(self, inner: BitShare, outer: BitShare, runs: Runs) -> BitShare:
         outputs, words = runs[0][0].outputs, inner.shape[1]
@@ -135,12 +134,12 @@ class CountedGates(ProvedGates):
         return zero_bits((words,))
 
     def _prove_noted(self, parts: Sequence[ProvedGates]) -> None:
-        together, matrices, due = _unproved(), Counter[int](), 0
+        together, matrices, due = _unproved(), list[int](), 0
         for part in cast("Sequence[CountedGates]", parts):
             due += part.transcript.gates
             together = tuple(one.together(more) for one, more in zip(together, part.unproved, strict=True))
-            matrices.update(part.matrices)
-            part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), Counter()
+            matrices += part.matrices
+            part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), []
         self.most_unproved = max(self.most_unproved, due)
         if due or matrices:
             for transfers in proof_steps(together, self._counted.latency_bytes, matrices=matrices):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
@@ -109,14 +110,11 @@ class Trio:
 
     def send(self, peer: int, array: NDArray[Any]) -> None:
         """Send an array, which must not be modified afterwards; empty arrays are not sent."""
-        if array.size:
-            self.wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        send_array(self.wire, peer, array)
 
     def receive(self, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
         """The peer's next array, of exactly this shape and dtype; read-only."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        payload: memoryview | bytes = self.wire.receive(peer, size) if size else b""
-        return np.frombuffer(payload, dtype).reshape(shape)
+        return receive_array(self.wire, peer, shape, dtype)
 
     def differing(self, value: bytes) -> int | None:
         """Compare public bytes: the number of a party that holds others of this length, None if all three hold these. 1 round."""

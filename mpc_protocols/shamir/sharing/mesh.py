@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
@@ -79,14 +80,11 @@ class Mesh:
 
     def send(self, peer: int, array: NDArray[Any]) -> None:
         """Send an array, which must not be modified afterwards; empty arrays are not sent."""
-        if array.size:
-            self.wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        send_array(self.wire, peer, array)
 
     def receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
         """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        payload: memoryview | bytes = self.wire.receive(peer, size) if size else b""
-        return np.frombuffer(payload, dtype).reshape(shape)
+        return receive_array(self.wire, peer, shape, dtype)
 
     def open_parts(self, part: Words) -> Words:
         """XOR of all parties' masked parts, revealed to all. 1 round, the size of `part` to each other party; or by way of

@@ -18,7 +18,8 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.harmony.expressions import columns_of
 from parties.data.harmony.recipe import Recipe, Step
 from parties.data.harmony.values import Change
-from parties.data.source import BLOCK_ROWS, Location, Source
+from parties.data.location import Location
+from parties.data.source import BLOCK_ROWS, Source
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from parties.data.source import BLOCK_ROWS, Location, Source
+from parties.data.location import Location
+from parties.data.source import BLOCK_ROWS, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
-from parties.data.source import Location, open_source, remove_spills
+from parties.data.location import Location
+from parties.data.source import open_source, remove_spills
 from parties.data.tallies.blocks import Blocks
 from parties.data.tallies.counting import Counting, count_partition
 from parties.data.tallies.partition import HASH, PartitionCounts

@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from runner.__main__ import program
-from runner.audit.broken_builds.mutations import IN_PROCESSES
+from runner.audit.broken_builds.faults.processes import IN_PROCESSES
 
 
 def main() -> NoReturn:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.psu.method import AlignmentMethod
 from runner.audit import statistics
-from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.groups.hostile import CHANGES
-from runner.audit.subjects.ends import judged_ends, unless_stuck
+from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
+from runner.audit.groups.hostile import endings
+from runner.audit.subjects.bent_wire import Bend
+from runner.audit.subjects.ends import unless_stuck
 from runner.audit.subjects.subject import Subject
 from runner.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
 
@@ -217,47 +218,24 @@ def changed(subject: Subject) -> Finding:
         both = _by_rows(method, lists(0, 1000))
         honest = run_alignment(method, both, subject.coins("changed"))
         ways = Counter((frame.sender, frame.receiver) for frame in honest.frames)
-        ended: Counter[str] = Counter()
-        for case in range(CASES[subject.profile]):
-            way = sorted(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
-            outcome, problem = _bent(method, both, subject, way, number, words)
-            ended[outcome] += 1
-            if problem is not None:
-                problems.append(f'"{method.name}": {problem}')
-        figures[method.name] = dict(ended)
+
+        def run(
+            bend: Bend,
+            ends: dict[int, Any],
+            method: AlignmentMethod = method,
+            both: list[list[bytes]] = both,
+        ) -> str:
+            found = run_alignment(method, both, subject.coins("changed"), bend, ends=ends)
+            return "right table" if not _same_rows(found, both) else "another table, unnoticed"
+
+        figures[method.name], found = endings(CASES[subject.profile], rng, ways, run)
+        problems += [f'"{method.name}": {problem}' for problem in found]
     finding = judged(
         problems,
-        "One message changed in each alignment, and how it ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
-        + ".",
+        "One message changed in each alignment, and how it ended: " + tallied(figures) + ".",
         figures,
     )
     return unless_stuck(finding, figures.values())
-
-
-def _bent(
-    method: AlignmentMethod,
-    both: list[list[bytes]],
-    subject: Subject,
-    way: tuple[int, int],
-    number: int,
-    words: str,
-) -> tuple[str, str | None]:
-    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
-
-    ends = dict[int, Any]()
-    try:
-        found = run_alignment(method, both, subject.coins("changed"), bend, ends=ends)
-    except Exception:  # what a party raises is among the ends
-        outcome, problem = judged_ends(ends, way[0])
-        where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
-        return outcome, None if problem is None else f"{where}: {problem}."
-    return ("right table" if not _same_rows(found, both) else "another table, unnoticed"), None
 
 
 GROUP = Group(

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
-from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
-from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
+from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
 from runner.audit.subjects.arena import Arena, Codes, Ran
+from runner.audit.subjects.bent_wire import Bend, Way, change
 from runner.audit.subjects.deviations import chosen, flipped, judged_outcome, settings
 from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
+from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.subject import Subject
@@ -38,7 +37,7 @@ def _ask(oracle: MarginalOracle, subject: Subject) -> list[list[int]]:
     return [each.tolist() for each in every_kind(oracle, list(subject.sizes), NO_NOISE, 20)[1]]
 
 
-def _run(arena: Arena, subject: Subject, bend: Any = None, ends: dict[int, Any] | None = None) -> Ran:
+def _run(arena: Arena, subject: Subject, bend: Bend | None = None, ends: dict[int, Any] | None = None) -> Ran:
     return arena.run(
         lambda oracle: _ask(oracle, subject),
         subject.tables(arena.parties, 6),
@@ -46,6 +45,11 @@ def _run(arena: Arena, subject: Subject, bend: Any = None, ends: dict[int, Any] 
         bend,
         ends=ends,
     )
+
+
+def _flip(way: Way, number: int, bit: int) -> Bend:
+    """A bit of one message."""
+    return change(way, number, lambda payload: flipped(payload, bit))
 
 
 def _different(ran: Ran, leader: int, computing: int) -> str | None:
@@ -72,46 +76,39 @@ def changed(subject: Subject) -> Finding:
         rng, ended = subject.generator(f"cheats {backend.name}"), Counter[str]()
         for _ in range(RUNS[subject.profile]):
             way = sorted(ways)[int(rng.integers(len(ways)))]
-            place = way, int(rng.integers(ways[way]))
-            outcome, problem = _cheat(arena, subject, honest, place, int(rng.integers(1 << 16)))
+            number = int(rng.integers(ways[way]))
+            flip = _flip(way, number, int(rng.integers(1 << 16)))
+            outcome, problem = _cheat(arena, subject, honest, flip, way[0])
             ended[outcome] += 1
             if problem is not None:
                 problems.append(
-                    f'backend "{backend.name}", a bit of message {place[1]} of party {way[0]} to party {way[1]}: {problem}.'
+                    f'backend "{backend.name}", a bit of message {number} of party {way[0]} to party {way[1]}: {problem}.'
                 )
         figures[backend.name] = dict(ended)
     finding = judged(
         problems,
         "One bit of one message flipped in each run: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
+        + tallied(figures)
         + ". What is not noticed is what security against parties that follow the protocol does not promise.",
         figures,
     )
     return unless_stuck(finding, figures.values())
 
 
-def _cheat(
-    arena: Arena, subject: Subject, honest: Ran, place: tuple[tuple[int, int], int], bit: int
-) -> tuple[str, str | None]:
-    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return flipped(payload, bit) if ((sender, receiver), count) == place and payload else payload
-
+def _cheat(arena: Arena, subject: Subject, honest: Ran, bend: Bend, cheat: int) -> tuple[str, str | None]:
     ends = dict[int, Any]()
     try:
         ran = _run(arena, subject, bend, ends)
     except Exception:  # what a party raises is among the ends
-        outcome, problem = judged_ends(ends, place[0][0])
+        outcome, problem = judged_ends(ends, cheat)
         return STUCK if outcome == STUCK else "noticed", problem
     if (words := _different(ran, arena.facts.leader, arena.computing)) is not None:
         return "different results", words
     return ("without effect" if ran.answer == honest.answer else "other results, unnoticed"), None
 
 
-class _Falsified:
-    """The `number`th opening of a party, of which its first message to another one has a bit flipped."""
+class _Falsified(Openings):
+    """The `number`th opening of numbers by a party, of which its first message to another one has a bit flipped."""
 
     def __init__(self, cheat: int, number: int) -> None:
         self.cheat, self.number = cheat, number
@@ -120,8 +117,9 @@ class _Falsified:
         self.victim: int | None = None
         self.believed: bool = False
 
-    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+    def bend(self, way: Way, number: int, payload: bytes) -> bytes:
         """Flip a bit of the first message of that opening."""
+        sender, receiver = way
         if (
             sender == self.cheat
             and self.victim is None
@@ -133,28 +131,17 @@ class _Falsified:
             return flipped(payload, 0)
         return payload
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Know when a party is at which opening, and whether it goes on."""
-        begin = ComputingParty.__init__
+    def opens(self, party: Party, picks: int) -> None:
+        """Know at which opening it is."""
+        if not picks:
+            me = party.wire.me
+            self.opening[me] = self.begun[me]
+            self.begun[me] += 1
 
-        def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
-            begin(party, engine, *given, **named)
-            reveal, me = engine.reveal, engine.wire.me
-
-            def revealed(numbers: Any) -> Any:
-                self.opening[me] = self.begun[me]
-                self.begun[me] += 1
-                found = reveal(numbers)
-                if me == self.victim and self.opening[me] == self.number:
-                    self.believed = True
-                self.opening.pop(me)
-                return found
-
-            engine.reveal = revealed
-
-        with mock.patch.object(ComputingParty, "__init__", began):
-            yield
+    def opened(self, party: Party, values: list[int], picks: int) -> None:
+        """It goes on, with what it was sent."""
+        if not picks and self.opening.pop(party.wire.me) == self.number and party.wire.me == self.victim:
+            self.believed = True
 
 
 def openings(subject: Subject) -> Finding:
@@ -207,9 +194,9 @@ class _Lie:
     def __init__(self, sender: int, length: int, added: int) -> None:
         self.sender, self.length, self.added = sender, length, added
 
-    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+    def bend(self, way: Way, number: int, payload: bytes) -> bytes:
         """What is sent instead."""
-        if sender != self.sender or len(payload) != self.length:
+        if way[0] != self.sender or len(payload) != self.length:
             return payload
         first = (int.from_bytes(payload[:4], "little") + self.added) % (1 << 32)
         return first.to_bytes(4, "little") + payload[4:]
@@ -284,16 +271,14 @@ def proofs(subject: Subject) -> Finding:
     if any(ended is not None for ended in outcomes(0, nothing)):
         problems.append("True products are not proved.")
     for cheat in range(3):
-        lies: list[tuple[str, Any, Any]] = [
+        lies: list[tuple[str, Any, Bend | None]] = [
             ("one product changed", one_bit(int(rng.integers(64 * WORDS))), None),
             ("products changed that a coin known beforehand does not show", unseen_under(BET), None),
         ]
         for receiver in {0, 1, 2} - {cheat}:
             for number in range(PROOF_MESSAGES):
-                last = _Altered(cheat, receiver, 1 + number, int(rng.integers(1 << 12)))
-                lies.append(
-                    (f"message {number} of the proof to party {receiver} changed", nothing, last.bend)
-                )
+                flip = _flip((cheat, receiver), 1 + number, int(rng.integers(1 << 12)))
+                lies.append((f"message {number} of the proof to party {receiver} changed", nothing, flip))
         for words, error, bend in lies:
             ended = outcomes(cheat, error, bend)
             if all(ended[party] is not None for party in range(3) if party != cheat):
@@ -305,19 +290,6 @@ def proofs(subject: Subject) -> Finding:
         f"{noticed} cheats with {WORDS * 64:,} products or their proof: both honest parties stop each time.",
         {"noticed": noticed},
     )
-
-
-class _Altered:
-    """One message of one party to another with a bit flipped."""
-
-    def __init__(self, sender: int, receiver: int, number: int, bit: int) -> None:
-        self.way, self.number, self.bit = (sender, receiver), number, bit
-
-    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        """What is sent instead."""
-        if (sender, receiver) == self.way and count == self.number and payload:
-            return flipped(payload, self.bit)
-        return payload
 
 
 def deviations(subject: Subject) -> Finding:
@@ -351,10 +323,7 @@ def deviations(subject: Subject) -> Finding:
     finding = judged(
         problems,
         "One message changed in each run, and how the honest parties ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
+        + tallied(figures)
         + ". None has another result, and nothing else was opened to one.",
         figures,
     )

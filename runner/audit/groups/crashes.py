@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import DistributedBackend
-from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
 from runner.audit.subjects.arena import Codes
+from runner.audit.subjects.bent_wire import Way, change
+from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.processes.faults import cases, run_with
 from runner.audit.subjects.questions import every_kind
 from runner.audit.subjects.subject import Subject
@@ -36,44 +36,19 @@ _RUN, _STUDY = b"the audited run!" * 2, b"the audited study" + bytes(15)
 
 
 @dataclass
-class _Order:
+class _Order(Openings):
     """Of each party's thread: how much it has opened, and where less was on record."""
 
-    opened: Counter[str] = field(default_factory=Counter)
+    begun: Counter[str] = field(default_factory=Counter)
     early: list[str] = field(default_factory=list)
 
-    def open(self, party: Any, releases: int) -> None:
-        """A party begins to open so many further releases; its guard is the arena's."""
+    def opens(self, party: Party, picks: int) -> None:
+        """Look at what is on record: the party's guard is the arena's."""
         name = threading.current_thread().name
-        self.opened[name] += releases
-        on_record = len(party._guard.events)
-        if on_record < self.opened[name]:
-            self.early.append(f"{name} opens release {self.opened[name]} with {on_record} on record")
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Look at all openings while the block runs."""
-        begin, pick = ComputingParty.__init__, ComputingParty._pick
-
-        def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
-            begin(party, engine, *given, **named)
-            reveal = engine.reveal
-
-            def revealed(numbers: Any) -> Any:
-                self.open(party, 1)
-                return reveal(numbers)
-
-            engine.reveal = revealed
-
-        def picked(party: Any, plan: Any, noisy: Any) -> list[int]:
-            self.open(party, plan.picks)
-            return pick(party, plan, noisy)
-
-        with (
-            mock.patch.object(ComputingParty, "__init__", began),
-            mock.patch.object(ComputingParty, "_pick", picked),
-        ):
-            yield
+        self.begun[name] += picks or 1
+        on_record = len(party._guard.events)  # type: ignore[attr-defined]
+        if on_record < self.begun[name]:
+            self.early.append(f"{name} opens release {self.begun[name]} with {on_record} on record")
 
 
 def order(subject: Subject) -> Finding:
@@ -85,8 +60,8 @@ def order(subject: Subject) -> Finding:
             arena.run(
                 lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 6), subject.coins("order")
             )
-        counted[backend.name] = seen.opened.total()
-        if not seen.opened:
+        counted[backend.name] = seen.begun.total()
+        if not seen.begun:
             return Finding(
                 Verdict.UNINFORMATIVE,
                 f'What backend "{backend.name}" opens cannot be seen: it runs on no engine.',
@@ -154,17 +129,15 @@ def _crashed(
     subject: Subject,
     backend: DistributedBackend,
     tables: Sequence[Codes],
-    place: tuple[tuple[int, int], int],
+    place: tuple[Way, int],
     number: int,
 ) -> tuple[str, str | None]:
     """How a run that is cut at a message goes on, and what is wrong with it."""
     arena = subject.arena(backend)
     names = [f"party {me}" for me in range(arena.computing)]
 
-    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        if ((sender, receiver), count) == place:
-            raise _Crash
-        return payload
+    def crash(payload: bytes) -> bytes:
+        raise _Crash
 
     with TemporaryDirectory(prefix="cosynth-audit-") as folder, ExitStack() as stack:
         places = [Path(folder) / name for name in names]
@@ -178,7 +151,7 @@ def _crashed(
                 lambda oracle: _ask(oracle, subject),
                 tables,
                 subject.coins(f"crash {number}"),
-                bend,
+                change(*place, crash),
                 states,
                 b"1" * 32,
             )

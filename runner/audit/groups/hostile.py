@@ -13,16 +13,15 @@ import resource
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpc_protocols.functionality import MarginalOracle
-from runner.audit.check import Check, Finding, Group, Profile, judged
-from runner.audit.subjects.arena import Arena
+from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
+from runner.audit.subjects.arena import Arena, Ran
+from runner.audit.subjects.bent_wire import Bend, Way, change
 from runner.audit.subjects.ends import judged_ends, unless_stuck
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.readers import Reader, readers
@@ -176,61 +175,60 @@ def messages(subject: Subject) -> Finding:
     rng = subject.generator("messages")
     for backend in subject.distributed:
         arena = subject.arena(backend)
-        ways = _ways(arena, subject)
-        ended: Counter[str] = Counter()
-        for case in range(RUNS[subject.profile]):
-            way = list(ways)[int(rng.integers(len(ways)))]
-            number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
-            outcome, problem = _bent(arena, subject, way, number, words)
-            ended[outcome] += 1
-            if problem is not None:
-                problems.append(f'backend "{backend.name}": {problem}')
-        figures[backend.name] = dict(ended)
+        ways = Counter((frame.sender, frame.receiver) for frame in _run(arena, subject).frames)
+
+        def run(bend: Bend, ends: dict[int, Any], arena: Arena = arena) -> str:
+            _run(arena, subject, bend, ends)
+            return "went on"
+
+        figures[backend.name], found = endings(RUNS[subject.profile], rng, ways, run)
+        problems += [f'backend "{backend.name}": {problem}' for problem in found]
     finding = judged(
         problems,
-        "One message changed in each run, and how it ended: "
-        + "; ".join(
-            f"{name}: {', '.join(f'{words} {n}' for words, n in each.items())}"
-            for name, each in figures.items()
-        )
-        + ".",
+        "One message changed in each run, and how it ended: " + tallied(figures) + ".",
         figures,
     )
     return unless_stuck(finding, figures.values())
 
 
-def _ways(arena: Arena, subject: Subject) -> Counter[tuple[int, int]]:
-    """Between whom messages travel, and how many."""
-    ran = arena.run(
-        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 10), subject.coins("messages")
+def _run(arena: Arena, subject: Subject, bend: Bend | None = None, ends: dict[int, Any] | None = None) -> Ran:
+    return arena.run(
+        lambda oracle: every_kind(oracle, list(subject.sizes), NO_NOISE, 20),
+        subject.tables(arena.parties, 10),
+        subject.coins("messages"),
+        bend,
+        ends=ends,
     )
-    return Counter(
-        (frame.sender, frame.receiver) for frame in sorted(ran.frames, key=lambda f: (f.sender, f.receiver))
-    )
 
 
-def _ask(oracle: MarginalOracle, subject: Subject) -> None:
-    every_kind(oracle, list(subject.sizes), NO_NOISE, 20)
+Run = Callable[[Bend, dict[int, Any]], str]
+"""(what is changed, each party's end) -> what it comes to if it ends well."""
 
 
-def _bent(
-    arena: Arena, subject: Subject, way: tuple[int, int], number: int, words: str
-) -> tuple[str, str | None]:
-    def bend(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
-        return CHANGES[words](payload) if ((sender, receiver), count) == (way, number) else payload
+def endings(
+    runs: int, rng: np.random.Generator, ways: Mapping[Way, int], run: Run
+) -> tuple[dict[str, int], list[str]]:
+    """How so many runs end of which one message each is changed, and what is wrong with them.
 
-    ends = dict[int, Any]()
-    with suppress(Exception):  # what a party raises is among the ends
-        arena.run(
-            lambda oracle: _ask(oracle, subject),
-            subject.tables(arena.parties, 10),
-            subject.coins("messages"),
-            bend,
-            ends=ends,
-        )
-    outcome, problem = judged_ends(ends, way[0])
-    where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
-    return outcome, None if problem is None else f"{where}: {problem}."
+    ways: the messages of a run between any two parties.
+    """
+    ended, problems = Counter[str](), []
+    for case in range(runs):
+        way = sorted(ways)[int(rng.integers(len(ways)))]
+        number, words = int(rng.integers(ways[way])), list(CHANGES)[case % len(CHANGES)]
+        how, problem = _ending(way, number, words, run)
+        ended[how] += 1
+        problems += [problem] if problem is not None else []
+    return dict(ended), problems
+
+
+def _ending(way: Way, number: int, words: str, run: Run) -> tuple[str, str | None]:
+    where, ends = f"message {number} from party {way[0]} to party {way[1]}, {words}", dict[int, Any]()
+    try:
+        return run(change(way, number, CHANGES[words]), ends), None
+    except Exception:  # what a party raises is among the ends
+        how, problem = judged_ends(ends, way[0])
+        return how, None if problem is None else f"{where}: {problem}."
 
 
 GROUP = Group(

@@ -208,7 +208,8 @@ def _file_counts(
     subject: Subject, path: Path, rows: Codes, cliques: Sequence[Clique]
 ) -> list[NDArray[np.int64]]:
     from parties.data.local_marginals import count
-    from parties.data.source import locate, open_source
+    from parties.data.location import locate
+    from parties.data.source import open_source
 
     domain = subject.study.domain
     rng = subject.generator("decode")

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Verdict, judged
 from runner.audit.subjects.arena import Arena, Codes, Coins, Ran
+from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.questions import NO_NOISE, PICKS, every_kind
 from runner.audit.subjects.streams import Streams
 from runner.audit.subjects.subject import Subject
@@ -226,40 +224,16 @@ def opened(subject: Subject) -> Finding:
     )
 
 
-class _Opened:
+class _Opened(Openings):
     """How many numbers and positions the engine of each party's thread opens."""
 
     def __init__(self) -> None:
         self.numbers: Counter[str] = Counter()
         self.picks: Counter[str] = Counter()
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Count while the block runs."""
-        begin = ComputingParty.__init__
-
-        def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
-            begin(party, engine, *given, **named)
-            reveal, largest, picks = engine.reveal, engine.largest, engine.picks
-
-            def revealed(numbers: Any) -> Any:
-                found = reveal(numbers)
-                self.numbers[threading.current_thread().name] += len(found)
-                return found
-
-            def picked(keys: Any) -> Any:
-                self.picks[threading.current_thread().name] += 1
-                return largest(keys)
-
-            def several(*asked: Any) -> list[int]:
-                found: list[int] = picks(*asked)
-                self.picks[threading.current_thread().name] += len(found)
-                return found
-
-            engine.reveal, engine.largest, engine.picks = revealed, picked, several
-
-        with mock.patch.object(ComputingParty, "__init__", began):
-            yield
+    def opened(self, party: Party, values: list[int], picks: int) -> None:
+        """Count them."""
+        (self.picks if picks else self.numbers)[threading.current_thread().name] += len(values)
 
 
 GROUP = Group(

@@ -33,16 +33,15 @@ from mpc_protocols.functionality import (
     MarginalOracle,
     StudyFacts,
 )
-from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
+from runner.audit.subjects.bent_wire import Bend, bent
 from runner.audit.subjects.ends import noting
 
 Script = Callable[[MarginalOracle], Any]
 """What the leader asks; what it returns is the run's answer."""
-Bend = Callable[[int, int, int, bytes], bytes]
-"""(sender, receiver, number of the message on this way, payload) -> what is sent instead."""
 Codes = NDArray[np.int64]
 """One custodian's rows: shape (rows, columns), codes in the order of the study's columns."""
 PATIENCE_S = 180.0
@@ -180,40 +179,6 @@ def _party_of_thread() -> int | None:
     return int(named[1]) if named else None
 
 
-class _BentWire(MemoryWire):
-    """A party's wire, or a fork of it, whose messages are changed on their way."""
-
-    def __init__(
-        self,
-        network: MemoryNetwork,
-        party: Any,
-        stream: str,
-        bend: Bend,
-        sent: dict[int, int],
-        goes_on: bool,
-    ) -> None:
-        """sent: how many messages this party has sent to each other one, on all streams. goes_on: see `Arena.run`."""
-        super().__init__(network, party, stream)
-        self._bend, self._sent, self._goes_on = bend, sent, goes_on
-
-    def fork(self, name: str) -> MemoryWire:
-        return _BentWire(self._network, self._party, self._named(name), self._bend, self._sent, self._goes_on)
-
-    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
-        number = self._sent.get(peer, 0)
-        self._sent[peer] = number + 1
-        changed = self._bend(self.me, peer, number, bytes(payload))
-        own = memoryview(payload)
-        if self._goes_on and not own.readonly and own.nbytes == len(changed):
-            own.cast("B")[:] = changed
-        super().send(peer, changed)
-
-
-def bent(network: MemoryNetwork, plain: Wire, bend: Bend | None, goes_on: bool = False) -> Wire:
-    """A party's wire, whose messages are changed if there is a bend. goes_on: see `Arena.run`."""
-    return plain if bend is None else _BentWire(network, network._members[plain.me], "", bend, {}, goes_on)
-
-
 @dataclass(frozen=True)
 class Arena:
     """Parties of one backend, and the public facts of what they compute on. contributing: custodians that do not compute."""
@@ -260,8 +225,7 @@ class Arena:
 
         rows: of each party; `VerticalData` where columns are split. coins: None for the system's. bend: what is sent instead of a
         message. histories: of the computing parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that
-        of the facts. ends: takes each party's result, or what it raised. goes_on: who sends a changed message computes with what
-        it has sent, as a party that departs from the protocol; else the message is changed on its way.
+        of the facts. ends: takes each party's result, or what it raised. goes_on: see `bent`.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -284,7 +248,7 @@ class Arena:
         told: list[list[str]] = [[] for _ in range(self.parties)]
 
         def part(plain: Wire) -> Any:
-            wire = bent(network, plain, bend, goes_on)
+            wire = bent(plain, bend, goes_on)
             own, guard = rows[wire.me], self._guard(guards, wire.me)
             data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)
 

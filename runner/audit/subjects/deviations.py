@@ -9,21 +9,21 @@ Every division of data that the backend takes is tried, by rows and by columns.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from mpc_protocols.backend import DistributedBackend
-from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
-from runner.audit.subjects.arena import Arena, Bend, Codes, Coins
+from runner.audit.subjects.arena import Arena, Codes, Coins
+from runner.audit.subjects.bent_wire import Bend, Way
 from runner.audit.subjects.ends import STUCK, is_stuck, wrong_end
+from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.split_columns import split, split_arena
 from runner.audit.subjects.subject import Subject
@@ -43,7 +43,7 @@ class Setting:
     coins: Coins
 
     def run(self, bend: Bend | None = None, goes_on: bool = False) -> Outcome:
-        """Ask every kind of question; how each computing party ended, and what was opened to it. goes_on: see `Arena.run`."""
+        """Ask every kind of question; how each computing party ended, and what was opened to it. goes_on: see `bent`."""
         ends, opened = dict[int, Any](), _Opened()
 
         def ask(oracle: MarginalOracle) -> list[list[int]]:
@@ -51,10 +51,10 @@ class Setting:
 
         lock = threading.Lock()
 
-        def counted(sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+        def counted(way: Way, number: int, payload: bytes) -> bytes:
             with lock:
-                opened.sent[sender, receiver] = count + 1
-            return payload if bend is None else bend(sender, receiver, count, payload)
+                opened.sent[way] = number + 1
+            return payload if bend is None else bend(way, number, payload)
 
         with opened.watched(), suppress(Exception):  # what a party raises is among the ends
             self.arena.run(ask, self.data, self.coins, counted, ends=ends, goes_on=goes_on)
@@ -76,11 +76,11 @@ class Outcome:
 
     ends: dict[int, Any]
     opened: dict[int, list[list[int]]]
-    ways: Mapping[tuple[int, int], int]
-    last: Mapping[tuple[int, int], int]
+    ways: Mapping[Way, int]
+    last: Mapping[Way, int]
 
 
-class _Opened:
+class _Opened(Openings):
     """What is opened to each party, by number: the results of releases, and before them the parts put together for them.
 
     sent: how many messages each party has sent to each other. last: of these, before each party began to open its last release.
@@ -88,46 +88,24 @@ class _Opened:
 
     def __init__(self) -> None:
         self.values: dict[int, list[list[int]]] = {number: [] for number in range(16)}
-        self.sent = dict[tuple[int, int], int]()
-        self.last = dict[tuple[int, int], int]()
-        self._releasing = set[int]()
+        self.sent = dict[Way, int]()
+        self.last = dict[Way, int]()
+        self._watched, self._releasing = set[int](), set[int]()
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Look at all openings while the block runs."""
-        begin, pick = ComputingParty.__init__, ComputingParty._pick
-
-        def began(party: Any, engine: Any, *given: Any, **named: Any) -> None:
-            begin(party, engine, *given, **named)
-            me, gates = engine.wire.me, engine.gates
-            engine.reveal = self._releases(me, engine.reveal)
-            if hasattr(gates, "opened"):
-                gates.opened = self._parts(me, gates.opened)
-
-        def picked(party: Any, plan: Any, noisy: Any) -> list[int]:
-            me = party.wire.me
-            self._releasing.add(me)
-            found = pick(party, plan, noisy)
-            self._releasing.discard(me)
-            self.values[me].append(list(found))
-            return found
-
-        with (
-            mock.patch.object(ComputingParty, "__init__", began),
-            mock.patch.object(ComputingParty, "_pick", picked),
-        ):
-            yield
-
-    def _releases(self, me: int, reveal: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def revealed(numbers: Any) -> Any:
+    def opens(self, party: Party, picks: int) -> None:
+        """From now on what it puts together is for a release."""
+        me, gates = party.wire.me, party.engine.gates
+        if me not in self._watched and hasattr(gates, "opened"):
+            gates.opened = self._parts(me, gates.opened)
+        self._watched.add(me)
+        self._releasing.add(me)
+        if not picks:
             self.last.update({way: count for way, count in self.sent.copy().items() if way[0] == me})
-            self._releasing.add(me)
-            found = reveal(numbers)
-            self._releasing.discard(me)
-            self.values[me].append(found.tolist())
-            return found
 
-        return revealed
+    def opened(self, party: Party, values: list[int], picks: int) -> None:
+        """Keep it."""
+        self._releasing.discard(party.wire.me)
+        self.values[party.wire.me].append(values)
 
     def _parts(self, me: int, opened: Callable[..., Any]) -> Callable[..., Any]:
         def put_together(*parts: Any) -> Any:
@@ -161,9 +139,10 @@ def settings(subject: Subject) -> list[Setting]:
 
 
 def flipped(payload: bytes, bit: int) -> bytes:
-    """A message, not empty, with one bit flipped."""
+    """A message with one bit flipped; an empty one as it is."""
     data = bytearray(payload)
-    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    if data:
+        data[bit // 8 % len(data)] ^= 1 << bit % 8
     return bytes(data)
 
 
@@ -186,7 +165,7 @@ CHANGES: Mapping[str, Callable[[bytes, int, bytes], bytes]] = {
 class Deviation:
     """The `number`th message on a way is changed. goes_on: by its sender, which computes with it; else on its way."""
 
-    way: tuple[int, int]
+    way: Way
     number: int
     bit: int
     goes_on: bool
@@ -200,11 +179,11 @@ class Deviation:
         """In a sentence."""
         return f"message {self.number} of party {self.way[0]} to party {self.way[1]}, {self.change} (bit {self.bit})"
 
-    def bend(self, sender: int, receiver: int, count: int, payload: bytes) -> bytes:
+    def bend(self, way: Way, number: int, payload: bytes) -> bytes:
         """What is sent instead."""
-        if (sender, receiver) != self.way or not payload:
+        if way != self.way or not payload:
             return payload
-        if count == self.number:
+        if number == self.number:
             earlier = self._earlier.get(len(payload), flipped(payload, self.bit))
             return CHANGES[self.change](payload, self.bit, earlier)
         self._earlier[len(payload)] = payload

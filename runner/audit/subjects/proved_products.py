@@ -20,7 +20,8 @@ from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
-from runner.audit.subjects.arena import PATIENCE_S, SESSION, Bend, bent
+from runner.audit.subjects.arena import PATIENCE_S, SESSION
+from runner.audit.subjects.bent_wire import Bend, bent
 
 Words = NDArray[np.uint64]
 
@@ -36,7 +37,7 @@ def outcomes(cheat: int, error: Words, bend: Bend | None = None) -> list[str | N
     network = MemoryNetwork(3, session_id=SESSION, patience_s=PATIENCE_S)
 
     def party(plain: Wire) -> str | None:
-        trio, transcript = Trio(bent(network, plain, bend)), Transcript()
+        trio, transcript = Trio(bent(plain, bend)), Transcript()
         try:
             _multiply(trio, transcript, error if trio.me == cheat else np.zeros_like(error))
             prove(trio, transcript)

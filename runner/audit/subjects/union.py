@@ -24,7 +24,8 @@ from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, AlignmentMethod
 from mpc_protocols.wire import Wire
-from runner.audit.subjects.arena import PATIENCE_S, SESSION, Bend, Coins, bent, drawing, ordered_view
+from runner.audit.subjects.arena import PATIENCE_S, SESSION, Coins, drawing, ordered_view
+from runner.audit.subjects.bent_wire import Bend, bent
 from runner.audit.subjects.ends import noting
 
 OWNERS, COMPUTING = 2, 3
@@ -81,7 +82,7 @@ def run_alignment(
         replace(coins, label=f"{coins.label} {method.name}").give_keys(network)
 
     def body(plain: Wire) -> Alignment:
-        wire = bent(network, plain, bend)
+        wire = bent(plain, bend)
         own: Identifiers | int | None = None
         if wire.me < OWNERS:
             entries = lists[wire.me]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mpc_protocols.functionality import Adjacency, Clique
@@ -108,19 +108,7 @@ def plan(
     )
     if fixed is not None:
         return draft
-    return AimPlan(
-        domain,
-        workload,
-        config,
-        charges,
-        budget,
-        sigma2,
-        first_epsilon,
-        _adaptive_rounds(draft, left),
-        candidates,
-        oversized,
-        draft.spend(left)[0],
-    )
+    return replace(draft, rounds=_adaptive_rounds(draft, left), least_sigma2=draft.spend(left)[0])
 
 
 def _exact(share: float) -> Fraction:

@@ -11,8 +11,9 @@ import numpy as np
 from mpc_protocols.backend import Backend
 from mpc_protocols.errors import CosynthError, ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
-from tests.conformance.bent_wire import Way, Ways, change, misshapen
+from runner.audit.subjects.bent_wire import Way, change
 from tests.conformance.checks import expect, refusal
+from tests.conformance.misshapen import Ways, misshapen
 from tests.conformance.oracle.questions import everything
 from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
 from tests.worlds.tables import SMALL

@@ -16,7 +16,7 @@ from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, Stud
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Traffic, Wire
-from tests.conformance.bent_wire import Bend, bent
+from runner.audit.subjects.bent_wire import Bend, bent
 from tests.worlds.guards import Recorder
 from tests.worlds.tables import counter
 

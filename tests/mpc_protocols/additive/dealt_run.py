@@ -17,6 +17,7 @@ from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Traffic, Wire
+from tests.worlds.words import random_words
 
 T = TypeVar("T")
 Words = NDArray[np.uint64]
@@ -53,11 +54,6 @@ def run_three(
 
     results = network.run([party] * 3)
     return Ran(results, [network.traffic(i) for i in range(3)], frames)
-
-
-def random_words(*shape: int) -> Words:
-    """Uniform words."""
-    return np.frombuffer(secrets.token_bytes(8 * int(np.prod(shape))), np.uint64).reshape(shape)
 
 
 def share_words(words: Words) -> list[Words]:

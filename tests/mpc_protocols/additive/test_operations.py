@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import to_bits
-from tests.mpc_protocols.additive.dealt_run import (
-    DEALER,
-    random_words,
-    run_three,
-    share_flags,
-    share_ring,
-    share_words,
-)
+from tests.mpc_protocols.additive.dealt_run import DEALER, run_three, share_flags, share_ring, share_words
+from tests.worlds.words import random_words
 
 pytestmark = pytest.mark.usefixtures("crypten")
 

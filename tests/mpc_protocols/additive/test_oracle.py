@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,16 @@ from mpc_protocols.additive.engine import DEALERS
 from mpc_protocols.additive.oracle import ROLES, contribute
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import LocalCounts
 from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
-from tests.conformance.bent_wire import Bend, bent
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
+from tests.worlds import serving
 from tests.worlds.guards import Recorder
-from tests.worlds.questions import work
+from tests.worlds.questions import wide_keys, work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, counter, facts
 
 pytestmark = pytest.mark.usefixtures("crypten")
@@ -34,30 +33,13 @@ TABLES = [*PARTS[:3], *CONTRIBUTORS]
 def serve(
     body: Callable[[LeadingOracle], Any],
     data: Sequence[LocalCounts | VerticalData | None],
-    of: StudyFacts | None = None,
-    guards: Sequence[Recorder] | None = None,
-    tap: Callable[[Frame], None] | None = None,
-    bend: Bend | None = None,
+    *more: Any,
+    **named: Any,
 ) -> Any:
     """Run `body` at party 1 with party 0, the dealer and contributors; data[i] is party i's. All see the same releases."""
-    of = of or facts()
-    guards = guards or [Recorder() for _ in range(3)]
-    network = MemoryNetwork(len(data), 3, tap=tap, session_id=of.session, patience_s=60)
-
-    def party(plain: Wire) -> Any:
-        wire = bent(plain, bend)
-        mine = data[wire.me]
-        if wire.me == of.leader:
-            with ROLES.lead(wire, of, mine, guards[wire.me]) as oracle:
-                return body(oracle)
-        if wire.me < 3:
-            return ROLES.follow(wire, of, mine, guards[wire.me])
-        assert mine is not None
-        return contribute(wire, of, mine)
-
-    results = network.run([party] * len(data))
-    assert all(np.array_equal(*both) for both in zip(results[0], results[2], strict=True))
-    return results[of.leader]
+    opened, answer, told = serving.serve(ROLES, contribute, 3, body, data, *more, **named)
+    assert all(np.array_equal(*both) for both in zip(opened, told, strict=True))
+    return answer
 
 
 @pytest.mark.parametrize("contributors", [0, 3])
@@ -78,18 +60,8 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: in
 
 def test_large_row_bounds_take_keys_of_64_bits() -> None:
     of = facts(row_cap=40_000_000)
-
-    def body(oracle: MarginalOracle) -> list[int]:
-        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
-        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
-        found = []
-        for favourite in range(3):
-            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
-            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
-        return found
-
-    expected = body(IdealOracle(of, counter(np.concatenate(TABLES[:3])), Recorder()))
-    assert serve(body, [counter(part) for part in TABLES[:3]], of) == expected
+    expected = wide_keys(IdealOracle(of, counter(np.concatenate(TABLES[:3])), Recorder()))
+    assert serve(wide_keys, [counter(part) for part in TABLES[:3]], of) == expected
 
 
 @pytest.mark.parametrize("refuser", [0, 1, 2])

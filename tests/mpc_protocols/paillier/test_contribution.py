@@ -18,7 +18,7 @@ from mpc_protocols.pair.circuits import sign
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
-from tests.conformance.bent_wire import Bend, bent, change
+from runner.audit.subjects.bent_wire import Bend, bent, change
 from tests.mpc_protocols.pair.pair_run import extended
 from tests.worlds.tables import facts
 

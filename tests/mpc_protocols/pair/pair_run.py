@@ -17,6 +17,7 @@ from mpc_protocols.pair.transfers.base_ot import BaseTransfers
 from mpc_protocols.pair.transfers.ot_extension import LEVELS, Choosing, Offering, base_count, extension
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
+from tests.worlds.words import random_words
 
 T = TypeVar("T")
 Words = NDArray[np.uint64]
@@ -31,11 +32,6 @@ class Ran(Generic[T]):
     messages: list[int]
     rounds: int
     frames: list[Frame]
-
-
-def random_words(*shape: int) -> Words:
-    """Uniform words."""
-    return np.frombuffer(secrets.token_bytes(8 * int(np.prod(shape))), np.uint64).reshape(shape)
 
 
 def share_words(words: Words) -> list[Words]:

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.step_costs import FreshInputs, Group
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
@@ -29,7 +29,7 @@ from mpc_protocols.pair.costs import PairCosts
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import ROLES, contribute
-from mpc_protocols.pair.steps import Group, StepCosts
+from mpc_protocols.pair.steps import StepCosts
 from mpc_protocols.pair.transfers import random_ot, transfer_pool
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand
@@ -37,11 +37,11 @@ from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths
 from mpc_protocols.partition import VerticalData, ideal_counts
 from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.pair.pair_run import random_words
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
 from tests.worlds import tables
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
+from tests.worlds.words import random_words
 
 
 def protocols(transfers: Transfers) -> None:
@@ -158,7 +158,7 @@ def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: 
     run = StepCosts(contributors=2, latency_bytes=latency_bytes)
     cells = [of.cells(clique) for clique in CLIQUES]
     gumbel_pool, gaussian_pool = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
-    run.prepare(announced[0], requests[0], [sum(cells)])
+    run.prepare(announced[0], FreshInputs(requests[0], [sum(cells)]))
     handles = list(state.begin_prepare(CLIQUES, ()).handles)
     begun_measure = state.begin_measure(handles[:1], Fraction(100))
     of_100 = begun_measure.plan.samplers[0]
@@ -172,17 +172,17 @@ def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: 
         )
         plan = begun.plan
         assert len(plan.contenders) == 3
-        groups = [Group(len(encode(of_group)), int(of_group.nonzero.sum())) for of_group in rounded]
+        groups = Group.of(rounded)
         generated = gumbel_pool.take((plan.a, plan.ring_bits), picks * 3)
         lists = [3, 2] if picks == 2 else []
-        run.select(announced[number], groups, 3, plan.a, plan.sign_bits, plan.ring_bits, generated, lists)
+        run.select(announced[number], groups, plan, generated, lists)
         state.learn_selection(begun, list(range(picks)))
     begun_measure = state.begin_measure(handles, [Fraction(4), Fraction(4), Fraction(9)])
     runs = [(of_run, sum(lengths)) for of_run, lengths in by_sampler(begun_measure.plan.samplers, cells)]
     run.measure(announced[5], runs)
     state.learn_counts(begun_measure, [np.zeros(count, np.int64) for count in cells])
     begun_distances, rounded = state.begin_distances(handles, answers, Fraction(100))
-    groups = [Group(len(encode(of_group)), int(of_group.nonzero.sum())) for of_group in rounded]
+    groups = Group.of(rounded)
     generated = gaussian_pool.take(of_100.digest, 3)
     run.distances(announced[6], groups, of_100, 3, begun_distances.answers.planes, generated)
     run.measure(announced[7], [(of_100, 1)], gaussian_pool.take(of_100.digest, 1))

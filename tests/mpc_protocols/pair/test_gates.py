@@ -20,7 +20,8 @@ from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
-from tests.mpc_protocols.pair.pair_run import Ran, random_words, run_pair, share_ring, share_words
+from tests.mpc_protocols.pair.pair_run import Ran, run_pair, share_ring, share_words
+from tests.worlds.words import random_words
 
 MANY_BYTES = 1 << 24
 

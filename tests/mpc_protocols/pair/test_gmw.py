@@ -28,8 +28,9 @@ from mpc_protocols.pair.transfers.ot_extension import PIECE, message_bytes
 from mpc_protocols.pair.transfers.random_ot import BATCH, Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.pair.pair_run import Words, extended, random_words, run_pair, share_ring, share_words
+from tests.mpc_protocols.pair.pair_run import Words, extended, run_pair, share_ring, share_words
 from tests.trio import Trio
+from tests.worlds.words import random_words
 
 
 def parity(words: list[Words]) -> Words:

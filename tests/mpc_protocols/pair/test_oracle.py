@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine import step
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle
 from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.oracle import ROLES, contribute
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
@@ -23,36 +23,17 @@ from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
+from tests.worlds import serving
 from tests.worlds.guards import Recorder
-from tests.worlds.questions import work
+from tests.worlds.questions import levels_and_distances, several_picks, wide_keys, work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, SMALL, counter, facts
 
 Data = LocalCounts | VerticalData | None
 
 
-def serve(
-    body: Callable[[LeadingOracle], Any],
-    data: Sequence[Data],
-    of: StudyFacts | None = None,
-    guards: Sequence[Recorder] | None = None,
-    tap: Callable[[Frame], None] | None = None,
-) -> Any:
+def serve(body: Callable[[LeadingOracle], Any], data: Sequence[Data], *more: Any, **named: Any) -> Any:
     """Run `body` at party 1 with party 0 following; data[i] is party i's."""
-    of = of or facts()
-    guards = guards or [Recorder(), Recorder()]
-    network = MemoryNetwork(len(data), 2, tap=tap, session_id=of.session, patience_s=20)
-
-    def party(wire: Wire) -> Any:
-        mine = data[wire.me]
-        if wire.me == of.leader:
-            with ROLES.lead(wire, of, mine, guards[wire.me]) as oracle:
-                return body(oracle)
-        if wire.me < 2:
-            return ROLES.follow(wire, of, mine, guards[wire.me])
-        assert mine is not None
-        return contribute(wire, of, mine)
-
-    return network.run([party] * len(data))[of.leader]
+    return serving.serve(ROLES, contribute, 2, body, data, *more, **named)[1]
 
 
 @pytest.mark.parametrize("contributors", [0, 1, 4])
@@ -84,43 +65,19 @@ def test_candidates_in_several_groups() -> None:
 
 
 def test_levels_and_distances() -> None:
-    levels = [Level("b2", "b", (0, 0, 1, 1)), Level("c2", "c", (0, 1, 1, 1, 0))]
-
-    def body(oracle: MarginalOracle) -> list[Any]:
-        handles = oracle.prepare([("a", "b2"), ("c2", "d")], levels)
-        measured = [list(x) for x in oracle.measure(handles, [SMALL, SMALL * 2])]
-        answers = [np.full(6, 100.0), np.arange(4) * 100.0]
-        return [measured, list(oracle.distances(handles, answers, SMALL))]
-
-    expected = body(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
-    assert serve(body, [counter(part) for part in PARTS[:2]]) == expected
+    expected = levels_and_distances(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert serve(levels_and_distances, [counter(part) for part in PARTS[:2]]) == expected
 
 
 def test_several_picks() -> None:
-    def body(oracle: MarginalOracle) -> list[int]:
-        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
-        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10, 6)]
-        weights = [Fraction(w) for w in (1, 2, 3, 4)]
-        return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
-
-    expected = body(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
-    assert serve(body, [counter(part) for part in PARTS[:2]]) == expected
+    expected = several_picks(IdealOracle(facts(), counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert serve(several_picks, [counter(part) for part in PARTS[:2]]) == expected
 
 
 def test_large_row_bounds_take_keys_of_64_bits() -> None:
     of = facts(row_cap=40_000_000)
-
-    def body(oracle: MarginalOracle) -> list[int]:
-        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
-        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
-        found = []
-        for favourite in range(3):
-            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
-            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
-        return found
-
-    expected = body(IdealOracle(of, counter(np.concatenate(PARTS[:2])), Recorder()))
-    assert serve(body, [counter(part) for part in PARTS[:2]], of) == expected
+    expected = wide_keys(IdealOracle(of, counter(np.concatenate(PARTS[:2])), Recorder()))
+    assert serve(wide_keys, [counter(part) for part in PARTS[:2]], of) == expected
 
 
 def vertical(

@@ -15,8 +15,9 @@ from mpc_protocols.pair.transfers.bit_matrix import cells_of, planes_of, transpo
 from mpc_protocols.pair.transfers.ggm import Trees
 from mpc_protocols.pair.transfers.ot_extension import LEVELS, base_count, message_bytes, pieces, start
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.pair.pair_run import Words, extended, random_words
+from tests.mpc_protocols.pair.pair_run import Words, extended
 from tests.trio import Trio
+from tests.worlds.words import random_words
 
 Made = tuple[Words, Words, Words, Words]
 """Choices and strings of the direction in which a party chooses; both strings of the other."""

@@ -347,6 +347,11 @@ def test_who_can_run_what() -> None:
             resolve(via, names[:2], names[:3], None, adjacency)  # type: ignore[arg-type]
         with pytest.raises(StudyInvalid, match=f"by {via} does not stand against a party that deviates"):
             spec_of(via, adjacency=adjacency, malicious=True)
+    for adjacency in ("add-remove", "replace"):  # what the parties lack, not that `dh2` is too weak
+        with pytest.raises(
+            StudyInvalid, match='"merge3" needs exactly three computing parties, and 2 compute'
+        ):
+            resolve("auto", names[:3], names[:2], None, adjacency)  # type: ignore[arg-type]
     for method, context, words in (
         ("dh2", Context(bytes(32), three), "aligns two owners, and there are 3"),
         ("helper", Context(bytes(32), (NORTH, SOUTH)), "needs a third"),

@@ -33,11 +33,6 @@ class Ran(Generic[T]):
     frames: list[Frame]
 
 
-def random_words(*shape: int) -> Words:
-    """Uniform words."""
-    return np.frombuffer(secrets.token_bytes(8 * int(np.prod(shape))), np.uint64).reshape(shape)
-
-
 def run_mesh(parties: int, body: Callable[[ShamirGates], T], latency_bytes: int = 1 << 16) -> Ran[T]:
     """Run `body` at every party."""
     frames: list[Frame] = []

@@ -14,6 +14,7 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.inputs.answer_codec import encode
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
+from mpc_protocols.engine.step_costs import FreshInputs
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import by_sampler
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
@@ -94,7 +95,7 @@ def test_costs_of_a_whole_run_are_the_counters(
     run = StepCosts(computing, contributors=2, latency_bytes=latency_bytes)
     cells = [of.cells(clique) for clique in CLIQUES]
     gumbel_pool, gaussian_pool = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
-    run.prepare(announced[0], requests[0], [sum(cells)])
+    run.prepare(announced[0], FreshInputs(requests[0], [sum(cells)]))
     handles = list(state.begin_prepare(CLIQUES, ()).handles)
     begun_measure = state.begin_measure(handles[:1], Fraction(100))
     of_100 = begun_measure.plan.samplers[0]

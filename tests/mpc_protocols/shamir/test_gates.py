@@ -15,8 +15,9 @@ from mpc_protocols.shamir.circuits.gates import ShamirGates
 from mpc_protocols.shamir.sharing.field import Field, Scheme
 from mpc_protocols.shamir.sharing.mesh import Mesh, slices
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.shamir.mesh_run import random_words, run_mesh, share_words
+from tests.mpc_protocols.shamir.mesh_run import run_mesh, share_words
 from tests.trio import Trio
+from tests.worlds.words import random_words
 
 EVERY = range(3, 10)
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import LocalCounts, MarginalOracle
 from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.oracle import ROLES, contribute
@@ -23,41 +23,23 @@ from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.mpc_protocols.replicated.vertical.owners import partition
 from tests.trio import Trio
+from tests.worlds import serving
 from tests.worlds.guards import Recorder
-from tests.worlds.questions import work
-from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, SMALL, counter, facts
+from tests.worlds.questions import levels_and_distances, several_picks, wide_keys, work
+from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, counter, facts
 
 Data = LocalCounts | None
 TABLES = [*PARTS, *CONTRIBUTORS, *PARTS, *CONTRIBUTORS]
 
 
 def serve(
-    body: Callable[[LeadingOracle], Any],
-    data: Sequence[Data],
-    computing: int,
-    of: StudyFacts | None = None,
-    guards: Sequence[Recorder] | None = None,
-    tap: Callable[[Frame], None] | None = None,
+    body: Callable[[LeadingOracle], Any], data: Sequence[Data], computing: int, *more: Any, **named: Any
 ) -> Any:
     """Run `body` at party 1 with the others following; data[i] is party i's. All opened counts are the same everywhere."""
-    of = of or facts()
-    guards = guards or [Recorder() for _ in range(computing)]
-    network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session, patience_s=60)
-
-    def party(wire: Wire) -> Any:
-        mine = data[wire.me]
-        if wire.me == of.leader:
-            with ROLES.lead(wire, of, mine, guards[wire.me]) as oracle:
-                return body(oracle)
-        if wire.me < computing:
-            return ROLES.follow(wire, of, mine, guards[wire.me])
-        assert mine is not None
-        return contribute(wire, of, mine)
-
-    results = network.run([party] * len(data))
-    for follower in results[2:computing]:
-        assert all(np.array_equal(*both) for both in zip(results[0], follower, strict=True))
-    return results[of.leader]
+    first, answer, *others = serving.serve(ROLES, contribute, computing, body, data, *more, **named)
+    for follower in others:
+        assert all(np.array_equal(*both) for both in zip(first, follower, strict=True))
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -92,43 +74,19 @@ def test_candidates_in_several_groups() -> None:
 
 
 def test_levels_and_distances() -> None:
-    levels = [Level("b2", "b", (0, 0, 1, 1)), Level("c2", "c", (0, 1, 1, 1, 0))]
-
-    def body(oracle: MarginalOracle) -> list[Any]:
-        handles = oracle.prepare([("a", "b2"), ("c2", "d")], levels)
-        measured = [list(x) for x in oracle.measure(handles, [SMALL, SMALL * 2])]
-        answers = [np.full(6, 100.0), np.arange(4) * 100.0]
-        return [measured, list(oracle.distances(handles, answers, SMALL))]
-
-    expected = body(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
-    assert serve(body, [counter(part) for part in TABLES[:5]], 5) == expected
+    expected = levels_and_distances(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert serve(levels_and_distances, [counter(part) for part in TABLES[:5]], 5) == expected
 
 
 def test_several_picks() -> None:
-    def body(oracle: MarginalOracle) -> list[int]:
-        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
-        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10, 6)]
-        weights = [Fraction(w) for w in (1, 2, 3, 4)]
-        return oracle.select(handles, answers, weights, [Fraction(0)] * 4, Fraction(20), 3, [(0, 3)])
-
-    expected = body(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
-    assert serve(body, [counter(part) for part in TABLES[:5]], 5) == expected
+    expected = several_picks(IdealOracle(facts(), counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert serve(several_picks, [counter(part) for part in TABLES[:5]], 5) == expected
 
 
 def test_large_row_bounds_take_keys_of_64_bits() -> None:
     of = facts(row_cap=40_000_000)
-
-    def body(oracle: MarginalOracle) -> list[int]:
-        handles = oracle.prepare([("a", "b"), ("b", "c"), ("c", "d")])
-        answers = [np.full(n, 650.0 / n) for n in (12, 20, 10)]
-        found = []
-        for favourite in range(3):
-            weights = [Fraction(50 if q == favourite else 1) for q in range(3)]
-            found.extend(oracle.select(handles, answers, weights, [Fraction(0)] * 3, Fraction(2)))
-        return found
-
-    expected = body(IdealOracle(of, counter(np.concatenate(TABLES[:5])), Recorder()))
-    assert serve(body, [counter(part) for part in TABLES[:5]], 5, of) == expected
+    expected = wide_keys(IdealOracle(of, counter(np.concatenate(TABLES[:5])), Recorder()))
+    assert serve(wide_keys, [counter(part) for part in TABLES[:5]], 5, of) == expected
 
 
 def test_noise_is_added() -> None:

@@ -19,11 +19,12 @@ from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Event
 from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
+from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
 from parties.budget.ledger_file import default_path
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.open_run import RunFile, discard, read
-from parties.budget.spending import STARTED, Account, Cap, Entry, Reservation
+from parties.budget.spending import STARTED, Entry, Reservation
 from synth.budget.accounting import Budget, epsilon_beside, epsilon_of
 
 BETA = Fraction(1, 10**15)
@@ -386,7 +387,7 @@ CHILD = """
 import sys, time
 from dataclasses import replace
 from mpc_protocols.errors import BudgetRefused
-from parties.budget.spending import Cap
+from parties.budget.account import Cap
 from parties.budget.ledger import Ledger
 from tests.parties.budget.test_ledger import EVENT, RUN
 run = Ledger(sys.argv[1]).reserve(replace(RUN, computes=sys.argv[2] == "computes"))
@@ -546,7 +547,7 @@ RACE = """
 import sys
 from dataclasses import replace
 from mpc_protocols.errors import BudgetRefused
-from parties.budget.spending import Cap
+from parties.budget.account import Cap
 from parties.budget.ledger import Ledger
 from tests.parties.budget.test_ledger import EVENT, RHO, RUN
 ledger, me, done = Ledger(sys.argv[1]), sys.argv[2], 0

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Adjacency, Event
 from mpc_protocols.mechanisms.selection import dither_inflation, plan_selection, tie_inflation
+from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.open_run import RecordedEvent
-from parties.budget.spending import Account, Cap, Charge, Entry, Proposal, Reservation
+from parties.budget.spending import Charge, Entry, Proposal, Reservation
 from synth.budget.accounting import Budget, epsilon_beside
 from synth.budget.charges import Charges
 

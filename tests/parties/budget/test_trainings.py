@@ -12,9 +12,9 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
+from parties.budget.account import Account, Cap
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
-from parties.budget.spending import Account, Cap
 from synth.budget.accounting import epsilon_beside, epsilon_of_curves
 from synth.budget.sampled_gaussian import TRAIN, SampledGaussian
 from tests.parties.budget.test_ledger import BETA, EVENT, RHO, RUN

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mpc_protocols.errors import CosynthError
-from parties.data.source import Location, locate
+from parties.data.location import Location, locate
 from synth.domain import Binned, Codes, Column
 
 CANARY = "SECRET-42"

@@ -262,7 +262,8 @@ def test_reading_records_loads_no_pandas(tmp_path: Path) -> None:
         import sys
         from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
         from parties.data.records import read
-        from parties.data.source import locate, open_source
+        from parties.data.location import locate
+        from parties.data.source import open_source
         from synth.domain import Codes, Domain
         for path in {files}:
             with open_source(locate(path)) as source:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import DataRefused
 from parties.data import counters
 from parties.data.local_marginals import count, validate
+from parties.data.location import Location
 from parties.data.scan import inspect
-from parties.data.source import Location, Source, open_source
+from parties.data.source import Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
 
@@ -314,7 +315,8 @@ def test_a_unit_with_too_many_rows_is_refused(tmp_path: Path) -> None:
 MEMORY = """
 import resource, sys, time
 from parties.data.local_marginals import count
-from parties.data.source import locate, open_source
+from parties.data.location import locate
+from parties.data.source import open_source
 from synth.domain import Codes, Domain
 from synth.workload import of_degree
 domain = Domain(tuple(f"c{i}" for i in range(14)), tuple(map(Codes, (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2))))

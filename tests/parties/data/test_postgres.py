@@ -24,7 +24,8 @@ from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data import records
 from parties.data.coding import Coder
 from parties.data.local_marginals import count, validate
-from parties.data.source import Location, Source, locate, open_source
+from parties.data.location import Location, locate
+from parties.data.source import Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, assert_says, everything_in, write_csv, write_parquet
 from tests.postgres import PASSWORD, Postgres, binaries
@@ -526,7 +527,8 @@ def test_a_server_that_dies_in_the_middle(tmp_path: Path) -> None:
 MEMORY = """
 import sys, time
 from parties.data.local_marginals import count
-from parties.data.source import locate, open_source
+from parties.data.location import locate
+from parties.data.source import open_source
 from synth.domain import Codes, Domain
 domain = Domain(tuple(f"c{k}" for k in range(8)), (Codes(20),) * 8)
 started = time.perf_counter()

@@ -14,8 +14,9 @@ import pytest
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data.local_marginals import count
+from parties.data.location import Location
 from parties.data.records import Records, read, validate
-from parties.data.source import Location, Source, open_source
+from parties.data.source import Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
 
@@ -265,7 +266,8 @@ MEMORY = """
 import sys, time
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data.records import read
-from parties.data.source import locate, open_source
+from parties.data.location import locate
+from parties.data.source import open_source
 from synth.domain import Codes, Domain
 started = time.perf_counter()
 policy = IdentifierPolicy(("id",), ("exact",)) if sys.argv[2] == "ids" else None

@@ -13,7 +13,8 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data import duckdb_engine
-from parties.data.source import Source, locate, many_files, open_source
+from parties.data.location import locate
+from parties.data.source import Source, many_files, open_source
 from tests.parties.data.tables import (
     CANARY,
     assert_says,
@@ -357,7 +358,8 @@ def test_a_process_that_ends_at_once_leaves_no_records_behind(tmp_path: Path) ->
     table = tmp_path / "table.csv"
     write_csv(table, {"a": [1]})
     program = (
-        "import sys; from runner import __main__ as program; from parties.data.source import locate, open_source\n"
+        "import sys; from runner import __main__ as program\n"
+        "from parties.data.location import locate; from parties.data.source import open_source\n"
         "def main(*ignored):\n"
         "    source = open_source(locate(sys.argv[1])); open(source._spill + '/spilled', 'w').close()\n"
         "    print(source._spill); main.kept = source; return 130\n"

@@ -6,7 +6,6 @@ import hashlib
 import socket
 import ssl
 import struct
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,13 @@ import pytest
 from parties import certificates
 from parties.session.admission.identity import GREETING, Greeting
 from parties.session.transport import frames
+from runner.audit.subjects.processes.impostor import expired
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.parties.session.stranger_campaign import Campaign, greeting
 from tests.parties.session.test_faults import said
 from tests.patience import PATIENCE_S
 from tests.trio import configs
-
-
-def read_ca(credentials: Path) -> certificates.Credential:
-    return certificates.Credential(
-        (credentials / "ca.crt").read_bytes(), (credentials / "ca.key").read_bytes()
-    )
 
 
 def der(cert: Path) -> bytes:
@@ -165,33 +159,9 @@ def test_a_certificate_other_than_the_one_shown(started: Start, credentials: Pat
     starts(started, settings, north)
 
 
-def expired(credentials: Path, name: str) -> tuple[Path, Path]:
-    """A certificate of the session's CA that ended on 2 January 2026 (or yesterday, whichever is earlier)."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-
-    ca = read_ca(credentials)
-    made = certificates.issue(ca, name)
-    end = min(datetime(2026, 1, 2, tzinfo=UTC), datetime.now(UTC) - timedelta(days=1))
-    old = x509.load_pem_x509_certificate(made.certificate)
-    builder = x509.CertificateBuilder(
-        issuer_name=old.issuer,
-        subject_name=old.subject,
-        public_key=old.public_key(),
-        serial_number=old.serial_number,
-        not_valid_before=end - timedelta(days=30),
-        not_valid_after=end,
-        extensions=list(old.extensions),
-    )
-    certificate = builder.sign(load_pem_private_key(ca.key, None), SHA256())  # type: ignore[arg-type]
-    credential = certificates.Credential(certificate.public_bytes(Encoding.PEM), made.key)
-    return certificates.write(credentials / "expired", name, credential)
-
-
 def test_an_expired_certificate(started: Start, credentials: Path) -> None:
     settings = configs(credentials, computing=2)
-    cert, key = expired(credentials, "south")
+    cert, key = expired(credentials, credentials / "expired", "south")
     day = certificates.read(cert).not_after.strftime("%Y-%m-%d")
     north = waiting_north(started, settings)
     sock, answer = claim(settings[0], "south", der(cert), cert, key)

@@ -19,6 +19,7 @@ from parties.data.counters import Counters
 from runner.audit import driver
 from runner.audit.broken_builds import broken, mutations
 from runner.audit.broken_builds.faults.mutation import Mutation
+from runner.audit.broken_builds.faults.noise import noise_times
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
 from runner.audit.subjects.deviations import Deviation, Outcome, judged_outcome
@@ -93,7 +94,7 @@ def test_transfers_that_are_given_twice_are_streams_begun_twice() -> None:
 
 def test_noise_of_another_size_does_not_fit(audited: Subject) -> None:
     """A sigma 10 % too large, seen in the draws."""
-    with mutations.noise_times(110):
+    with noise_times(110):
         finding = found(audited, "M.fit")
     assert finding.verdict is Verdict.FAIL, finding.evidence
 
@@ -113,9 +114,9 @@ def test_what_a_deviating_party_sends_instead() -> None:
     ):
         deviation = Deviation((0, 1), 2, 0, True, change)
         plain = {0: b"abcd", 1: b"ab", 2: b"\x00cde" if "bit" in change else b"acde"}
-        told = [deviation.bend(0, 1, number, payload) for number, payload in plain.items()]
+        told = [deviation.bend((0, 1), number, payload) for number, payload in plain.items()]
         assert told == [b"abcd", b"ab", sent], change
-        assert deviation.bend(1, 0, 2, b"abcd") == b"abcd" and deviation.bend(0, 1, 2, b"") == b""
+        assert deviation.bend((1, 0), 2, b"abcd") == b"abcd" and deviation.bend((0, 1), 2, b"") == b""
 
 
 def test_all_parties_ends_are_judged_but_the_senders() -> None:
@@ -138,7 +139,7 @@ def test_all_parties_ends_are_judged_but_the_senders() -> None:
 def test_too_little_noise_shows_a_row(audited: Subject) -> None:
     """A quarter of it: an area of .99999, where half would leave .983, as far from the alarm at .977 as chance goes in one of
     ten runs."""
-    with mutations.noise_times(25):
+    with noise_times(25):
         for name in ("M.epsilon", "I.likelihood"):
             finding = found(audited, name)
             assert finding.verdict is Verdict.FAIL, finding.evidence
@@ -350,7 +351,7 @@ def test_too_little_noise_shows_a_row_in_whole_runs(audited: Subject) -> None:
     """A hundred runs a side: noise a quarter of what is charged."""
     few = replace(audited, rows=audited.rows[:200])
     assert found(few, "M.runs").verdict is Verdict.PASS
-    with mutations.noise_times(25):
+    with noise_times(25):
         finding = found(few, "M.runs")
     assert finding.verdict is Verdict.FAIL and "is charged" in finding.evidence
 

@@ -40,7 +40,7 @@ from mpc_protocols.replicated.proof.bit_products.folding import Fold, folded
 from mpc_protocols.replicated.proof.bit_products.lookups import Combined, weights_of
 from mpc_protocols.replicated.proof.coins import stream, toss
 from mpc_protocols.replicated.proof.field import BLOCK, Blocks, read, read_all, write, write_all
-from mpc_protocols.replicated.proof.matrix_products.inner import inner_products
+from mpc_protocols.replicated.proof.matrix_products.inner import InnerProduct
 from mpc_protocols.replicated.proof.tags import Pairs, Tagger, hidden_columns
 from mpc_protocols.replicated.proof.transcript import Transcript
 from mpc_protocols.replicated.proof.verdict import Finding, exchange
@@ -60,7 +60,7 @@ def prove(trio: Trio, transcript: Transcript, variables: int = VARIABLES, agreed
     form = sizes.form(variables, trio.latency_bytes)
     public = binding(b"products", repr((variables, transcript.gates, form)).encode(), agreed)
     sharing, masking, again, tagging = (trio.operation() for _ in range(4))
-    inner = inner_products(trio, transcript.matrices, 1 << variables)
+    inner = [InnerProduct(trio, transcript.matrices, 1 << variables)] if transcript.matrices else []
     public = binding(public, *(of.public for of in inner))
     parts = [
         Part.of(role, variables, form) for role in (transcript.proving, transcript.left, transcript.right)

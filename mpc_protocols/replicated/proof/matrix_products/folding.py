@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.replicated.proof.matrix_products.galois import ROWS, GaloisRing, Small
+from mpc_protocols.replicated.proof.matrix_products.galois import RING, ROWS, GaloisRing, Small
 
 MAX_VARIABLES = 4
 """At 100 Mbit/s one more costs more time for products than it saves for bytes."""
@@ -49,7 +49,7 @@ def _grid(
 def folded(ring: GaloisRing, rows: Elements, point: Sequence[Small]) -> Elements:
     """X(u) at a point of lifts: (2^v, m, d) to (m, d)."""
     width = rows.shape[1]
-    found = np.empty((width, ring.degree), ring.dtype)
+    found = np.empty((width, ring.degree), RING)
     factors = [ring.times(u) for u in point]
     step = max(1, 2 * ROWS // len(rows))
     for start in range(0, width, step):

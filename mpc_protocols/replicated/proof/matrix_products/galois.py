@@ -1,44 +1,47 @@
-"""The Galois ring GR(2^K, d) = Z_2^K[z] / (f), f monic and irreducible modulo 2 of degree d: what GF(2^d) is to GF(2).
+"""The Galois ring GR(2^K, d) = Z_2^K[z] / (f), f monic and irreducible modulo 2 of degree d: what GF(2^d) is to GF(2). K is 16.
 
-An element is a row of d coefficients of z^0 .. z^(d-1), uint16 or uint32, which wrap. Lifts, the elements with coefficients 0 and
+An element is a row of d coefficients of z^0 .. z^(d-1), uint16, which wrap. Lifts, the elements with coefficients 0 and
 1, are one of each class modulo 2, so they differ pairwise by units. What holds for polynomials over a field holds here for points
 among the lifts: a polynomial that is not zero, of total degree D, vanishes at a uniform point of lifts with probability at most
 D / 2^d. For divide it by the largest power 2^e of two that divides all coefficients: where the original vanishes, the quotient
 is 0 modulo 2^(K-e), so modulo 2, and there it is a polynomial over GF(2^d) that is not zero.
 
-Everything long is a product of float64 matrices that is exact: elements have K bits, lifts and what they multiply with few
-(`combine`), and of two full elements one is cut into limbs (`Products`). Local; running times depend on sizes only.
+Everything long is a product of matrices of floats that is exact: elements have K bits, lifts and what they multiply with few
+(`combine`), and of two full elements the sums over ROWS rows stay below 2^53 (`Products`). Local; running times depend on sizes
+only.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.prg import Reader
 
+RING: Final = np.uint16
+"""Z_2^K: of coefficients, and of the matrices whose products are proved."""
+_BITS: Final = 16
 _TAPS = {8: (0, 1, 3, 4), 64: (0, 1, 3, 4)}
 """f = z^d + the sum of z^j over these: irreducible modulo 2 for both degrees."""
 ROWS = 512
 """Rows converted to floats at a time: four such arrays stay in the second-level cache."""
-_LOW = 11
-"""Bits of the low limb of an element of 32: 2^31 2^10 512 and 2^20 2^20 512 are below 2^53."""
 _EXACT, _EXACT_SINGLE = 53, 24
 """Integers up to 2^53 are exact in float64, up to 2^24 in float32."""
-Floats = NDArray[np.float64]
 Small = NDArray[np.int64]
 """Coefficients as small signed integers."""
 
 
 class GaloisRing:
-    """Elements of degree d over Z_2^16 or Z_2^32."""
+    """Elements of degree d over Z_2^16."""
 
-    def __init__(self, dtype: UInt, degree: int) -> None:
+    def __init__(self, degree: int) -> None:
         """degree: 64, or 8 to see in tests how often a forgery passes."""
-        if dtype not in (np.uint16, np.uint32) or degree not in _TAPS:
-            raise ValueError(f"No Galois ring of degree {degree} over {np.dtype(dtype)} is known here.")
-        self.dtype, self.degree = dtype, degree
+        if degree not in _TAPS:
+            raise ValueError(f"No Galois ring of degree {degree} is known here.")
+        self.degree = degree
         self._powers: Small = np.zeros((2 * degree - 1, degree), np.int64)  # z^0 .. z^(2d-2)
         self._powers[:degree] = np.eye(degree, dtype=np.int64)
         for k in range(degree, 2 * degree - 1):
@@ -70,19 +73,19 @@ class GaloisRing:
     def scaled(self, elements: Elements, factor: NDArray[np.integer]) -> Elements:
         """A few elements (.., d) times any element."""
         matrix = self.times(factor).astype(np.uint64)
-        found: Elements = (elements.astype(np.uint64) @ matrix).astype(self.dtype)
+        found: Elements = (elements.astype(np.uint64) @ matrix).astype(RING)
         return found
 
     def combine(
         self, values: Elements, factors: NDArray[np.integer], out: Elements | None = None
     ) -> Elements:
         """values @ factors modulo 2^K: (n, w) of ring integers and (w, d) of small ones to (n, d). out: where to put it."""
-        bound = int(np.abs(factors).sum(axis=0).max(initial=0)) << 8 * values.dtype.itemsize - 1
+        bound = int(np.abs(factors).sum(axis=0).max(initial=0)) << _BITS - 1
         if bound > 1 << _EXACT:
             raise ValueError(f"Products of up to {bound} are too large to be exact in floats.")
         floating, whole = (np.float32, np.int32) if bound <= 1 << _EXACT_SINGLE else (np.float64, np.int64)
-        found = np.empty((len(values), factors.shape[1]), self.dtype) if out is None else out
-        floats, signed = factors.astype(floating), values.view(f"i{values.dtype.itemsize}")
+        found = np.empty((len(values), factors.shape[1]), RING) if out is None else out
+        floats, signed = factors.astype(floating), values.view(np.int16)
         rows = min(ROWS, len(values))
         converted, multiplied = (np.empty((rows, width), floating) for width in factors.shape)
         for start in range(0, len(values), ROWS):
@@ -104,7 +107,7 @@ class GaloisRing:
         padded = np.zeros((*gram.shape[:-1], 2 * degree), np.uint64)
         padded[..., :degree] = gram
         coefficients = _skewed(padded).sum(axis=-2, dtype=np.uint64)
-        found: Elements = (coefficients @ self._powers.astype(np.uint64)).astype(self.dtype)
+        found: Elements = (coefficients @ self._powers.astype(np.uint64)).astype(RING)
         return found
 
 
@@ -120,17 +123,14 @@ class Products:
 
     def __init__(self, ring: GaloisRing) -> None:
         self._ring = ring
-        limbs = 1 if ring.dtype is np.uint16 else 2
-        self._x, self._y = np.empty((2, limbs, ROWS, ring.degree), np.float64)
-        self._cut = np.empty((ROWS, ring.degree), ring.dtype)
+        self._x, self._y = np.empty((2, ROWS, ring.degree), np.float64)
 
     def gram(self, x: Elements, y: Elements) -> NDArray[np.uint64]:
         """x^T y modulo 2^64 of up to `ROWS` elements each: (n, d) twice to (d, d). Right modulo 2^K."""
-        if self._ring.dtype is np.uint16:
-            return _wrapped(self._cuts(self._x[0], x, 0, 16).T @ self._cuts(self._y[0], y, 0, 16))
-        low = self._cuts(self._x[0], x, 0, 32).T @ self._cuts(self._y[0], y, 0, _LOW)
-        high = self._cuts(self._x[1], x, 0, 32 - _LOW).T @ self._cuts(self._y[1], y, _LOW, 32 - _LOW)
-        return _wrapped(low) + (_wrapped(high) << np.uint64(_LOW))
+        left, right = self._x[: len(x)], self._y[: len(y)]
+        left[...], right[...] = x.view(np.int16), y.view(np.int16)
+        found: NDArray[np.uint64] = (left.T @ right).astype(np.int64).view(np.uint64)
+        return found
 
     def dot(self, x: Elements, y: Elements) -> Elements:
         """The sum of x_r y_r: (n, d) twice to (d,)."""
@@ -138,24 +138,3 @@ class Products:
         for start in range(0, len(x), ROWS):
             total += self.gram(x[start : start + ROWS], y[start : start + ROWS])
         return self._ring.reduced(total)
-
-    def _cuts(self, room: Floats, values: Elements, shift: int, width: int) -> Floats:
-        """Bits [shift, shift + width) of the elements as centred integers, such that limbs add up modulo 2^K."""
-        target, bits = room[: len(values)], 8 * values.dtype.itemsize
-        if width == bits:
-            target[...] = values.view(f"i{values.dtype.itemsize}")
-            return target
-        cut = self._cut[: len(values)]
-        signed = cut.view(f"i{values.dtype.itemsize}")
-        if shift:
-            np.add(values, values.dtype.type(1 << shift - 1), out=cut)  # what the centred low limb lacks
-        else:
-            np.left_shift(values, values.dtype.type(bits - width), out=cut)
-        np.right_shift(signed, signed.dtype.type(bits - width), out=signed)
-        target[...] = signed
-        return target
-
-
-def _wrapped(product: Floats) -> NDArray[np.uint64]:
-    """Integers below 2^53, as floats, modulo 2^64."""
-    return product.astype(np.int64).view(np.uint64)

@@ -1,4 +1,4 @@
-"""The proof of matrix products of one ring: a batch of them becomes ONE inner product over GR(2^K, 64), which is proved.
+"""The proof of matrix products: a batch of them becomes ONE inner product over GR(2^16, 64), which is proved.
 
 Problem and argument: `docs/design/malicious.md` 4.8. The three messages travel with those of the proof of gates, after the same
 coins (`products.prove`):
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.replicated.proof.bit_products.functional import message_tag
 from mpc_protocols.replicated.proof.bit_products.grid import cube
@@ -37,6 +37,7 @@ from mpc_protocols.replicated.proof.matrix_products.folding import (
     multilinear_at,
 )
 from mpc_protocols.replicated.proof.matrix_products.galois import (
+    RING,
     ROWS,
     GaloisRing,
     Products,
@@ -45,6 +46,8 @@ from mpc_protocols.replicated.proof.matrix_products.statement import Coefficient
 from mpc_protocols.replicated.sharing.trio import Trio
 
 DEGREE = 64
+_PURPOSE = RING.__name__.encode()
+"""In the names of the coins' streams."""
 Pair = tuple[Elements, Elements]
 
 
@@ -59,39 +62,38 @@ def variables_for(rows: int) -> int:
 
 
 class InnerProduct:
-    """One party's three roles in the proof of a batch of products of one ring. The calls follow `products.prove`."""
+    """One party's three roles in the proof of a batch of products. The calls follow `products.prove`."""
 
-    def __init__(self, trio: Trio, dtype: UInt, statements: Sequence[Statement], degree: int) -> None:
-        """statements: of this dtype. degree: fewer than 64 only to see in tests that the bound is about right."""
+    def __init__(self, trio: Trio, statements: Sequence[Statement], degree: int) -> None:
+        """degree: fewer than 64 only to see in tests that the bound is about right."""
         self._trio, self._statements = trio, statements
-        self._ring = GaloisRing(dtype, degree)
+        self._ring = GaloisRing(degree)
         rows = sum(statement.rows for statement in statements)
         self.variables = variables_for(rows)
         self._width = -(-rows // (1 << self.variables))
-        self._purpose = np.dtype(dtype).name.encode()
         self._sharing, self._masking, self._tagging = (trio.operation() for _ in range(3))
-        self.public = repr((self._purpose, degree, [of.public for of in statements])).encode()
+        self.public = repr((_PURPOSE, degree, [of.public for of in statements])).encode()
 
     def send_values(self, coin: bytes) -> None:
         """After the first coin."""
-        lifts = stream(coin, b"columns " + self._purpose)
+        lifts = stream(coin, b"columns " + _PURPOSE)
         drawn = [of.draw(self._ring, lifts) for of in self._statements]
         self._own, self._next = self._combined(drawn)
         self._claims = self._claimed(drawn)
         self._masks = self._drawn(self._trio.next_reader(self._masking))
         values = self._values()
-        masks = self._trio.own_mask(values.shape, self._ring.dtype, self._sharing)
+        masks = self._trio.own_mask(values.shape, RING, self._sharing)
         self._trio.send(self._trio.right, values + masks)
 
     def receive_values(self) -> None:
         """From the left neighbour, to this party as its right verifier."""
         shape = (elements_sent(0, self.variables)[0], self._ring.degree)
-        self._from_prover = self._trio.receive(self._trio.left, shape, self._ring.dtype)
+        self._from_prover = self._trio.receive(self._trio.left, shape, RING)
 
     def send_opening(self, coin: bytes) -> None:
         """After the coin that follows the values: as the right verifier to the left one, and as the prover a tag."""
         ring, trio = self._ring, self._trio
-        point = stream(coin, b"ring point " + self._purpose)
+        point = stream(coin, b"ring point " + _PURPOSE)
         rho = list(ring.lifts(point, self.variables))
         factor = ring.unit_lift(point)
         self._own_folded, self._next_folded = (
@@ -113,19 +115,19 @@ class InnerProduct:
     def found(self) -> tuple[bool, bool]:
         """As the left verifier: whether the tag fits, and whether the equation holds."""
         ring, trio = self._ring, self._trio
-        seen = [x + trio.receive(trio.left, x.shape, ring.dtype) for x in self._next_folded]
-        claimed = trio.receive(trio.left, ring.degree, ring.dtype)
+        seen = [x + trio.receive(trio.left, x.shape, RING) for x in self._next_folded]
+        claimed = trio.receive(trio.left, ring.degree, RING)
         tag = bytes(trio.wire.receive(trio.right, BLOCK))
         key = trio.next_mask(BLOCK, np.uint8, self._tagging).tobytes()
         shape = (elements_sent(0, self.variables)[0], ring.degree)
-        masks = trio.next_mask(shape, ring.dtype, self._sharing)
+        masks = trio.next_mask(shape, RING, self._sharing)
         expected = claimed + self._share(-masks, self._claims[0])
         return tag == message_tag(key, seen), bool((Products(ring).dot(*seen) == expected).all())
 
     def _combined(self, drawn: Sequence[Coefficients]) -> tuple[Pair, Pair]:
         """X' and Y' of this party's two components, cut into rows (2^v, m, d); what is left over is 0."""
         ring, total, start = self._ring, self._width << self.variables, 0
-        whole = Combined(*(np.zeros((total, ring.degree), ring.dtype) for _ in range(4)))
+        whole = Combined(*(np.zeros((total, ring.degree), RING) for _ in range(4)))
         for statement, coefficients in zip(self._statements, drawn, strict=True):
             stop = start + statement.rows
             statement.combine(ring, coefficients, Combined(*(of[start:stop] for of in whole)))
@@ -138,7 +140,7 @@ class InnerProduct:
     def _claimed(self, drawn: Sequence[Coefficients]) -> tuple[Elements, Elements]:
         """This party's share of what is claimed, as the left and as the right verifier."""
         ring = self._ring
-        left = np.zeros(ring.degree, ring.dtype)
+        left = np.zeros(ring.degree, RING)
         x, y = (of.reshape(-1, ring.degree) for of in self._own)
         right = Products(ring).dot(x, y)
         for statement, coefficients in zip(self._statements, drawn, strict=True):
@@ -148,8 +150,8 @@ class InnerProduct:
 
     def _drawn(self, reader: Reader) -> Pair:
         """D and E."""
-        shape, dtype = (self._width, self._ring.degree), self._ring.dtype
-        return reader.draw(shape, dtype), reader.draw(shape, dtype)
+        shape = self._width, self._ring.degree
+        return reader.draw(shape, RING), reader.draw(shape, RING)
 
     def _values(self) -> Elements:
         """What the prover sends, (3^v + 2^v, d): <X'(u), Y'(u)> on the grid but for its first point, the factor of T on the cube,
@@ -176,14 +178,8 @@ class InnerProduct:
         """A verifier's share of P(rho, T) from its shares of the prover's values and of what is claimed."""
         ring, points, factor = self._ring, 3**self.variables, self._factor
         on_grid = np.concatenate([claim[np.newaxis], values[: points - 1]])
-        on_grid[0] -= on_grid[cube(self.variables)[1:]].sum(axis=0, dtype=ring.dtype)
+        on_grid[0] -= on_grid[cube(self.variables)[1:]].sum(axis=0, dtype=RING)
         mixed = multilinear_at(ring, values[points - 1 : -1], self._rho)
         later = mixed + ring.scaled(values[-1], factor)
         result: Elements = at(ring, on_grid, self._rho) + ring.scaled(later, factor)
         return result
-
-
-def inner_products(trio: Trio, statements: Sequence[Statement], degree: int) -> list[InnerProduct]:
-    """One for each ring of which there are statements."""
-    by_ring = [(ring, [of for of in statements if of.dtype is ring]) for ring in (np.uint16, np.uint32)]
-    return [InnerProduct(trio, ring, of, degree) for ring, of in by_ring if of]

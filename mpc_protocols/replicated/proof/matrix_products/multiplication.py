@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.replicated.proof.matrix_products.galois import RING
 from mpc_protocols.replicated.proof.matrix_products.statement import Rows, Statement, Table
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -35,20 +36,20 @@ Blocks = Sequence[tuple[RingShare, RingShare]]
 class ProductSum:
     """This party's part of one product A^T B, summed up block by block of rows."""
 
-    def __init__(self, shape: tuple[int, int], dtype: UInt) -> None:
-        """shape: columns of A and of B. dtype: uint16 or uint32. Raises ValueError for others."""
-        _check_columns(shape, dtype)
-        nothing = [np.zeros((0, columns), dtype) for columns in shape]
+    def __init__(self, shape: tuple[int, int]) -> None:
+        """shape: columns of A and of B. Raises ValueError for too many."""
+        _check_columns(shape)
+        nothing = [np.zeros((0, columns), RING) for columns in shape]
         self.blocks = [(RingShare(nothing[0], nothing[0]), RingShare(nothing[1], nothing[1]))]
-        self.part: Elements = np.zeros(shape, dtype)
+        self.part: Elements = np.zeros(shape, RING)
 
     def add(self, x: RingShare, y: RingShare) -> None:
         """The next rows of A and B, (n, a) and (n, b). They are kept until they are proved: nobody may write to them."""
         expected = tuple((len(x), columns) for columns in self.part.shape)
-        if (x.shape, y.shape) != expected or not x.dtype == y.dtype == self.part.dtype:
+        if (x.shape, y.shape) != expected or not x.dtype == y.dtype == RING:
             raise ValueError(
                 f"Rows {x.dtype.__name__}{x.shape} and {y.dtype.__name__}{y.shape} do not belong to a product of "
-                f"{self.part.dtype}, {self.part.shape}."
+                f"{RING.__name__}, {self.part.shape}."
             )
         self.blocks.append((x, y))
         self.part += transposed_product(x.own, y.own + y.next)
@@ -86,9 +87,7 @@ def _sent(
     masks = []
     for _, _, part in products:
         operation = trio.operation()
-        own, following = (
-            mask(part.shape, part.dtype.type, operation) for mask in (trio.own_mask, trio.next_mask)
-        )
+        own, following = (mask(part.shape, RING, operation) for mask in (trio.own_mask, trio.next_mask))
         part += own
         part -= following
         trio.send(trio.left, part)
@@ -96,14 +95,14 @@ def _sent(
     trio.turn()
     shares = []
     for (form, blocks, part), (own, following) in zip(products, masks, strict=True):
-        received = trio.receive(trio.right, part.shape, part.dtype.type)
+        received = trio.receive(trio.right, part.shape, RING)
         transcript.matrices.append(form(blocks, received - following, own))
         shares.append(RingShare(part, received))
     return shares
 
 
-def _check_columns(shape: tuple[int, int], dtype: UInt) -> None:
-    if dtype not in (np.uint16, np.uint32) or not all(0 < columns <= MAX_COLUMNS for columns in shape):
+def _check_columns(shape: tuple[int, int], ring: UInt = RING) -> None:
+    if ring is not RING or not all(0 < columns <= MAX_COLUMNS for columns in shape):
         raise ValueError(
-            f"A proved product takes 1 to 2^20 columns of uint16 or uint32 on both sides, not {shape} of {np.dtype(dtype)}."
+            f"A proved product takes 1 to 2^20 columns of {RING.__name__} on both sides, not {shape} of {ring.__name__}."
         )

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.prg import Reader
-from mpc_protocols.replicated.proof.matrix_products.galois import ROWS, GaloisRing, Products, Small
+from mpc_protocols.replicated.proof.matrix_products.galois import RING, ROWS, GaloisRing, Products, Small
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.vertical.blas import transposed_product
 
@@ -71,11 +71,6 @@ class Statement(ABC):
         return x.shape[1], y.shape[1]
 
     @property
-    def dtype(self) -> UInt:
-        """The ring: uint16 or uint32."""
-        return self.left.dtype.type
-
-    @property
     def public(self) -> str:
         """Its form and sizes."""
         return f"{type(self).__name__} {self.rows} {self.columns}"
@@ -116,7 +111,7 @@ class Table(Statement):
             ring.combine(y.next, coefficients.y, out.next_y[piece])
 
     def claim(self, ring: GaloisRing, coefficients: Coefficients, share: Elements) -> Elements:
-        return Products(ring).dot(ring.combine(share, coefficients.y), coefficients.x.astype(ring.dtype))
+        return Products(ring).dot(ring.combine(share, coefficients.y), coefficients.x.astype(RING))
 
 
 class Rows(Statement):
@@ -141,14 +136,14 @@ class Rows(Statement):
 
     def claim(self, ring: GaloisRing, coefficients: Coefficients, share: Elements) -> Elements:
         b = self.columns[1]
-        total = np.zeros((b, ring.degree), ring.dtype)
+        total = np.zeros((b, ring.degree), RING)
         for start in range(0, len(share), ROWS):
             piece = slice(start, start + ROWS)
             lifts = _lifts(ring, coefficients.x[piece]).reshape(-1, ring.degree)
             total += transposed_product(share[piece].reshape(-1, b), lifts, 1)
-        return Products(ring).dot(total, coefficients.y.astype(ring.dtype))
+        return Products(ring).dot(total, coefficients.y.astype(RING))
 
 
 def _lifts(ring: GaloisRing, packed: NDArray[np.integer]) -> Elements:
     """(.., d / 8) bytes to (.., d) coefficients."""
-    return np.unpackbits(packed.astype(np.uint8, copy=False), axis=-1).astype(ring.dtype)
+    return np.unpackbits(packed.astype(np.uint8, copy=False), axis=-1).astype(RING)

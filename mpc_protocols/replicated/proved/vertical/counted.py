@@ -64,7 +64,7 @@ class CountedVertical:
             rows = row_range[-1][1] - row_range[0][0] if row_range else 0
             self._trio.all_send([(2, ELEMENT * sum(a * b for a, b in shapes))])
             for shape in shapes:
-                self._gates.note_matrices(ELEMENT, rows)
+                self._gates.note_matrices(rows)
                 self.multiplied += rows * shape[0] * shape[1]
             self._gates.verify()
             self._trio.send(
@@ -103,7 +103,7 @@ class CountedVertical:
     def _products(self, sizes: Sequence[int], rows: int) -> None:
         self._trio.all_send([(2, ELEMENT * sum(sizes))])
         for size in sizes:
-            self._gates.note_matrices(ELEMENT, rows)
+            self._gates.note_matrices(rows)
             self.multiplied += size
 
     def _lift(self, cells: int) -> None:

@@ -53,7 +53,7 @@ class RangeExecution:
         self._inputs = RangeInputs(gates, plan, rows, streams, inputs, kept)
         self._dtype = ring_of(plan.element)
         self._groups = products_of(plan)
-        self._sums = [ProductSum(plan.shape(group), self._dtype) for group in self._groups]
+        self._sums = [ProductSum(plan.shape(group)) for group in self._groups]
         self._somebody = RingShare(np.zeros(1, self._dtype), np.zeros(1, self._dtype))
 
     def cells(self, row_blocks: Sequence[tuple[int, int]]) -> RingShare:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.local_marginals import LocalTable
-from parties.data.source import Location, locate
+from parties.data.location import Location, locate
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.engines.task import COUNTED, REFUSED, FoundFile, count_files, find_files, software
 from parties.data.tallies.total import Total

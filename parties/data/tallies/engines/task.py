@@ -22,7 +22,7 @@ from parties.data.tallies.counting import Counting, count_partition, place_of
 from parties.data.tallies.total import Total
 
 if TYPE_CHECKING:
-    from parties.data.source import Location
+    from parties.data.location import Location
 
 COUNTED, REFUSED = b"+", b"-"
 

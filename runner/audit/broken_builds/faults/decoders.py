@@ -6,8 +6,9 @@ import os
 import pickle
 import pickletools
 from typing import Any
+from unittest import mock
 
-from parties.session.transport import codec
+from parties.session.transport import codec, frames
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 
 
@@ -32,4 +33,11 @@ def _loaded_pickles() -> Patch:
     return replaced(f"{codec.__name__}.loads", loads)
 
 
-MUTATIONS = (Mutation("M29", "a pickle in a message that is loaded", ("F.decoders",), _loaded_pickles),)
+def _endless_frames() -> Patch:
+    return mock.patch.dict(frames.MAX_PAYLOAD, {kind: 1 << 32 for kind in frames.MAX_PAYLOAD})
+
+
+MUTATIONS = (
+    Mutation("M29", "a pickle in a message that is loaded", ("F.decoders",), _loaded_pickles),
+    Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
+)

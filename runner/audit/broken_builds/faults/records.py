@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
@@ -119,11 +120,45 @@ def _repeated_places() -> Patch:
     return mock.patch.object(ordered_sums, "_repeats", lambda places, count: False)
 
 
+def _counted_twice() -> Patch:
+    """A custodian's rows count twice."""
+    plain = contribution.local_cells
+    return mock.patch.object(
+        contribution, "local_cells", lambda *given: [2 * cells for cells in plain(*given)]
+    )
+
+
+def _count_in_the_log() -> Patch:
+    plain = contribution.local_cells
+
+    def local_cells(*given: Any) -> Any:
+        cells = plain(*given)
+        logging.getLogger("cosynth").debug("cells in use: %d", sum(int((each > 0).sum()) for each in cells))
+        return cells
+
+    return mock.patch.object(contribution, "local_cells", local_cells)
+
+
+def _word_of_the_empty() -> Patch:
+    """A custodian without rows says so."""
+    plain, aside = contribution.send_masked, Aside("empty")
+
+    def send_masked(wire: Any, facts: Any, counts: Any, cliques: Any, *given: Any) -> None:
+        plain(wire, facts, counts, cliques, *given)
+        if counts is not None and not any(cells.any() for cells in counts([cliques[0]])):
+            aside.of(wire).send(given[-1], b"\0")
+
+    return mock.patch.object(contribution, "send_masked", send_masked)
+
+
 MUTATIONS = (
     Mutation("M9", "ties settled by number, in the clear", ("V.opened",), _ties_by_count),
+    Mutation("M17", "a log line with a count", ("T.told",), _count_in_the_log),
     Mutation("M18", "cells in the order of their frequency", ("V.masks",), _order_of_frequency),
+    Mutation("M19", "a custodian whose counts are all 0 behaves otherwise", ("T.sizes",), _word_of_the_empty),
     Mutation("M20", "bins between a table's own extremes", ("S.files",), _bins_of_the_rows),
     Mutation("M21", "candidates that depend on rows", ("T.sizes",), _candidates_of_the_rows),
+    Mutation("M22", "rows that count twice", ("S.neighbours", "S.values"), _counted_twice),
     Mutation(
         "M23", "a record that one owner lacks in a marginal", ("J.values",), _everybody_holds_everything
     ),

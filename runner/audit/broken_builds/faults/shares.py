@@ -11,6 +11,7 @@ import numpy as np
 
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.bitwise.bits import concatenate
+from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
@@ -122,10 +123,36 @@ def _keys_of_one() -> Patch:
     return mock.patch.object(SharedKeys, "_key", key)
 
 
+def _known_mask() -> Patch:
+    """A custodian masks its counts by a stream that everybody can compute."""
+    return mock.patch.object(
+        contribution,
+        "_stream",
+        lambda wire, seed: prg.KeyStream(prg.derive(wire.session_id, prg.CONTRIBUTION)),
+    )
+
+
+class _Shallow(prg.KeyStream):
+    """Streams whose words have 8 low bits of 0."""
+
+    def draw(self, shape: Any, dtype: Any, operation: int) -> Any:
+        return super().draw(shape, dtype, operation) & ~np.array(255, dtype)
+
+
+def _bare_low_bits() -> Patch:
+    return mock.patch.object(
+        contribution,
+        "_stream",
+        lambda wire, seed: _Shallow(prg.derive(seed, prg.CONTRIBUTION, wire.session_id)),
+    )
+
+
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
     Mutation("M12", "a product sent on without its share of zero", ("U.gates",), _no_zero_shares),
+    Mutation("M13", "a mask from a key that the receiver has", ("V.masks",), _known_mask),
+    Mutation("M14", "8 low bits of a share without a mask", ("V.masks",), _bare_low_bits),
     Mutation("M16", "a carry in the clear", ("U.gates",), _carry_in_the_clear),
     Mutation("M40", "keys that their first holder draws for the others", ("U.keys",), _keys_of_one),
     Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),

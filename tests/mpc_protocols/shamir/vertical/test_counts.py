@@ -27,7 +27,7 @@ from mpc_protocols.shamir.vertical.dealer import (
 )
 from mpc_protocols.shamir.vertical.prime import MAX_ROWS, PRIME
 from mpc_protocols.wire import Wire
-from tests.conformance.bent_wire import bent, change
+from runner.audit.subjects.bent_wire import bent, change
 from tests.mpc_protocols.shamir.mesh_run import run_mesh
 
 ENDS = [0, 1, 2, 14, 15, 16, 255, 256, 32_768, PRIME - 2, PRIME - 1]

@@ -10,6 +10,7 @@ import pytest
 
 from mpc_protocols.engine.inputs.contribution import block_cells
 from mpc_protocols.engine.prg import KeyStream
+from mpc_protocols.engine.step_costs import FreshInputs
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import OwnRows, Partition, ideal_counts
@@ -45,7 +46,7 @@ def check(
     steps.tally = steps._main.tally = Tally.of(network.parties)  # less the delay's measurement
     for batch in batches:
         work = schedule.next(batch)
-        steps._input(block_cells(schedule.facts, work.histograms), work.plan)
+        steps._input(FreshInputs(0, block_cells(schedule.facts, work.histograms), work.plan))
     traffic = [network.traffic(party) for party in range(network.parties)]
     assert steps.tally.sent == [party.bytes_sent for party in traffic]
     assert steps.tally.rounds == max(party.rounds for party in traffic)

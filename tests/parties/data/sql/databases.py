@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from parties.data.source import Location, locate
+from parties.data.location import Location, locate
 from tests.mariadb import MariaDB
 from tests.mariadb import available as no_mariadb
 from tests.parties.data.sql.hard_cases import TYPES

@@ -12,7 +12,8 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from parties.data.local_marginals import count
-from parties.data.source import Location, Source, locate, open_source
+from parties.data.location import Location, locate
+from parties.data.source import Source, open_source
 from parties.data.sql import server
 from parties.data.sql.grouping import named
 from parties.data.sql.kinds import Kind

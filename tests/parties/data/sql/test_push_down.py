@@ -16,7 +16,8 @@ from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import Rules
 from parties.data.harmony.values import Change
 from parties.data.local_marginals import LocalTable, count, validate
-from parties.data.source import Location, Source, open_source
+from parties.data.location import Location
+from parties.data.source import Source, open_source
 from parties.data.survey import Survey
 from parties.data.tallies.workers import count_by_workers
 from synth.domain import Domain

@@ -78,7 +78,7 @@ def test_a_cluster_counts_exactly_though_a_worker_is_killed(
     joined = world.folder / "whole.parquet"
     parts = [pq.read_table(path) for path in sorted(world.folder.glob("part*.parquet"))]
     pq.write_table(pa.concat_tables(parts), joined)
-    from parties.data.source import locate
+    from parties.data.location import locate
 
     expected = told(whole(locate(joined), BIG))
     killed: list[int] = []

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
 from parties.data import counters
-from parties.data.source import locate, many_files
+from parties.data.location import locate
+from parties.data.source import many_files
 from parties.data.tallies.files import add_files
 from parties.data.tallies.places import TallyFiles
 from parties.data.tallies.total import Total

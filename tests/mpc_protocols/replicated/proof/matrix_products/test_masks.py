@@ -25,7 +25,7 @@ from tests.mpc_protocols.replicated.proof.test_secrecy import me, random
 
 ROWS = 200
 BATCHES = 2
-HIDDEN, VALUES = 4 * 64 * 25, 4 * 64 * (27 + 8)
+HIDDEN, VALUES = 2 * 64 * 25, 2 * 64 * (27 + 8)
 """Bytes of the messages of 200 rows and 3 variables: no other message of a run is as long."""
 
 
@@ -46,7 +46,7 @@ class Heard:
         def body(wire: Any) -> str:
             trio = Trio(wire)
             for _ in range(BATCHES):
-                transcript, product = Transcript(), ProductSum((1, 1), np.uint32)
+                transcript, product = Transcript(), ProductSum((1, 1))
                 product.add(*(RingShare(of[trio.me], of[trio.right]) for of in components))
                 reshare_sums(trio, transcript, [product])
                 prove(trio, transcript)
@@ -69,8 +69,8 @@ class Heard:
 
 def test_what_is_sent_is_masked_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     for components in (
-        np.zeros((2, 3, ROWS, 1), np.uint32),
-        np.random.default_rng(3).integers(0, 1 << 32, (2, 3, ROWS, 1), np.uint32),
+        np.zeros((2, 3, ROWS, 1), np.uint16),
+        np.random.default_rng(3).integers(0, 1 << 16, (2, 3, ROWS, 1), np.uint16),
     ):
         runs = [Heard(components, monkeypatch) for _ in range(2)]
         assert [len(of) for of in runs[0].sent] == [2 * BATCHES, BATCHES] * 3
@@ -83,7 +83,7 @@ def test_what_is_sent_is_masked_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_tag_has_a_key_that_its_right_verifier_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     """A party tags first and checks the tag of its right neighbour then. Streams are compared, every operation of them."""
-    runs = [Heard(np.zeros((2, 3, ROWS, 1), np.uint32), monkeypatch) for _ in range(2)]
+    runs = [Heard(np.zeros((2, 3, ROWS, 1), np.uint16), monkeypatch) for _ in range(2)]
     keys = [
         run.tag_keys[prover][2 * batch] for run in runs for prover in range(3) for batch in range(BATCHES)
     ]

@@ -1,22 +1,27 @@
-"""Faults of processes (`broken_program`): who is let in, and what is said of a table that does not fit."""
+"""Faults of processes (`broken_program`): who is let in, what is on record, and what is told."""
 
 from __future__ import annotations
 
+import logging
 import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from unittest import mock
 
+from mpc_protocols.functionality import Event
 from parties import certificates, core_dumps
+from parties.budget.journal import Journal
 from parties.data.coding import Coder
+from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
 from parties.session.admission.identity import Identity
-from runner.audit.broken_builds.faults.mutation import Mutation, Patch
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects.processes import deployment
 
 
-def system_authorities() -> Patch:
+def _system_authorities() -> Patch:
     """A certificate of any CA that the system trusts will do."""
     plain = Identity._new_context
 
@@ -28,7 +33,7 @@ def system_authorities() -> Patch:
     return mock.patch.object(Identity, "_new_context", context)
 
 
-def quoted_values() -> Patch:
+def _quoted_values() -> Patch:
     """A value that does not fit is quoted."""
     plain = Coder.code
 
@@ -39,7 +44,32 @@ def quoted_values() -> Patch:
     return mock.patch.object(Coder, "code", code)
 
 
-def believed_strangers() -> Patch:
+def _any_certificate() -> Patch:
+    """A certificate of the parties' CA will do, whosever it is."""
+    return mock.patch.object(Identity, "verify", lambda self, peer, shown, tls: None)
+
+
+def _unwritten_journal() -> Patch:
+    def event(self: Any, event: Event, inputs: bytes) -> int:
+        self._releases += 1
+        return int(self._releases)
+
+    return mock.patch.object(Journal, "event", event)
+
+
+def _logged_key() -> Patch:
+    def logging_key(own_identity: Callable[[SessionConfig], Identity]) -> Callable[[SessionConfig], Identity]:
+        def wrapped(config: SessionConfig) -> Identity:
+            assert config.key is not None
+            logging.getLogger("cosynth").info("identity %s", config.key.read_text())
+            return own_identity(config)
+
+        return wrapped
+
+    return replaced("parties.session.admission.identity.own_identity", logging_key)
+
+
+def _believed_strangers() -> Patch:
     """What anybody says at a party's port ends its start."""
 
     def doubt(self: Any, error: Any, number: int | None, host: str) -> None:
@@ -48,14 +78,27 @@ def believed_strangers() -> Patch:
     return mock.patch.object(Connector, "_doubt", doubt)
 
 
-def readable_keys() -> Patch:
+def _readable_keys() -> Patch:
     """A key will do that everybody on the machine can read."""
     return mock.patch.object(certificates, "check_private", lambda key: None)
 
 
-def core_files() -> Patch:
+def _core_files() -> Patch:
     """A party that crashes leaves an image of its memory."""
     return mock.patch.object(core_dumps, "forbid_core_dumps", lambda: None)
+
+
+IN_PROCESSES: Final[Mapping[str, Callable[[], Patch]]] = {
+    "M27": _any_certificate,
+    "M28": _system_authorities,
+    "P1": _unwritten_journal,
+    "P2": _logged_key,
+    "P6": _quoted_values,
+    "P7": _believed_strangers,
+    "P8": _readable_keys,
+    "P9": _core_files,
+}
+"""What a party's process does differently, by mutation (`broken_program`)."""
 
 
 def _in_processes(name: str) -> Patch:
@@ -64,8 +107,16 @@ def _in_processes(name: str) -> Patch:
 
 MUTATIONS = (
     Mutation(
+        "M27",
+        "a party not tied to its certificate",
+        ("W.identity", "W.dialled"),
+        partial(_in_processes, "M27"),
+    ),
+    Mutation(
         "M28", "the system's certificate authorities trusted", ("W.identity",), partial(_in_processes, "M28")
     ),
+    Mutation("P1", "a journal that is not written", ("W.killed", "C.faults"), partial(_in_processes, "P1")),
+    Mutation("P2", "a private key in a log", ("W.traces",), partial(_in_processes, "P2")),
     Mutation("P6", "a value that does not fit in a sentence", ("W.refused",), partial(_in_processes, "P6")),
     Mutation("P7", "a greeting of a stranger ends the start", ("W.identity",), partial(_in_processes, "P7")),
     Mutation("P8", "a private key that others can read", ("W.keys",), partial(_in_processes, "P8")),

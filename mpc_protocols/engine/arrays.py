@@ -1,0 +1,24 @@
+"""Arrays on a wire: a message is an array's elements as they lie in memory, little-endian; its shape and dtype are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.wire import Wire
+
+
+def send_array(wire: Wire, peer: int, array: NDArray[Any]) -> None:
+    """Send an array, which must not be modified afterwards; empty arrays are not sent."""
+    if array.size:
+        wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def receive_array(wire: Wire, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
+    """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    payload: memoryview | bytes = wire.receive(peer, size) if size else b""
+    return np.frombuffer(payload, dtype).reshape(shape)
