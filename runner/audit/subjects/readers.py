@@ -23,7 +23,7 @@ import numpy as np
 
 from mpc_protocols.bundles import bundle
 from mpc_protocols.bundles.sealing import SIGNATURE_BYTES
-from mpc_protocols.cohorts import steps as cohorts
+from mpc_protocols.cohorts.steps import CohortStep, parse
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import SUM, Event, Question
 from mpc_protocols.public import steps
@@ -114,7 +114,7 @@ def _bundle() -> bytes:
 
 
 def _question() -> bytes:
-    return cohorts.CohortStep(
+    return CohortStep(
         SUM,
         Question(b"which?", 3, 2, 4),
         (3, 4),
@@ -223,7 +223,7 @@ def readers(study: Path, folder: Path) -> list[Reader]:
         Reader("a step", steps.parse, sentence, (total, measure)),
         Reader("a party's first word", _hear, frame, (_hello(),), 20, _nested_hellos()),
         Reader("an interrupted run", _offer, frame, (offer,), 4),
-        Reader("a question to clients", cohorts.parse, sentence, (_question(),)),
+        Reader("a question to clients", parse, sentence, (_question(),)),
         Reader("a client's question", questions.parse, sentence, (asked,)),
         Reader("a bundle", lambda content: bundle.parse(content).header, sentence, (_bundle(),), 4),
         Reader("a model", Model.from_bytes, sentence, (model,), 20),
