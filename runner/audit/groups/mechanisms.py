@@ -20,7 +20,7 @@ from runner.audit.subjects.arena import SESSION, Arena, Codes, clear
 from runner.audit.subjects.many_runs import Pair, score
 from runner.audit.subjects.questions import NO_NOISE
 from runner.audit.subjects.subject import Subject
-from runner.party.synthesis import exchange_of, plan_of
+from runner.audit.subjects.whole_run import not_run
 from runner.study.trained import trained
 
 VARIANCES = (Fraction(1, 3), Fraction(4), Fraction(2500, 9), Fraction(10**4))
@@ -348,10 +348,12 @@ def _errors(without: Numbers, beside: Numbers, threshold: float, alpha: float) -
 
 def runs(subject: Subject) -> Finding:
     """Whole runs of the study's algorithm at a loud budget, with and without a row: what its releases show of the row."""
-    if trained(subject.study) is not None or exchange_of(subject.study, plan_of(subject.study)) is not None:
-        return Finding(
-            Verdict.UNINFORMATIVE, f"The algorithm {subject.study.algorithm} asks no oracle: nothing to run."
-        )
+    study = subject.study
+    reason = not_run(study)
+    if trained(study) is not None:
+        reason = f"The algorithm {study.algorithm} asks no oracle: nothing to run."
+    if reason is not None:
+        return Finding(Verdict.UNINFORMATIVE, reason)
     pair, count = Pair.of(subject, LOUD_MU), RUNS[subject.profile]
     scores: list[list[float]] = [[], []]
     charged = 0.0
