@@ -152,13 +152,17 @@ def _added(payload: bytes, bit: int) -> bytes:
 
 CHANGES: Mapping[str, Callable[[bytes, int, bytes], bytes]] = {
     "a bit flipped": lambda payload, bit, earlier: flipped(payload, bit),
-    "two bits flipped, half of the message apart": lambda payload, bit, earlier: flipped(
-        flipped(payload, bit), bit + 8 * (len(payload) // 2)
+    "two bits flipped": lambda payload, bit, earlier: flipped(
+        flipped(payload, bit), bit + 1 + 8 * (len(payload) // 2)
     ),
     "a constant added to all bytes": lambda payload, bit, earlier: _added(payload, bit),
     "an earlier message sent again": lambda payload, bit, earlier: earlier,
 }
-"""(message, a bit of it, the last one of its length on the same way, or itself with that bit flipped) -> what is sent instead."""
+"""(message, a bit of it, the last one of its length on the same way, or itself with that bit flipped) -> what is sent instead.
+
+The two bits have different places in numbers: own counts of which one is less and another more by as much may be those of another
+table, which a party may bring.
+"""
 
 
 @dataclass

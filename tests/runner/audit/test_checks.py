@@ -108,7 +108,7 @@ def test_scores_that_count_twice_show_in_the_choices_of_parties(audited: Subject
 def test_what_a_deviating_party_sends_instead() -> None:
     for change, sent in (
         ("a bit flipped", b"\x01cde"),
-        ("two bits flipped, half of the message apart", b"\x01c\x65e"),
+        ("two bits flipped", b"\x01c\x66e"),
         ("a constant added to all bytes", b"bdef"),
         ("an earlier message sent again", b"abcd"),
     ):
