@@ -77,7 +77,7 @@ class Signed:
         """
         if party not in self.signatures or party not in self.certificates:
             raise PeerIdentity(f"The results do not bear the signature of party {party}.")
-        key = _key_of(self.certificates[party], party, authorities or self.ca, pinned)
+        key = key_of(self.certificates[party], party, authorities or self.ca, pinned)
         if key is None:
             raise PeerIdentity(f"The certificate beside the signature of party {party} is not that party's.")
         if not _verifies(key, self.signatures[party], self.message):
@@ -176,16 +176,17 @@ def _plain(pem: str, most: int | None = None) -> str:
 
 
 def _loaded(pem: str) -> list[Any]:
-    from cryptography import x509
+    from parties.certificates import load
 
     try:
-        return x509.load_pem_x509_certificates(pem.encode())
-    except (ValueError, x509.InvalidVersion):
+        return load(pem.encode())
+    except ValueError:
         raise PeerIdentity("A certificate beside the signatures is none that can be read.") from None
 
 
-def _key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> EllipticCurvePublicKey | None:
+def key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> EllipticCurvePublicKey | None:
     """The key of a certificate, or of a chain from it to the CA, that speaks for the party; else None."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
 
     from parties.certificates import facts
@@ -199,16 +200,19 @@ def _key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> Ellipti
         trusted = all(_issued(one, by) for one, by in pairwise(chain)) and any(
             chain[-1] == end or _issued(chain[-1], end) for end in ends
         )
-    key = chain[0].public_key()
+    try:
+        key = chain[0].public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return None
     return key if trusted and party in shown.names and isinstance(key, ec.EllipticCurvePublicKey) else None
 
 
 def _issued(certificate: Any, authority: Any) -> bool:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from runner.study import Study
 from runner.study.hashing import digest_of
 from runner.verification.files import Place
 from runner.verification.spending import charged
+from tests.parties.test_certificates import unreadable
 from tests.runner import small
 from tests.runner.folders import Folders
 
@@ -357,9 +359,14 @@ def test_signing_refuses_what_another_party_has_signed(tmp_path: Path) -> None:
         return {**(shown if what == "certificates" else theirs), "north": own}
 
     assert signatures.sign(study, "north", mine, bytes(32), bytes([17]) * 32, files, gathered)
+    west = ssl.PEM_cert_to_DER_cert(shown["west"].decode())
     for told, certificates_shown in (
         ({"run.json": "bb"}, shown),
         ({"run.json": "aa"}, {**shown, "west": foreign.certificate}),
+        *(
+            ({"run.json": "aa"}, {**shown, "west": ssl.DER_cert_to_PEM_cert(odd).encode()})
+            for odd in unreadable(west)
+        ),
     ):
         with pytest.raises(ProtocolAborted, match="signed other results"):
             go(told, certificates_shown)

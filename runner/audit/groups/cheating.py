@@ -19,7 +19,8 @@ from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
 from runner.audit.subjects.arena import Arena, Codes, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
-from runner.audit.subjects.deviations import judged_outcome, settings
+from runner.audit.subjects.deviations import chosen, flipped, judged_outcome, settings
+from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
@@ -36,22 +37,19 @@ def _ask(oracle: MarginalOracle, subject: Subject) -> list[list[int]]:
     return [each.tolist() for each in every_kind(oracle, list(subject.sizes), NO_NOISE, 20)[1]]
 
 
-def _run(arena: Arena, subject: Subject, bend: Bend | None = None) -> Ran:
+def _run(arena: Arena, subject: Subject, bend: Bend | None = None, ends: dict[int, Any] | None = None) -> Ran:
     return arena.run(
-        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 6), subject.coins("cheats"), bend
+        lambda oracle: _ask(oracle, subject),
+        subject.tables(arena.parties, 6),
+        subject.coins("cheats"),
+        bend,
+        ends=ends,
     )
-
-
-def _flipped(payload: bytes, bit: int) -> bytes:
-    data = bytearray(payload)
-    if data:
-        data[bit // 8 % len(data)] ^= 1 << bit % 8
-    return bytes(data)
 
 
 def _flip(way: Way, number: int, bit: int) -> Bend:
     """A bit of one message."""
-    return change(way, number, lambda payload: _flipped(payload, bit))
+    return change(way, number, lambda payload: flipped(payload, bit))
 
 
 def _different(ran: Ran, leader: int, computing: int) -> str | None:
@@ -80,30 +78,30 @@ def changed(subject: Subject) -> Finding:
             way = sorted(ways)[int(rng.integers(len(ways)))]
             number = int(rng.integers(ways[way]))
             flip = _flip(way, number, int(rng.integers(1 << 16)))
-            outcome, problem = _cheat(arena, subject, honest, flip)
+            outcome, problem = _cheat(arena, subject, honest, flip, way[0])
             ended[outcome] += 1
             if problem is not None:
                 problems.append(
                     f'backend "{backend.name}", a bit of message {number} of party {way[0]} to party {way[1]}: {problem}.'
                 )
         figures[backend.name] = dict(ended)
-    return judged(
+    finding = judged(
         problems,
         "One bit of one message flipped in each run: "
         + tallied(figures)
         + ". What is not noticed is what security against parties that follow the protocol does not promise.",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
-def _cheat(arena: Arena, subject: Subject, honest: Ran, bend: Bend) -> tuple[str, str | None]:
+def _cheat(arena: Arena, subject: Subject, honest: Ran, bend: Bend, cheat: int) -> tuple[str, str | None]:
+    ends = dict[int, Any]()
     try:
-        ran = _run(arena, subject, bend)
-    except CosynthError as error:
-        problem = None if error.exit_code in (40, 41) else f"ends with {error.exit_code} ({error.sentence})"
-        return "noticed", problem
-    except Exception as error:
-        return "broken", f"ends in {type(error).__name__}"
+        ran = _run(arena, subject, bend, ends)
+    except Exception:  # what a party raises is among the ends
+        outcome, problem = judged_ends(ends, cheat)
+        return STUCK if outcome == STUCK else "noticed", problem
     if (words := _different(ran, arena.facts.leader, arena.computing)) is not None:
         return "different results", words
     return ("without effect" if ran.answer == honest.answer else "other results, unnoticed"), None
@@ -130,7 +128,7 @@ class _Falsified(Openings):
             and payload
         ):
             self.victim = receiver
-            return _flipped(payload, 0)
+            return flipped(payload, 0)
         return payload
 
     def opens(self, party: Party, picks: int) -> None:
@@ -295,7 +293,7 @@ def proofs(subject: Subject) -> Finding:
 
 
 def deviations(subject: Subject) -> Finding:
-    """Where the claim holds against a party that deviates, flip a bit of a message of one that computes; see how others end."""
+    """Where the claim holds against a party that deviates, change a message to one that computes; see how others end."""
     problems, figures = [], {}
     found = settings(subject)
     if not found:
@@ -307,29 +305,29 @@ def deviations(subject: Subject) -> Finding:
         if any(isinstance(end, BaseException) for end in honest.ends.values()):
             problems.append(f"{setting.words}: with nobody cheating, a party stops.")
             continue
-        rng, computing = subject.generator(f"deviations {setting.words}"), range(setting.arena.computing)
-        ways = sorted(way for way in honest.ways if way[0] in computing and way[1] in computing)
-        places = []
-        for _ in range(DEVIATIONS[subject.profile]):
-            way = ways[int(rng.integers(len(ways)))]
-            places.append((way, int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16))))
-        mine = subject.share(places)
-        for done, (way, number, bit) in enumerate(mine, start=1):
-            outcome = setting.run(_flip(way, number, bit))
-            how, problem = judged_outcome(honest, outcome, way[0])
+        rng = subject.generator(f"deviations {setting.words}")
+        mine = subject.share(chosen(honest, setting.arena.computing, rng, DEVIATIONS[subject.profile]))
+        for done, deviation in enumerate(mine, start=1):
+            outcome = setting.run(deviation.bend, deviation.goes_on)
+            how, problem = judged_outcome(honest, outcome, deviation.way[0])
             ended[how] += 1
             if problem is not None:
-                problem = f"{setting.words}, bit {bit} of message {number} of party {way[0]} to party {way[1]}: {problem}."
+                problem = f"{setting.words}, {deviation.words}: {problem}."
                 problems.append(problem)
             subject.tell("N.deviations", done, len(mine), problem or "")
         figures[setting.words] = dict(ended)
-    return judged(
+        if not any("stopped" in how for how in ended) and not problems:
+            return Finding(
+                Verdict.UNINFORMATIVE, f"{setting.words}: nobody stopped, whatever was changed.", figures
+            )
+    finding = judged(
         problems,
-        "One bit of one message flipped in each run, and how the honest parties ended: "
+        "One message changed in each run, and how the honest parties ended: "
         + tallied(figures)
         + ". None has another result, and nothing else was opened to one.",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
 GROUP = Group(
@@ -370,7 +368,8 @@ GROUP = Group(
             "deviations",
             "Where the claim holds against a party that deviates, honest ones have the right results, or stop before others.",
             "fault",
-            "A message whose change is noticed too late or never, by rows and by columns, as far as the backend takes them.",
+            "A message whose change is noticed never, or when something that follows from it is open already, by rows and by "
+            "columns, as far as the backend takes them; a contributor's copies that differ.",
             deviations,
         ),
     ),

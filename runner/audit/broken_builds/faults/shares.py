@@ -15,9 +15,11 @@ from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
+from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.scores import shared_sign
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
+from parties.session.admission.keys import SharedKeys
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
 
@@ -113,6 +115,15 @@ def _carry_in_the_clear() -> Patch:
     return mock.patch.object(gates, "shared_signs", signs)
 
 
+def _keys_of_one() -> Patch:
+    """A key is made of what its first holder has drawn, and of nothing else."""
+
+    def key(self: Any, members: Any, session_id: bytes) -> bytes:
+        return prg.derive(self._parts[members, members[0]].ljust(32), b"key", session_id)
+
+    return mock.patch.object(SharedKeys, "_key", key)
+
+
 def _known_mask() -> Patch:
     """A custodian masks its counts by a stream that everybody can compute."""
     return mock.patch.object(
@@ -137,6 +148,18 @@ def _bare_low_bits() -> Patch:
     )
 
 
+def _opened_beside() -> Patch:
+    """Scores are opened by the parties' own hands, where nobody who watches an engine sees it."""
+    plain = ReplicatedEngine.keys
+
+    def keys(self: Any, *given: Any) -> Any:
+        made = plain(self, *given)
+        ring.open_ring(self._trio, made)
+        return made
+
+    return mock.patch.object(ReplicatedEngine, "keys", keys)
+
+
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
@@ -144,5 +167,7 @@ MUTATIONS = (
     Mutation("M13", "a mask from a key that the receiver has", ("V.masks",), _known_mask),
     Mutation("M14", "8 low bits of a share without a mask", ("V.masks",), _bare_low_bits),
     Mutation("M16", "a carry in the clear", ("U.gates",), _carry_in_the_clear),
+    Mutation("M41", "scores opened beside the protocol", ("T.counted",), _opened_beside),
+    Mutation("M40", "keys that their first holder draws for the others", ("U.keys",), _keys_of_one),
     Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),
 )
