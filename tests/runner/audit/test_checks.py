@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
