@@ -12,15 +12,18 @@ from typing import Any
 
 START_S = 20.0
 """Until a thread that does not begin is given up."""
+_WAITS = 20
+"""Into which that time is cut: of a pause of the whole process, in which no thread could begin, one of them ends and no more."""
 
 
 class _Begun(threading.Event):
     """Whether a thread has begun."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        if not super().wait(START_S if timeout is None else timeout):
-            raise MemoryError
-        return True
+        for _ in range(_WAITS):
+            if super().wait((START_S if timeout is None else timeout) / _WAITS):
+                return True
+        raise MemoryError
 
 
 def start_thread(body: Callable[..., object], *given: object, name: str | None = None) -> threading.Thread:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from runner.contributors import statement
+from runner.failures import reason
 from runner.results import outdir
 from runner.study.hashing import canonical
 
@@ -84,12 +85,17 @@ class Signed:
 
 
 def hashes(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """SHA-256 of the files that are there, by name."""
-    return {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        for name in names
-        if (folder / name).is_file()
-    }
+    """SHA-256 of the files that are there, by name. Raises `UsageError` for one that cannot be read."""
+    try:
+        return {
+            name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            for name in names
+            if (folder / name).is_file()
+        }
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename} cannot be read ({reason(error)}); it is to be compared."
+        ) from None
 
 
 def sign(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,13 +22,16 @@ from runner.check.run import findings
 from runner.forecast import forecast
 from runner.forecast.plan_text import words
 from runner.launch.launcher import launch
+from runner.party import synthesis
+from runner.party.collective import Collective
 from runner.party.course import agreed_table
+from runner.party.course.answers import _Inputs
 from runner.party.resume.earlier_attempt import cannot_resume
 from runner.party.synthesis import facts_of, plan_of
 from runner.results.release import Release, parse
 from runner.study import load, problems
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
-from tests.runner import small, split
+from tests.runner import in_memory, small, split
 from tests.runner.test_release import DOMAIN, RELEASE
 
 ASKED = ('backend = "replicated"', 'backend = "replicated"\nsecurity = "malicious"')
@@ -187,6 +191,78 @@ def test_a_run_of_processes_on_split_columns(tmp_path: Path) -> None:
     text = words(study, forecast(study))
     assert "owners' columns are checked on shares" in text and "whatever one of them does" in text
     assert any("names one value in each row" in f.text for f in findings(trial.path, None, None, False))
+
+
+# -- runs whose leader tells others something else ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """The sentence with which such a run in memory ends, of who notices first."""
+    on_one_machine = ("silence_s = 200", 'silence_s = 200\ntls = "insecure-loopback"')
+    trial = wanted(tmp_path, count=60, changes=[ASKED, on_one_machine])
+
+    def run() -> str:
+        with pytest.raises(ProtocolAborted) as noticed:
+            in_memory.run(trial.path, tmp_path / "out", monkeypatch)
+        return noticed.value.sentence
+
+    return run
+
+
+def more(release: Release) -> Release:
+    """With one more in a cell of the first counts that were opened."""
+    first, *others = release.measurements
+    values = first.values.copy()
+    values[0] += 1
+    return replace(release, measurements=(replace(first, values=values), *others))
+
+
+def test_a_leader_that_reports_other_counts_is_found(
+    stopped: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = synthesis.draft
+    monkeypatch.setattr(synthesis, "draft", lambda *given: more(draft(*given)))
+    assert "reports other releases than this party has authorised and opened" in stopped()
+
+
+def test_a_leader_that_reports_somebody_as_left_out_is_found(
+    stopped: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = _Inputs.named
+
+    @contextmanager
+    def named(self: _Inputs) -> Iterator[None]:
+        with plain(self):
+            yield
+        if self._run.collective.leads:
+            self.left_out.append(CONTRIBUTOR)
+
+    monkeypatch.setattr(_Inputs, "named", named)
+    assert "reports that other parties' counts were left out than were" in stopped()
+
+
+def test_a_contributor_asks_the_others_what_was_handed_out(
+    stopped: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And stops before it settles its account by what the leader says alone."""
+    hand_out = Collective.hand_out
+
+    def handed(self: Collective, release: bytes) -> None:
+        domain = self._study.domain
+        other = more(parse(memoryview(release), domain, 1 << 20, LEADER)).to_bytes(domain)
+        *others, contributor = self._others
+        self._others = others
+        hand_out(self, release)
+        self._wire.fork("release to one").send(contributor, other)
+
+    def received(self: Collective, size_limit: int) -> memoryview:
+        name = "release to one" if self._wire.me == 3 else "release"
+        return self._wire.fork(name).receive_up_to(self._leader, size_limit)
+
+    monkeypatch.setattr(Collective, "hand_out", handed)
+    monkeypatch.setattr(Collective, "receive_release", received)
+    assert stopped().startswith(f"Party {LEADER} handed out different results to this party and to party")
 
 
 # -- the agreement on the table ------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,23 @@ def test_a_run_leaves_the_loggers_as_it_found_them(tmp_path: Path) -> None:
     with recording(PartyOptions(study, "north", out), load(study), out):
         assert not loggers[0].propagate
     assert [(each.level, each.propagate, list(each.handlers)) for each in loggers] == found
+
+
+def test_what_a_run_says_in_private_stays_so_when_another_one_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a program that runs two studies at a time and listens to all that is logged in it."""
+    study, private = write_study(tmp_path), logging.getLogger("cosynth.custodian")
+    found = private.level, private.propagate
+    caplog.set_level(logging.INFO)
+    with ExitStack() as first, ExitStack() as second:
+        for stack, name in ((first, "north"), (second, "south")):
+            out = tmp_path / name
+            out.mkdir()
+            stack.enter_context(recording(PartyOptions(study, name, out), load(study), out))
+        first.close()
+        private.info("own data: 60 rows")
+        second.close()
+    assert "own data" not in caplog.text
+    assert "own data: 60 rows" in (tmp_path / "south" / "private.log").read_text()
+    assert (private.level, private.propagate) == found

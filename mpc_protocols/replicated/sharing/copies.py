@@ -44,18 +44,23 @@ def receive_missing(trio: Trio, own: NDArray[Any], following: NDArray[Any]) -> N
     holds `following` as its first, and its second is what this party lacks.
     """
     trio.send(trio.right, own)
-    if own.size:
-        trio.wire.send(trio.left, digest(following))
+    confirm(trio, trio.left, following)
     trio.turn()
     return receive_confirmed(
         trio, trio.left, trio.right, own.shape, own.dtype.type, "a value that was to be opened"
     )
 
 
+def confirm(trio: Trio, receiver: int, part: NDArray[Any]) -> None:
+    """Send the hash of what the receiver gets from another party; nothing where it is empty."""
+    if part.size:
+        trio.wire.send(receiver, digest(part))
+
+
 def receive_confirmed(
     trio: Trio, sender: int, other: int, shape: int | tuple[int, ...], dtype: UInt, of: str
 ) -> NDArray[Any]:
-    """What one party sends and another one, which holds it too, sends the hash of; nothing where it is empty.
+    """What one party sends and another one, which holds it too, `confirm`s.
 
     of: a part of what it is. Raises `ProtocolAborted`.
     """

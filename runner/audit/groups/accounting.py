@@ -179,7 +179,7 @@ GROUP = Group(
         ),
         Check(
             "conversion",
-            "rho converts to (epsilon, delta) on the safe side, and tightly.",
+            "Rho converts to (epsilon, delta) on the safe side, and tightly.",
             "exact",
             "An epsilon that is too small by 0.001 % or too large by 0.1 %, at 21 pairs of rho and delta.",
             conversion,

@@ -16,6 +16,7 @@ draws that part again. What a coin of all parties is stretched to: public coeffi
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ class Streams:
         return [(party, count) for (party, _, _), count in self.begun.items() if count > 1]
 
     def _note(self, key: bytes, operation: int) -> None:
-        party = threading.current_thread().name.split("-beside")[0]
+        party = re.split("-beside|-aside", threading.current_thread().name)[0]
         if key in self._left_out:
             return
         with self._lock:

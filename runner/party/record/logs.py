@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,41 @@ def facts_of(study: Study) -> dict[str, Any]:
     }
 
 
+class _Loggers:
+    """Those of this process. The first run that is under way takes them, the last one leaves them as the first one found them:
+    that one has ended is no reason for others to hear what another one says in private."""
+
+    def __init__(self) -> None:
+        self._lock, self._runs = threading.Lock(), 0
+        self._found: dict[str, tuple[int, bool]] = {}
+
+    def take(self, handlers: Mapping[str, logging.Handler]) -> None:
+        """For another run, with these handlers by the loggers' names, the same in all runs."""
+        with self._lock:
+            for name, handler in handlers.items():
+                logger = logging.getLogger(name)
+                if not self._runs:
+                    self._found[name] = logger.level, logger.propagate
+                    logger.setLevel(logging.INFO)
+                    logger.propagate = False
+                logger.addHandler(handler)
+            self._runs += 1
+
+    def give_back(self, handlers: Mapping[str, logging.Handler]) -> None:
+        """At the end of a run."""
+        with self._lock:
+            self._runs -= 1
+            for name, handler in handlers.items():
+                logger = logging.getLogger(name)
+                logger.removeHandler(handler)
+                if not self._runs:
+                    level, logger.propagate = self._found[name]
+                    logger.setLevel(level)
+
+
+_LOGGERS = _Loggers()
+
+
 @contextmanager
 def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[EventLog]:
     """The events and the logs of this process, for as long as it runs; the private log is in the directory `private`."""
@@ -41,25 +77,17 @@ def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[Ev
         "cosynth": logging.FileHandler(paths[LOG], mode="w", encoding="utf-8"),
         PRIVATE: logging.FileHandler(private_log(private), encoding="utf-8"),
     }
-    before = {}
-    for name, handler in handlers.items():
+    for handler in handlers.values():
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-        logger = logging.getLogger(name)
-        before[name] = (logger.level, logger.propagate)
-        logger.setLevel(logging.INFO)
-        logger.propagate = False
-        logger.addHandler(handler)
     display = echo(options.progress, study, options.party)
     events = EventLog(paths[EVENTS], options.party or study.leader.name, display)
     events("connect", "begun", **facts_of(study))
+    _LOGGERS.take(handlers)
     try:
         yield events
     finally:
         events.close()
         display.close()
-        for name, handler in handlers.items():
-            logger = logging.getLogger(name)
-            logger.removeHandler(handler)
-            level, logger.propagate = before[name]
-            logger.setLevel(level)
+        _LOGGERS.give_back(handlers)
+        for handler in handlers.values():
             handler.close()

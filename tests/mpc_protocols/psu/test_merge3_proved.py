@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -17,10 +18,13 @@ from mpc_protocols.psu.merge3.contributor import contribute
 from mpc_protocols.psu.merge3.keys import Keys, keys_of
 from mpc_protocols.psu.merge3.proved import ProvedComputingParty
 from mpc_protocols.psu.merge3.public import STREAM, common_salt
+from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
+from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.merged import body_of, context_of, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_of
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped
+from tests.mpc_protocols.replicated.proved.openings import noted_openings
 from tests.worlds.guards import Recorder
 
 NOISY: dict[str, Any] = {
@@ -191,6 +195,30 @@ def test_an_identifier_entered_twice_is_as_a_dummy() -> None:
         assert len(np.unique(found[1].rows)) == len(others)
 
 
+class Together:
+    """Two owners enter every third of the words that both have twice, each in place of the one after it."""
+
+    def __init__(self) -> None:
+        self._met, self._lists = threading.Barrier(2), list[Any]()
+
+    def __call__(self, words: Any) -> Any:
+        self._lists.append(words.tolist())
+        self._met.wait(PATIENCE_S)
+        first, second = self._lists
+        common = [word for word in words.tolist() if first.count(word) == second.count(word) == 1]
+        for word in common[:-1:3]:
+            words[words.tolist().index(word) + 1] = word
+        return words
+
+
+def test_a_person_whom_two_owners_enter_twice_has_one_row_at_the_others() -> None:
+    """One that computes and one that contributes: six entries of four owners."""
+    both = Together()
+    found = ended((0, 1, 3, 4), [X] * 4, words={0: both, 3: both}, **NOISY)
+    assert found[1].rows.tolist() == found[4].rows.tolist()
+    assert len(np.unique(found[1].rows)) == len(X)
+
+
 def consistent(found: list[Any], owners: tuple[int, ...], lists: list[list[bytes]], cheat: int) -> None:
     """Honest parties that go on have one table, and a row of its own for each person, the same at all honest owners."""
     done = {i: of for i, of in enumerate(found) if i != cheat and not isinstance(of, str)}
@@ -236,6 +264,37 @@ def test_a_bit_of_any_message(cheat: int, owners: tuple[int, ...]) -> None:
     print(
         f"party {cheat}, owners {owners}: {len(stopped)} messages, {sum(map(bool, stopped.values()))} runs stopped"
     )
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_an_error_is_found_before_anything_is_opened(monkeypatch: pytest.MonkeyPatch, shuffled: bool) -> None:
+    """In the first product, or the first row of a shuffle; not even whether lists are in order is opened."""
+    openings = noted_openings(monkeypatch)
+
+    def opened(trio: Trio, x: BitShare) -> Any:
+        openings.append(trio.me)
+        return open_bits(trio, x)
+
+    monkeypatch.setattr(protocol, "open_bits", opened)
+    size = 8 * (len(X) + len(Y))
+    numbers: list[int] = []
+
+    def note(count: int, peer: int, payload: bytes) -> None:
+        if (peer == 0 and len(payload) == size) if shuffled else (peer == 1 and len(payload) != 32):
+            numbers.append(count)
+
+    ended((0, 1), [X, Y], cheat=2, alter=note)
+    assert len(openings) > 6
+    openings.clear()
+    first = numbers[0]
+    found = ended(
+        (0, 1),
+        [X, Y],
+        cheat=2,
+        alter=lambda count, peer, payload: flipped(payload) if count == first else None,
+    )
+    assert not openings
+    assert all("nothing was opened at this party" in found[honest] for honest in (0, 1)), found
 
 
 @pytest.mark.parametrize(("owners", "cheat"), [((0, 1), 1), ((0, 1), 2), ((3, 1), 2)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS, EngineBackend
+from mpc_protocols.engine import prg
+from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.errors import ProtocolAborted, UsageError
 from mpc_protocols.memory_wire import Stuck
 from mpc_protocols.psu.helper import protocol
@@ -26,6 +29,7 @@ from runner.audit.subjects.deviations import Deviation, Outcome, judged_outcome
 from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.processes.deployment import End
 from runner.audit.subjects.processes.faults import FAULTS, MOMENTS, cases
+from runner.audit.subjects.streams import Streams
 from runner.audit.subjects.subject import Part, Subject, subject
 from runner.demo import CUSTODIANS
 from runner.party.synthesis import plan_of
@@ -85,6 +89,23 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
     assert whole == named | NEVER_BROKEN_HERE
     assert not named & NEVER_BROKEN_HERE
+
+
+def test_a_stream_that_a_party_begins_again_aside_is_begun_twice() -> None:
+    """What a party computes in a thread of its own, while it does something else, is the party's."""
+
+    def begin() -> None:
+        prg.KeyStream(bytes(16)).reader(1)
+
+    def both() -> None:
+        begin()
+        Aside(begin).join()
+
+    drawn, party = Streams(), threading.Thread(target=both, name="party-1")
+    with drawn.watched():
+        party.start()
+        party.join()
+    assert drawn.twice() == [("party-1", 2)]
 
 
 def test_transfers_that_are_given_twice_are_streams_begun_twice() -> None:

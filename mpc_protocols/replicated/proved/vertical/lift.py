@@ -16,7 +16,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.numbers import Summand, SummedNumbers
-from mpc_protocols.replicated.sharing.copies import digest, receive_confirmed
+from mpc_protocols.replicated.sharing.copies import confirm, receive_confirmed
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 
@@ -51,11 +51,11 @@ def _open_to_two(trio: Trio, x: Summand) -> Elements:
     me = trio.me
     if me == 0:
         trio.send(1, x.own)
-        trio.wire.send(2, digest(x.next))
+        confirm(trio, 2, x.next)
     elif me == 1:
         trio.send(2, x.own)
     else:
-        trio.wire.send(1, digest(x.next))
+        confirm(trio, 1, x.next)
     trio.turn()
     if me == 0:
         return np.zeros_like(x.own)

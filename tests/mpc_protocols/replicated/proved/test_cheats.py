@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
+from mpc_protocols.engine.bitwise.bitslice import to_planes
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.replicated.proof.bit_products.products import prove
 from mpc_protocols.replicated.proof.transcript import Transcript
+from mpc_protocols.replicated.proved import addends
 from mpc_protocols.replicated.proved import gates as proved_gates
 from mpc_protocols.replicated.proved.addends import deal
 from mpc_protocols.replicated.proved.addition import add_up
@@ -53,6 +56,27 @@ def test_bits_of_a_multiple_of_the_addend(factor: int) -> None:
         return "proved"
 
     assert accused(outcomes(body), 0)
+
+
+def test_bits_of_one_more_than_the_addend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every carry follows from the one before it; but the first one must be 0."""
+    shares, dealt = deal_ring(RNG.integers(0, 1000, 200).astype(np.uint32), RNG), list[int]()
+
+    def planes_of_more(values: Any, planes: int) -> Any:
+        if threading.current_thread().name == "party-0" and not dealt:
+            dealt.append(planes)
+            return to_planes(values + np.uint32(1), planes)
+        return to_planes(values, planes)
+
+    monkeypatch.setattr(addends, "to_planes", planes_of_more)
+
+    def body(wire: Any) -> str:
+        trio, transcript = Trio(wire), Transcript()
+        deal(trio, transcript, shares[wire.me], 24)
+        prove(trio, transcript)
+        return "proved"
+
+    assert accused(outcomes(body), 0) and dealt
 
 
 def test_a_single_dealt_bit() -> None:

@@ -18,11 +18,12 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.public.steps import MeasureStep
+from mpc_protocols.public.steps import MeasureStep, SelectStep, parse
 from mpc_protocols.replicated.proved import addends
 from mpc_protocols.replicated.proved.dry_run import ProvedDryRun
 from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.oracle import contribute
+from mpc_protocols.replicated.proved.scores import ProvedL1Sums
 from mpc_protocols.wire import Traffic
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
 from tests.mpc_protocols.replicated.trio_run import small_groups
@@ -231,6 +232,31 @@ def test_a_leader_that_tells_two_parties_different_steps_is_found(monkeypatch: p
     assert sorted(ahead) == [False] * 6 + [True] * 3
     assert all("has seen other public inputs" in found[honest] for honest in (0, 2)), found
     assert sorted(opened) == [0, 0, 1, 1, 2, 2]  # of the first two measurements
+
+
+def test_nothing_is_computed_with_answers_that_two_parties_were_told_differently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What both hold of a share would differ where one of them takes the answer for 0."""
+    computed, compute = list[int](), ProvedL1Sums.compute
+
+    def noted(self: Any) -> Any:
+        computed.append(self._gates.trio.me)
+        return compute(self)
+
+    monkeypatch.setattr(ProvedL1Sums, "compute", noted)
+
+    def alter(number: int, peer: int, payload: bytes) -> bytes | None:
+        if peer != 2 or b'"step":"select"' not in payload:
+            return None
+        step = parse(payload)
+        assert isinstance(step, SelectStep)
+        return replace(step, epsilon=step.epsilon / 2).to_bytes()
+
+    network = MemoryNetwork(3, session_id=facts().session, patience_s=20)
+    found = outcomes(lambda wire: party(wire, questions, facts()), 1, alter, network=network)
+    assert all("has seen other public inputs" in found[honest] for honest in (0, 2)), found
+    assert not computed
 
 
 @pytest.mark.parametrize("cheat", range(3))

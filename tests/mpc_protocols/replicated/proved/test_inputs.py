@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.inputs.check import protocol
-from mpc_protocols.functionality import Clique, InputRule, MarginalOracle, StudyFacts
+from mpc_protocols.functionality import Clique, InputRule, Level, MarginalOracle, StudyFacts
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.replicated.proved import inputs
@@ -182,6 +182,28 @@ def test_a_leader_that_asks_a_contributor_for_other_marginals_is_found() -> None
     found = run(1, alter, 1)
     for honest in (0, 2):
         assert found[honest].startswith("Party 3 was asked for other marginals"), found
+
+
+def test_a_leader_that_tells_a_contributor_of_another_level_is_found() -> None:
+    """Under the same name: whether its counts then agree with what it shared before is a question about its records."""
+    level, turned = Level("c2", "c", (0, 0, 1, 1, 1)), Level("c2", "c", (1, 1, 0, 0, 0))
+
+    def asked(oracle: MarginalOracle) -> Any:
+        return [x.tolist() for x in oracle.measure(oracle.prepare([("a", "c2")], [level]), SMALL)]
+
+    def alter(number: int, peer: int, payload: bytes) -> bytes | None:
+        told = [PrepareStep((("a", "c2"),), (of,)).to_bytes() for of in (level, turned)]
+        return told[1] if (peer, payload) == (3, told[0]) else None
+
+    def body(wire: Any) -> Any:
+        if wire.me == 3:
+            return contribute(wire, OF, counter(CONTRIBUTORS[0]))
+        return party(wire, asked, OF, ahead=False)
+
+    network = MemoryNetwork(4, 3, session_id=OF.session, patience_s=20)
+    found = outcomes(body, 1, alter, network=network)
+    for honest in (0, 2):
+        assert str(found[honest]).startswith("Party 3 was asked for other marginals"), found
 
 
 def test_a_party_cannot_test_an_honest_contributor() -> None:

@@ -7,15 +7,23 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, outcomes
+from tests.mpc_protocols.replicated.proved.openings import noted_openings
 from tests.mpc_protocols.replicated.proved.test_engine import party
 from tests.worlds.tables import facts
 
 CHEAT = 2
 SENTENCE = "Party 2 sent party 1 products that are not those of its shares, as party 1 says"
+
+
+@pytest.fixture
+def openings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Who has begun to open something, in order."""
+    return noted_openings(monkeypatch)
 
 
 class Wrong(CheatingWire):
@@ -57,16 +65,18 @@ def run(
     return found, met.count((stream, number)) if number >= 0 else sum(on == stream for on, _ in met)
 
 
-def test_a_wrong_product_of_a_measurement_is_found_before_it_is_opened() -> None:
+def test_a_wrong_product_of_a_measurement_is_found_before_it_is_opened(openings: list[int]) -> None:
     def body(oracle: MarginalOracle) -> Any:
         return [cells.tolist() for cells in oracle.measure(oracle.prepare([("a", "b")]), Fraction(9))]
 
     found, met = run(body, "", 1)
-    assert met == 1
+    assert met == 1 and not openings
     assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
 
 
-def test_a_wrong_product_of_a_selections_noise_is_found_before_the_pick_is_opened() -> None:
+def test_a_wrong_product_of_a_selections_noise_is_found_before_the_pick_is_opened(
+    openings: list[int],
+) -> None:
     """The noise is made beside the scores, on a wire of its own."""
 
     def body(oracle: MarginalOracle) -> Any:
@@ -76,11 +86,11 @@ def test_a_wrong_product_of_a_selections_noise_is_found_before_the_pick_is_opene
         return oracle.select(handles, answers, weights, [Fraction(0)] * 2, Fraction(40))
 
     found, met = run(body, "noise", 0)
-    assert met == 1
+    assert met == 1 and not openings
     assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
 
 
-def test_a_wrong_product_of_noise_made_ahead_is_found_before_the_next_step() -> None:
+def test_a_wrong_product_of_noise_made_ahead_is_found_before_the_next_step(openings: list[int]) -> None:
     """After a measurement the noise of the next steps is made and proved, while the leader computes by itself."""
     reached: list[str] = []
 
@@ -98,6 +108,8 @@ def test_a_wrong_product_of_noise_made_ahead_is_found_before_the_next_step() -> 
     found, messages = run(body, "noise", -1, ahead=True)
     assert found[1] == "done" and reached == ["measured"] * 2
     reached.clear()
+    openings.clear()
     found, met = run(body, "noise", messages - 1, ahead=True)
     assert met == 1 and reached == ["measured"]
+    assert sorted(openings) == [0, 0, 1, 1, 2, 2]  # a pick and a measurement
     assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found

@@ -10,13 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique
+from mpc_protocols.partition import OwnRows
 from mpc_protocols.public.steps import PrepareStep
+from mpc_protocols.replicated.proved.vertical import columns
 from mpc_protocols.replicated.proved.vertical.conditions import links
+from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.vertical.records import CodedRows
 from tests.mpc_protocols.replicated.proof.cheating import flipped
 from tests.mpc_protocols.replicated.proved.test_cheats import accused
 from tests.mpc_protocols.replicated.proved.vertical.world import World, world
-from tests.worlds.tables import SMALL
+from tests.worlds.tables import SIZES, SMALL
 
 Spoil = Callable[[int, Sequence[Clique], NDArray[Any]], None]
 COMPUTES, CONTRIBUTES = (0, 0, 2, 2), (0, 0, 3, 3)
@@ -113,6 +116,25 @@ def test_values_that_change_places_are_no_lie(monkeypatch: pytest.MonkeyPatch) -
     assert found[0] == found[1] == found[2] != of.counts(TWICE) and isinstance(found[0], list)
 
 
+def test_a_marginal_of_the_union_is_made_of_one_requests_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a column that was not kept an owner may bring other values now: with tables of the old ones, cells of rows that nobody
+    else holds would be negative."""
+    monkeypatch.setattr(columns, "MAX_KEPT", 0)
+    of = world(COMPUTES, "union", rows=40)
+    requests: list[list[Clique]] = [[("a", "c", "d")], [("b", "c")]]
+
+    def other_values(request: int, joints: Sequence[Clique], block: NDArray[Any]) -> None:
+        if request == 2:
+            assert list(joints) == [("c",)]
+            block[:] = np.roll(block, 1, axis=1)
+
+    lying(monkeypatch, other_values)
+    rolled = {"c": ((of.tables[2].codes["c"] + 1) % SIZES["c"]).astype(np.uint8)}
+    brought = OwnRows(of.tables[2].rows, {**of.tables[2].codes, **rolled})
+    then = World(of.split, {**of.tables, 2: brought})
+    assert of.share(requests) == [of.counts(requests[:1]) + then.counts(requests[1:])] * 3
+
+
 def test_links_are_enough() -> None:
     """Joints linked as they are agree on all that any two of them share."""
     assert links([(), ("a",), ("b",)]) == [(("a",), (), ()), (("b",), (), ())]
@@ -177,6 +199,23 @@ def test_an_error_in_a_row_product_is_found(cheat: int) -> None:
         return flipped(payload) if is_product else None
 
     assert accused(of.share([[("a", "c")]], cheat, alter), cheat)
+
+
+@pytest.mark.parametrize("cheat", range(3))
+def test_a_contributors_entries_are_judged_once_their_additions_are_proved(cheat: int) -> None:
+    """What an error in one leads to depends on the entries: the comparison would tell it."""
+    of, products = world(CONTRIBUTES, rows=40), list[int]()
+
+    def note(number: int, peer: int, payload: bytes) -> None:
+        if peer == (cheat - 1) % 3 and len(payload) != DIGEST_BYTES:
+            products.append(number)
+
+    of.share(TWICE, cheat, note)
+    first = products[0]
+    found = of.share(
+        TWICE, cheat, lambda number, peer, payload: flipped(payload) if number == first else None
+    )
+    assert accused(found, cheat), found
 
 
 def test_a_contributors_two_different_copies_are_found() -> None:

@@ -13,6 +13,7 @@ from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.vertical.conditions import Conditions, compare
 from mpc_protocols.replicated.proved.vertical.entries import prove_entries, upper_bits
 from mpc_protocols.replicated.proved.vertical.lift import lift
+from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.matrices import input_rows
 from tests.mpc_protocols.replicated.proof.cheating import outcomes
@@ -119,3 +120,13 @@ def test_counts_are_lifted_to_the_wider_ring(cheat: int | None) -> None:
 
     found = outcomes(body, cheat, alter)
     assert any("different parts of a masked value" in str(said) for said in found)
+
+
+def test_parties_stay_in_step_where_there_is_nothing_to_lift() -> None:
+    nothing = np.zeros(0, np.uint16)
+
+    def body(wire: Any) -> tuple[int, int | None]:
+        trio = Trio(wire)
+        return len(lift(ProvedGates(trio), RingShare(nothing, nothing))), trio.differing(bytes(16))
+
+    assert outcomes(body) == [(0, None)] * 3
