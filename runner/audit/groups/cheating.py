@@ -11,11 +11,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.public.steps import MeasureStep, parse
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
 from runner.audit.subjects.arena import Arena, Codes, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
@@ -330,6 +332,97 @@ def deviations(subject: Subject) -> Finding:
     return unless_stuck(finding, figures.values())
 
 
+def copies(subject: Subject) -> Finding:
+    """Where the claim holds against a party that deviates, let a contributor tell one computing party something else."""
+    problems, told = [], 0
+    found = [each for each in settings(subject) if each.arena.contributing]
+    if not found:
+        return Finding(
+            Verdict.UNINFORMATIVE,
+            "No audited backend with contributors claims anything against a party that deviates.",
+        )
+    for setting in found:
+        ways = setting.run().ways
+        for way, number in sorted(
+            (way, number)
+            for way, count in ways.items()
+            for number in range(count)
+            if way[0] >= setting.arena.computing
+        ):
+            ended = setting.run(_flip(way, number, 5)).ends
+            said = [end.sentence for end in ended.values() if isinstance(end, CosynthError)]
+            told += 1
+            if len(said) < len(ended):
+                problems.append(f"{setting.words}, message {number} to party {way[1]}: a party goes on.")
+            elif not any(f"Party {way[0]} " in sentence for sentence in said):
+                problems.append(
+                    f"{setting.words}, message {number} to party {way[1]}: nobody says that it is party {way[0]} who told two "
+                    f"parties different things, but: {said[0]}"
+                )
+    return judged(
+        problems,
+        f"{told} messages of a contributor of which one computing party was sent another: all stop, and it is named.",
+        {"messages": told},
+    )
+
+
+def steps(subject: Subject) -> Finding:
+    """Let the leader ask one of the others for marginals in another order than the rest; all must stop."""
+    problems, figures = [], {}
+    for backend in subject.distributed:
+        arena, ended = subject.arena(backend), Counter[str]()
+        leader = arena.facts.leader
+        for follower in set(range(arena.computing)) - {leader}:
+            ends, lie = dict[int, Any](), _OtherStep((leader, follower))
+            with lie.watched(), suppress(Exception):  # what a party raises is among the ends
+                _run(arena, subject, lie.bend, ends)
+            how, problem = judged_ends(ends, leader)
+            ended[how] += 1
+            if not lie.told:
+                problem = "it is asked for no measurement"
+            elif how == "went on":
+                problem = "it goes on"
+            elif lie.believed and problem is None:
+                problem = f"party {lie.believed[0]} has opened what came of it by then"
+            if problem is not None:
+                problems.append(
+                    f'backend "{backend.name}", party {follower} is asked for another order than the rest: {problem}.'
+                )
+        figures[backend.name] = dict(ended)
+    finding = judged(
+        problems,
+        "One party asked for another order than the rest, and how it ended: " + tallied(figures) + ".",
+        figures,
+    )
+    return unless_stuck(finding, figures.values())
+
+
+class _OtherStep(Openings):
+    """A leader's first measurement, in another order for one of the others: sizes do not give the lie away.
+
+    told: whether that one has been asked. believed: who has opened a release then: the first one is the measurement.
+    """
+
+    def __init__(self, way: Way) -> None:
+        self.way, self.told = way, False
+        self.believed: list[int] = []
+
+    def opened(self, party: Party, values: list[int], picks: int) -> None:
+        """It has gone on."""
+        self.believed.append(party.wire.me)
+
+    def bend(self, way: Way, number: int, payload: bytes) -> bytes:
+        """What is sent instead."""
+        if way != self.way or self.told or not payload.startswith(b"{"):
+            return payload
+        with suppress(CosynthError):
+            step = parse(payload)
+            if isinstance(step, MeasureStep):
+                self.told = True
+                return replace(step, handles=step.handles[::-1]).to_bytes()
+        return payload
+
+
 GROUP = Group(
     "N",
     "Cheating parties",
@@ -342,6 +435,20 @@ GROUP = Group(
             "A traceback, another exit code, honest parties that end well with different results. Cheats that go unnoticed are "
             "counted, and are no violation: no backend promises more yet.",
             changed,
+        ),
+        Check(
+            "copies",
+            "Where the claim holds against a party that deviates, a contributor that tells two of them other things is named.",
+            "fault",
+            "Copies that are compared too late or never: then proofs fail, and parties that did nothing are accused.",
+            copies,
+        ),
+        Check(
+            "steps",
+            "A leader that asks one party for something else than the others is noticed before anything of it is opened.",
+            "fault",
+            "A transcript that the parties do not compare before they compute.",
+            steps,
         ),
         Check(
             "openings",

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,9 +17,6 @@ from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.errors import ProtocolAborted, UsageError
 from mpc_protocols.memory_wire import Stuck
 from mpc_protocols.psu.helper import protocol
-from mpc_protocols.replicated.proved.addition import add_up
-from mpc_protocols.replicated.proved.engine import ProvedEngine
-from mpc_protocols.replicated.sharing.ring import centred
 from mpc_protocols.wire import Wire
 from parties.data.counters import Counters
 from runner.audit import driver
@@ -370,20 +366,6 @@ def test_how_honest_parties_may_end_where_one_deviates() -> None:
     ):
         assert judged_outcome(honest, ended(result, opened), 0)[1] == words
     assert judged_outcome(honest, ended([[1, 3]], []), 2)[1] is None
-
-
-def test_what_is_opened_before_its_proof_is_seen(audited: Subject) -> None:
-    """The run stops all the same, and nobody has a result of it."""
-
-    def reveal(engine: ProvedEngine, numbers: Any) -> Any:
-        total = add_up(engine.gates, numbers).single()
-        found = centred(engine.gates.opened(total.own, total.next))
-        engine.gates.verify()
-        return found
-
-    with mock.patch.object(ProvedEngine, "reveal", reveal):
-        finding = found(replace(audited, profile=Profile.DEFAULT), "N.deviations")
-    assert finding.verdict is Verdict.FAIL and "something else is opened" in finding.evidence
 
 
 def test_too_little_noise_shows_a_row_in_whole_runs(audited: Subject) -> None:
