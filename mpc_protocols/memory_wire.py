@@ -25,6 +25,10 @@ from mpc_protocols.wire import Traffic, Wire
 T = TypeVar("T")
 
 
+class Stuck(ProtocolAborted):
+    """Nothing came for a network's patience: in a deployment parties would wait for ever."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """One message as the tap sees it; `clock` is the number of the round it travels in."""
@@ -250,9 +254,7 @@ class MemoryWire:
         try:
             entry = channel.get(timeout=self._network.patience_s)
         except queue.Empty:
-            raise ProtocolAborted(
-                f"Party {peer} sent nothing for {self._network.patience_s:g} s; stuck."
-            ) from None
+            raise Stuck(f"Party {peer} sent nothing for {self._network.patience_s:g} s; stuck.") from None
         if isinstance(entry, _End):
             channel.put(entry)  # every later receive raises as well
             raise entry.error(entry.sentence)

@@ -86,16 +86,17 @@ def request(name: str) -> tuple[bytes, bytes]:
 def sign(ca: Credential, csr: bytes, name: str, days: int = KEPT_DAYS) -> bytes:
     """The certificate for a request, PEM. The name is the signer's choice: a request in another name is refused."""
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
 
     try:
         asked = x509.load_pem_x509_csr(csr)
-        public = asked.public_key()
-    except ValueError:
+        public, signed = asked.public_key(), asked.is_signature_valid
+        names = [str(a.value) for a in asked.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         raise PeerIdentity(f"The certificate request for party {name} is not a PEM request.") from None
-    if not asked.is_signature_valid:
+    if not signed:
         raise PeerIdentity(f"The certificate request for party {name} is not signed by its own key.")
-    names = [str(a.value) for a in asked.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
     if names != [name]:
         raise PeerIdentity(f"The certificate request is for {names}, not for party {name}.")
     if not isinstance(public, ec.EllipticCurvePublicKey):
@@ -105,15 +106,34 @@ def sign(ca: Credential, csr: bytes, name: str, days: int = KEPT_DAYS) -> bytes:
 
 def read(path: Path) -> Facts:
     """Facts of the first certificate in a PEM file. Raises `PeerIdentity` naming the file."""
-    from cryptography import x509
-
     try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        return facts(load(path.read_bytes())[0])
     except FileNotFoundError:
         raise PeerIdentity(f"There is no certificate {path}.") from None
-    except (ValueError, OSError, x509.InvalidVersion):
+    except (ValueError, OSError):
         raise PeerIdentity(f"{path} is not a PEM certificate that can be read.") from None
-    return facts(certificate)
+
+
+def load(pem: bytes) -> list[x509.Certificate]:
+    """The certificates of a PEM file, one or more. Raises `ValueError` also for one whose facts cannot be read.
+
+    The library reads a field when it is asked for it: what is no certificate would show where nobody looks for it any more.
+    """
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+        for each in found:
+            facts(each)
+    except (
+        x509.InvalidVersion,
+        x509.DuplicateExtension,
+        x509.UnsupportedGeneralNameType,
+        UnsupportedAlgorithm,
+    ) as error:
+        raise ValueError(str(error)) from None
+    return found
 
 
 def facts(certificate: x509.Certificate) -> Facts:

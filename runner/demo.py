@@ -279,9 +279,10 @@ def comparison_of(directory: Path) -> Mapping[str, Any] | None:
 
     try:
         kept = json.loads((directory / COMPARISON).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        ours = kept["session"] == finished(directory)["session"]
+        return kept["comparison"] if ours else None
+    except (OSError, ValueError, KeyError, TypeError):  # none, or of somebody else's making
         return None
-    return kept["comparison"] if kept["session"] == finished(directory)["session"] else None
 
 
 def _is_ours(out: Path) -> bool:

@@ -83,6 +83,12 @@ class Plan:
         """rho and beta of what an owner of these columns spends besides the budget, at most; of most algorithms nothing."""
         return Fraction(0), Fraction(0)
 
+    @property
+    def known_rounds(self) -> int | None:
+        """How many selections there are, where that is known beforehand."""
+        low, high = self.rounds
+        return high if low == high else None
+
     def times(self, noun: str) -> str:
         """How many selections there are, in words: "10 rounds", "3 to 9 rounds"."""
         low, high = self.rounds
@@ -190,6 +196,6 @@ def calibrate(
     if sigma2 > MAX_SIGMA2:
         raise StudyInvalid(
             f"[privacy] epsilon = {epsilon} is too little for {asked}: the noise would have a standard deviation "
-            f"of {math.sqrt(sigma2):.3g}."
+            f"of {math.sqrt(sigma2):.3g}; raise it, or ask for less."
         )
     return budget

@@ -216,7 +216,7 @@ class Run:
             "select",
             "selected",
             round=len(self.selected),
-            rounds=self.plan.rounds[1],
+            rounds=self.plan.known_rounds,
             clique=list(clique),
             candidates=len(candidates),
             epsilon=float(epsilon),

@@ -72,7 +72,7 @@ def parse(payload: bytes) -> CohortStep:
     head, _, content = payload.partition(b"\n")
     try:
         found = _step(json.loads(head), content)
-    except (ValueError, KeyError, TypeError, ZeroDivisionError, RecursionError):
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         found = None
     if found is None or found.to_bytes() != payload:
         raise ProtocolAborted(

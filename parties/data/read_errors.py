@@ -26,6 +26,7 @@ _CSV_FAULTS = {
     "not utf-8": "is not UTF-8 text",
     "invalid unicode": "is not UTF-8 text",
     "Maximum line size": "is longer than 2 MB",
+    "reached an invalid state": "is not well-formed CSV, or ends otherwise than those before it (LF and CR LF in one file)",
 }
 _NO_MEMORY = re.compile("annot allocate memory|failed to map segment")
 # SQLSTATE where the server has it, else its own number: MySQL and MariaDB, Oracle

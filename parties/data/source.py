@@ -82,7 +82,7 @@ def open_source(location: Location) -> Source:
     if path is not None:
         if not path.exists():
             raise DataRefused(
-                f"{path} does not exist; correct `data` (a relative path starts where the file that names it is)."
+                f"{path} does not exist; check the path (a relative `data` starts where the file that names it is)."
             )
         if not path.is_file() or not os.access(path, os.R_OK):
             raise DataRefused(f"{path} is not a file that this user may read.")

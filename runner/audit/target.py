@@ -197,7 +197,7 @@ def flood(subject: Subject) -> Finding:
     ports = waiting(subject.study)
     if not ports:
         return _nobody(subject.study)
-    seconds, made, slowest, problems = FLOOD_S[subject.profile], 0, 0.0, list[str]()
+    seconds, tried, made, slowest, problems = FLOOD_S[subject.profile], 0, 0, 0.0, list[str]()
     whole = Greeting(frames.PROTOCOL, True, 0, ports[0].others[0], bytes(600)).pack()
     words = [b"", whole[:20], whole[: len(whole) // 2], whole, whole + bytes(300), b"GET / HTTP/1.1\r\n\r\n"]
     words += [port.said for port in ports]
@@ -205,20 +205,21 @@ def flood(subject: Subject) -> Finding:
     with ExitStack() as stack:
         open_ones: list[socket.socket] = []
         while (elapsed := time.monotonic() - began) < seconds:
-            if made > elapsed * RATE:
+            if tried > elapsed * RATE:
                 time.sleep(0.002)
                 continue
-            port = ports[made % len(ports)]
+            port = ports[tried % len(ports)]
             with suppress(OSError):
                 sock = stack.enter_context(
                     socket.create_connection((port.host, port.number), timeout=ANSWER_S)
                 )
-                sock.sendall(words[made // len(ports) % len(words)])
+                made += 1
+                sock.sendall(words[tried // len(ports) % len(words)])
                 open_ones.append(sock)
             if len(open_ones) > SOCKETS:
                 open_ones.pop(0).close()
-            made += 1
-            if made % RATE == 0:
+            tried += 1
+            if tried % RATE == 0:
                 once = time.monotonic()
                 problems += _deaf(ports, f"{made} strangers, {len(open_ones)} of them still there")
                 slowest = max(slowest, time.monotonic() - once)

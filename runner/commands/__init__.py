@@ -34,7 +34,13 @@ def private_file_of_one(given: Sequence[str]) -> Path | None:
     """`--private FILE` beside `--party`. Raises `UsageError`."""
     if len(given) > 1:
         raise UsageError("--private is given twice; a party has one private file.")
-    return Path(given[0]) if given else None
+    if not given:
+        return None
+    path = Path(given[0])
+    name, equals, file = given[0].partition("=")
+    if equals and not path.exists():
+        raise UsageError(f"--private {path}: beside --party {name} it is the file alone, --private {file}.")
+    return path
 
 
 def private_files_of_all(given: Sequence[str]) -> dict[str, Path]:

@@ -140,19 +140,20 @@ def sign(arguments: argparse.Namespace) -> None:
     from parties import certificates
 
     names = [party.name for party in load(arguments.study).parties]
-    directory = _directory(arguments)
     for path in arguments.requests:
         if path.stem not in names or path.suffix != ".csr":
             raise UsageError(
                 f"{path} is not named NAME.csr after a party of {arguments.study}{nearest(path.stem, names)}; "
                 f"its parties: {', '.join(names)}."
             )
+    asked = {path: _bytes(path) for path in arguments.requests}
+    directory = _directory(arguments)
     ca_cert, ca_key = directory / "ca.crt", directory / "ca.key"
     if not ca_cert.exists() and not ca_key.exists():
         certificates.write(directory, "ca", certificates.make_ca("cosynth", arguments.days))
     ca = certificates.Credential(_bytes(ca_cert), _bytes(ca_key))
-    for path in arguments.requests:
-        certificate = certificates.sign(ca, _bytes(path), path.stem, days=arguments.days)
+    for path, csr in asked.items():
+        certificate = certificates.sign(ca, csr, path.stem, days=arguments.days)
         certificates.write_file(directory / f"{path.stem}.crt", certificate, 0o644)
         print(directory / f"{path.stem}.crt")
     print(

@@ -44,6 +44,8 @@ name = "example"
 _HORIZONTAL = """\
 partition = "horizontal"       # every custodian has different people's rows, and the same columns; for different columns about
                                # overlapping people: `python -m runner init DIR --vertical`
+# security = "malicious"       # the promise also holds if one of the three computing parties departs from the protocol
+                               # (docs/security.md); takes about twice as long
 
 [privacy]                      # what anybody can learn about one unit from everything that is released
 epsilon = 1.0
@@ -55,6 +57,8 @@ unit = "row"                   # or { id = "person_id", max_rows = 3, max_custod
 """
 _VERTICAL = """\
 partition = "vertical"         # the parties with data hold different columns about overlapping people
+# security = "malicious"       # the promise also holds if one of the three computing parties departs from the protocol
+                               # (docs/security.md); takes two to four times as long
 
 [privacy]                      # what anybody can learn about one person from everything that is released
 epsilon = 1.0

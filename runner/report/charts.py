@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WIDTH = 320.0
+MAX_WRITTEN = 16  # columns of a heat map whose cells have room for their figures
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,16 @@ def heat_map(names: Sequence[str], strength: NDArray[np.float64]) -> Markup:
                     fill_opacity=0.05 + 0.95 * value,
                 )
             )
+            if len(names) <= MAX_WRITTEN:
+                marks.append(
+                    label(
+                        (j + 0.5) * cell - 0.75,
+                        (i + 0.62) * cell - 0.75,
+                        f"{value:.2f}".removeprefix("0"),
+                        class_="figure strong" if value > 0.6 else "figure",
+                        anchor="middle",
+                    )
+                )
         marks.append(label(i * cell + 3, i * cell + cell * 0.62, row, most=16))
     side = len(names) * cell
     pairs = [(float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)]

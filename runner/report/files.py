@@ -116,6 +116,7 @@ def _read(directory: Path, name: str, parse: Any) -> Any:
         OverflowError,
         ZeroDivisionError,
         EOFError,
+        RecursionError,
         CosynthError,
     ):
         raise UsageError(

@@ -21,6 +21,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from mpc_protocols.errors import UsageError
+from runner.failures import reason
 from runner.report import charts, graph, number_format, resolutions, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way
 from runner.report.alignment_text import joined
@@ -67,7 +69,12 @@ def write(directory: Path, comparison: Mapping[str, Any] | None) -> Path:
         else page(load(directory), comparison)
     )
     target = directory / "report.html"
-    handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written ({reason(error)}); copy the directory to a place of yours."
+        ) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write(text)
@@ -359,8 +366,18 @@ def _demo(run: Run, columns: Sequence[OneWay], comparison: Mapping[str, Any] | N
     """What only somebody with the real rows can compute; None unless the caller is such."""
     if comparison is None:
         return None
-    metrics = [
-        {"name": name, "value": value, "baseline": baseline, "explanation": explanation}
-        for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
-    ]
-    return {"metrics": metrics, "columns": with_real(run, columns, comparison.get("counts") or {})}
+    try:
+        metrics = [
+            {
+                "name": str(name),
+                "value": float(value),
+                "baseline": None if baseline is None else float(baseline),
+                "explanation": str(explanation),
+            }
+            for name, (value, baseline, explanation) in (comparison.get("metrics") or {}).items()
+        ]
+        return {"metrics": metrics, "columns": with_real(run, columns, comparison.get("counts") or {})}
+    except (AttributeError, IndexError, OverflowError, TypeError, ValueError):
+        raise UsageError(
+            "The comparison with real rows in data/comparison.json is not one that `demo` writes; remove that file."
+        ) from None

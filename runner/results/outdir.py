@@ -201,7 +201,7 @@ def finished(directory: Path) -> dict[str, Any]:
         raise UsageError(
             f"{directory} holds no finished run (no {RUN}); name the --out directory of a run."
         ) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     raise UsageError(
         f"{directory / RUN} is not the file of a finished run; name the --out directory of a run."

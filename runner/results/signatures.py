@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from runner.contributors import statement
+from runner.failures import reason
 from runner.results import outdir
 from runner.study.hashing import canonical
 
@@ -76,7 +77,7 @@ class Signed:
         """
         if party not in self.signatures or party not in self.certificates:
             raise PeerIdentity(f"The results do not bear the signature of party {party}.")
-        key = _key_of(self.certificates[party], party, authorities or self.ca, pinned)
+        key = key_of(self.certificates[party], party, authorities or self.ca, pinned)
         if key is None:
             raise PeerIdentity(f"The certificate beside the signature of party {party} is not that party's.")
         if not _verifies(key, self.signatures[party], self.message):
@@ -84,12 +85,17 @@ class Signed:
 
 
 def hashes(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """SHA-256 of the files that are there, by name."""
-    return {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        for name in names
-        if (folder / name).is_file()
-    }
+    """SHA-256 of the files that are there, by name. Raises `UsageError` for one that cannot be read."""
+    try:
+        return {
+            name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            for name in names
+            if (folder / name).is_file()
+        }
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename} cannot be read ({reason(error)}); it is to be compared."
+        ) from None
 
 
 def sign(
@@ -170,16 +176,17 @@ def _plain(pem: str, most: int | None = None) -> str:
 
 
 def _loaded(pem: str) -> list[Any]:
-    from cryptography import x509
+    from parties.certificates import load
 
     try:
-        return x509.load_pem_x509_certificates(pem.encode())
-    except (ValueError, x509.InvalidVersion):
+        return load(pem.encode())
+    except ValueError:
         raise PeerIdentity("A certificate beside the signatures is none that can be read.") from None
 
 
-def _key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> EllipticCurvePublicKey | None:
+def key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> EllipticCurvePublicKey | None:
     """The key of a certificate, or of a chain from it to the CA, that speaks for the party; else None."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
 
     from parties.certificates import facts
@@ -193,16 +200,19 @@ def _key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> Ellipti
         trusted = all(_issued(one, by) for one, by in pairwise(chain)) and any(
             chain[-1] == end or _issued(chain[-1], end) for end in ends
         )
-    key = chain[0].public_key()
+    try:
+        key = chain[0].public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return None
     return key if trusted and party in shown.names and isinstance(key, ec.EllipticCurvePublicKey) else None
 
 
 def _issued(certificate: Any, authority: Any) -> bool:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 

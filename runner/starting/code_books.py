@@ -27,7 +27,7 @@ def read(path: Path) -> tuple[Value, ...]:
         ) from None
     except StudyInvalid as error:
         raise UsageError(f"--codes {path}: {error.sentence}") from None
-    except (ValueError, csv.Error):
+    except (ValueError, RecursionError, csv.Error):
         raise UsageError(
             f"--codes {path} is no code book: expected is a JSON list or object of values, or a CSV with a header line and a "
             "value first in each line, in UTF-8."

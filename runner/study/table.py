@@ -24,7 +24,7 @@ Own = TypeVar("Own", bound=Options)
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises `StudyInvalid` naming the file, and line and column of a syntax error."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors write its mark
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         what, _, place = message.rpartition(" (at ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 
 from mpc_protocols.errors import CosynthError, PeerIdentity, StudiesDiffer, UsageError
 from runner.check.finding import Finding, fine, note, problem
-from runner.demo import comparison_of
+from runner.demo import COMPARISON, comparison_of
 from runner.results import signatures
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import PARTY_FOLDERS, RESULT, RUN, SIGNATURES, finished
@@ -49,6 +50,20 @@ class Place:
         """Of the files that are the same at every party."""
         return signatures.hashes(self.directory, COMPARED)
 
+    @cached_property
+    def handed_out(self) -> dict[str, str]:
+        """The same, of what the parties of a run on one machine hold: their report has no comparison with a demo's real rows.
+
+        Raises `UsageError` for files that make no report.
+        """
+        if REPORT not in self.hashes or comparison_of(self.directory) is None:
+            return self.hashes
+        from runner.report.files import load
+        from runner.report.page import page
+
+        made = page(load(self.directory)).encode("utf-8", "replace")
+        return {**self.hashes, REPORT: hashlib.sha256(made).hexdigest()}
+
 
 def files(places: Sequence[Place], own: Study | None = None) -> Iterator[Finding]:
     """All that this file is about, of directories with the same run. own: the study that the auditor holds.
@@ -66,23 +81,27 @@ def files(places: Sequence[Place], own: Study | None = None) -> Iterator[Finding
 
 
 def equal(places: Sequence[Place]) -> Iterator[Finding]:
-    """Whether all hold the same."""
-    every = [own for place in places for own in (place, *place.parties)]
-    first, *others = every
-    for other in others:
-        names = sorted(first.hashes.keys() | other.hashes.keys())
-        differing = [name for name in names if first.hashes.get(name) != other.hashes.get(name)]
+    """Whether all hold the same; of a run on one machine, whether its parties hold what the launcher does."""
+    first, *others = places
+    pairs = [(other, first, first.hashes) for other in others]
+    pairs += [(own, place, place.handed_out) for place in places for own in place.parties]
+    same = True
+    for other, than, expected in pairs:
+        names = sorted(expected.keys() | other.hashes.keys())
+        differing = [name for name in names if expected.get(name) != other.hashes.get(name)]
         if differing:
+            same = False
             yield problem(
                 StudiesDiffer(
-                    f"{other.directory} has another {' and '.join(differing)} than {first.directory}; see where each "
+                    f"{other.directory} has another {' and '.join(differing)} than {than.directory}; see where each "
                     "comes from."
                 )
             )
-    if not others:
+    if not pairs:
         yield note("one directory: nothing to compare it with")
-    elif len({canonical(place.hashes) for place in every}) == 1:
-        yield fine(f"{len(every)} directories hold the same {', '.join(sorted(first.hashes))}")
+    elif same:
+        but = "" if first.handed_out == first.hashes else ", but for what only a demo's report adds"
+        yield fine(f"{len(pairs) + 1} directories hold the same {', '.join(sorted(first.hashes))}{but}")
 
 
 def study(place: Place) -> Finding:
@@ -199,7 +218,8 @@ def report(place: Place) -> Finding:
     if not path.is_file():
         return note(f"no {REPORT}: `python -m runner report {place.directory}` makes it anew")
     try:
-        made = page(load(place.directory), comparison_of(place.directory))
+        comparison = comparison_of(place.directory)
+        made = page(load(place.directory), comparison)
     except CosynthError as error:
         return problem(error)
     if path.read_bytes() != made.encode("utf-8", "replace"):
@@ -208,4 +228,9 @@ def report(place: Place) -> Finding:
                 f"{path} is not the page that the files beside it make; `python -m runner report` makes it anew."
             )
         )
-    return fine("the report is what its files make")
+    signed_not = (
+        ""
+        if comparison is None
+        else f", of which nobody has signed {COMPARISON}: the section that only a demo has"
+    )
+    return fine(f"the report is what its files make{signed_not}")

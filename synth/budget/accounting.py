@@ -232,7 +232,7 @@ class Budget:
         if room is None:
             raise StudyInvalid(
                 f"[privacy] delta = {delta} is too small for this many releases: the statistical distance of their samplers from "
-                f"the exact distribution may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed."
+                f"the exact distribution may reach {float(beta_cap):.2g}, and at most a hundredth of delta is allowed; raise it."
             )
         return cls(epsilon, delta, room.rho, beta_cap)
 

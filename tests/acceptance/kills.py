@@ -5,14 +5,15 @@
 
 Each run is a tiny study on this machine. Up to three times, at a random number of lines in its parties' events and some
 milliseconds later, one party, all parties, or the launcher are killed, and the run is resumed; then it is left to end.
-Afterwards: one table, the same run.json at all parties, ledgers equal journals, no event twice, no shares on disk. It prints a
-line a run, and at the end how many of how many ended well. Exit 1 if one did not.
+Afterwards: one table, the same run.json at all parties, its events those of ledgers and journals, none twice, no shares on disk.
+It prints a line a run, with the exit code after each kill, and at the end how many of how many ended well. Exit 1 if one did not.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import json
 import os
 import random
 import signal
@@ -96,6 +97,8 @@ def problem(kind: str, out: Path, names: tuple[str, ...], ledger: Path) -> str |
         len({release.inputs for release in journal.releases}) != len(journal.releases) for journal in journals
     ):
         return "journals that differ, or an event twice"
+    events = json.loads((directories[0] / "run.json").read_text(encoding="utf-8"))["privacy"]["events"]
+    released = [(event["what"], f"{event['rho']:.9g}") for event in events]
     accounts = collections.defaultdict(list)
     for entry in Ledger(ledger).entries():
         accounts[entry.reservation.dataset].append(entry)
@@ -106,6 +109,8 @@ def problem(kind: str, out: Path, names: tuple[str, ...], ledger: Path) -> str |
         full = [events for events in spent if events]
         if len(full) != 1 or (told and full[0] != told[0]):
             return f"{dataset} has {len(full)} runs with events, or others than the journals"
+        if [(event.what, f"{float(event.rho):.9g}") for event in full[0]] != released:
+            return f"{dataset} has other events than run.json"
         if entries[-1].state != "settled":
             return f"{dataset} is not settled"
     for path in out.rglob(outdir.STATES):
@@ -114,11 +119,12 @@ def problem(kind: str, out: Path, names: tuple[str, ...], ledger: Path) -> str |
     return None
 
 
-def attempt(kind: str, rng: random.Random) -> tuple[bool, str]:
-    """One run of a kind: whether it ended well, and its story."""
+def attempt(kind: str, rng: random.Random) -> tuple[bool, str, int]:
+    """One run of a kind: whether it ended well, its story, and how many of its kills came before its end."""
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         root = Path(name)
         trial, out, ledger, story = write(kind, root / "study"), root / "out", root / "ledger.db", []
+        interrupted = 0
         for number in range(rng.randint(1, MAX_KILLS) + 1):
             resume = ["--resume"] * (number > 0)
             program = Program(
@@ -132,21 +138,25 @@ def attempt(kind: str, rng: random.Random) -> tuple[bool, str]:
                 scratch=root / f"scratch{number}",
             )
             try:
-                if rng.random() < 0.9 or number == 0:
+                killed = rng.random() < 0.9 or number == 0
+                if killed:
                     story.append(kill(program, out, rng))
-                program.end()
+                code = program.end().code
             finally:
                 program.kill()
+            if killed:
+                story[-1] += f" -> {code}"
+                interrupted += code != 0
             if not gone(out):
-                return False, "; ".join([*story, "processes are left"])
+                return False, "; ".join([*story, "processes are left"]), interrupted
         last = Program(
             "run", trial.path, "--out", out, "--allow-retry", "--resume", ledger=ledger, scratch=root / "last"
         )
         end = last.end()
         if end.code != 0:
-            return False, "; ".join([*story, f"{end.code}: {end.complaint.strip()}"])
+            return False, "; ".join([*story, f"{end.code}: {end.complaint.strip()}"]), interrupted
         wrong = problem(kind, out, trial.names, ledger)
-        return wrong is None, "; ".join([*story, wrong or "well"])
+        return wrong is None, "; ".join([*story, wrong or "well"]), interrupted
 
 
 def main() -> int:
@@ -159,14 +169,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(KINDS))
     arguments = parser.parse_args()
-    kinds, good = arguments.kinds.split(","), 0
+    kinds, good, interruptions = arguments.kinds.split(","), 0, 0
     for number in range(arguments.first, arguments.runs):
         kind = kinds[number % len(kinds)]
-        well, story = attempt(kind, random.Random(f"{arguments.seed} {number}"))
-        good += well
+        well, story, interrupted = attempt(kind, random.Random(f"{arguments.seed} {number}"))
+        good, interruptions = good + well, interruptions + interrupted
         print(f"{number:4d} {kind:12} {'ok  ' if well else 'FAIL'} {story}", flush=True)
     tried = arguments.runs - arguments.first
-    print(f"{good} of {tried} ended well")
+    print(f"{good} of {tried} ended well, after {interruptions} kills that ended an attempt")
     return 0 if good == tried else 1
 
 

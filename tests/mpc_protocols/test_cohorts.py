@@ -253,7 +253,14 @@ def test_sums_have_the_noise_that_is_charged() -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b"{}\n", b"[]\nq", b"\xff\n", CohortStep("sum", question()).to_bytes().replace(b'"sum"', b'"all"')],
+    [
+        b"",
+        b"{}\n",
+        b"[]\nq",
+        b"\xff\n",
+        CohortStep("sum", question()).to_bytes().replace(b'"sum"', b'"all"'),
+        CohortStep("sum", question()).to_bytes().replace(b'"least":0', b'"least":Infinity'),
+    ],
 )
 def test_what_is_no_step_is_refused(payload: bytes) -> None:
     with pytest.raises(ProtocolAborted, match="no question"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import ssl
 import stat
@@ -123,3 +124,29 @@ def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
         text.isprintable() and text.startswith(("north", "CN=north")) for text in (*found.names, found.issuer)
     )
     assert certificates.shown("nördlich 1") == "nördlich 1"
+
+
+def unreadable(der: bytes) -> tuple[bytes, bytes]:
+    """A certificate whose issuer cannot be read, and one whose key is on a curve that nobody knows: both are parsed at first."""
+    text, other, curve = b"\x0c", b"\x02", b"\x2a\x86\x48\xce\x3d\x03\x01"
+    return der.replace(text, other, 1), der.replace(curve + b"\x07", curve + b"\x09")
+
+
+def test_what_shows_late_to_be_no_certificate_is_refused_at_once(tmp_path: Path) -> None:
+    """The library reads a field when it is asked for it."""
+    certificates.make_all(tmp_path, ["north"], keep_ca_key=True)
+    issuer, curve = unreadable(ssl.PEM_cert_to_DER_cert((tmp_path / "north.crt").read_text()))
+    path = tmp_path / "odd.crt"
+    path.write_text(ssl.DER_cert_to_PEM_cert(issuer))
+    with pytest.raises(PeerIdentity, match=r"odd.crt is not a PEM certificate that can be read"):
+        certificates.read(path)
+    path.write_text(ssl.DER_cert_to_PEM_cert(curve))
+    assert certificates.read(path).names == ("north",)  # as far as it goes
+    ca = Credential((tmp_path / "ca.crt").read_bytes(), (tmp_path / "ca.key").read_bytes())
+    request, _ = certificates.request("north")
+    lines = base64.b64decode(b"".join(request.splitlines()[1:-1]))
+    for odd in unreadable(lines):
+        coded = base64.encodebytes(odd).decode()
+        pem = f"-----BEGIN CERTIFICATE REQUEST-----\n{coded}-----END CERTIFICATE REQUEST-----\n"
+        with pytest.raises(PeerIdentity, match="The certificate request for party north"):
+            certificates.sign(ca, pem.encode(), "north")

@@ -244,6 +244,20 @@ def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
     )  # another party's request under this name
     (own / "east.csr").write_bytes((own / "north.csr").read_bytes())
     assert run("certs", "sign", study, own / "east.csr", "--out", ca)[0] == 2
+    none = tmp_path / "none"
+    (own / "south.csr").unlink()
+    for asked in ("east", "south"):  # of no party, and not there
+        assert run("certs", "sign", study, own / "north.csr", own / f"{asked}.csr", "--out", none)[0] in (
+            2,
+            21,
+        )
+        assert not none.exists()
+
+
+def test_a_private_file_by_name_beside_one_party_is_explained(run: Run, tmp_path: Path) -> None:
+    study = write_study(tmp_path)
+    code, _, told = run("check", study, "--party", "north", "--private", "north=north.toml")
+    assert code == 2 and "beside --party north it is the file alone, --private north.toml" in told
 
 
 def test_check_finds_everything(run: Run, tmp_path: Path) -> None:

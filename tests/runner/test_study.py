@@ -14,6 +14,7 @@ import pytest
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from parties.budget.notion import ProtectedUnit
 from runner.study import digest, load, private_file, problems
+from runner.study.hashing import agreed_tree
 from tests.runner.studies import STUDY, write_study
 
 NORTH = '[[party]]\nname = "north"\naddress = "127.0.0.1:7101"\ndata = "north.csv"\n'
@@ -236,6 +237,13 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(StudyInvalid, match="not UTF-8"):
         load(tmp_path / "latin.toml")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_study(tmp_path: Path) -> None:
+    plain = write_study(tmp_path)
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    assert agreed_tree(load(marked)) == agreed_tree(load(plain))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from parties import certificates
 from runner.cli import main
+from runner.demo import COMPARISON
 from runner.party.options import CertificateFiles
 from runner.party.record.software import commit_of, software
 from runner.report import render
@@ -22,6 +24,7 @@ from runner.study import Study
 from runner.study.hashing import digest_of
 from runner.verification.files import Place
 from runner.verification.spending import charged
+from tests.parties.test_certificates import unreadable
 from tests.runner import small
 from tests.runner.folders import Folders
 
@@ -232,6 +235,55 @@ def test_other_files_at_another_party_and_another_ledger(
     assert found[0]["kind"] == "problem" and "no run of this study on record" in found[0]["text"]
 
 
+def test_a_demo_holds_though_its_own_report_says_more_than_its_parties(
+    folders: Folders, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("north", "west"):
+        shutil.copytree(folders[name].out, out / "parties" / name)
+    session = json.loads((out / "run.json").read_text())["session"]
+    (out / "data").mkdir()
+    comparison = {"metrics": {"an error": [0.1, None, "of rows that only a demo knows"]}}
+    (out / COMPARISON).write_text(json.dumps({"session": session, "comparison": comparison}))
+    render(out, comparison=comparison)
+    assert main(["verify", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "3 directories hold the same" in said and "nobody has signed data/comparison.json" in said, said
+    page = out / "parties" / "west" / "report.html"
+    page.write_text(page.read_text().replace("</p>", "!</p>", 1))
+    assert main(["verify", str(out)]) == 22
+    assert "west has another report.html than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "comparison", [7, {"metrics": 7}, {"metrics": {"a": [1]}}, {"metrics": {"a": ["b", 1, "c"]}}]
+)
+def test_a_comparison_that_no_demo_has_written_is_refused(
+    comparison: Any, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = json.loads((out / "run.json").read_text())["session"]
+    (out / "data").mkdir()
+    (out / COMPARISON).write_text(json.dumps({"session": session, "comparison": comparison}))
+    assert main(["verify", str(out)]) == 2
+    assert "data/comparison.json is not one that `demo` writes" in capsys.readouterr().err
+    (out / COMPARISON).write_text("[]")
+    assert main(["verify", str(out)]) == 0
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "synthetic.csv":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert main(["verify", str(out)]) == 2
+    assert "synthetic.csv cannot be read (permission denied)" in capsys.readouterr().err
+
+
 def test_a_ledger_that_is_not_there(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,9 +359,14 @@ def test_signing_refuses_what_another_party_has_signed(tmp_path: Path) -> None:
         return {**(shown if what == "certificates" else theirs), "north": own}
 
     assert signatures.sign(study, "north", mine, bytes(32), bytes([17]) * 32, files, gathered)
+    west = ssl.PEM_cert_to_DER_cert(shown["west"].decode())
     for told, certificates_shown in (
         ({"run.json": "bb"}, shown),
         ({"run.json": "aa"}, {**shown, "west": foreign.certificate}),
+        *(
+            ({"run.json": "aa"}, {**shown, "west": ssl.DER_cert_to_PEM_cert(odd).encode()})
+            for odd in unreadable(west)
+        ),
     ):
         with pytest.raises(ProtocolAborted, match="signed other results"):
             go(told, certificates_shown)

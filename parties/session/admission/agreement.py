@@ -26,6 +26,8 @@ from parties.session.admission.keys import SharedKeys
 from parties.session.transport.frames import BadFrame, Kind
 
 NONCE = 32
+MAX_NESTED = 16
+"""Of lists and objects in an announcement: it is sent on inside others, and what can be read must be writable there."""
 
 Send = Callable[[int, Kind, bytes], None]
 
@@ -142,7 +144,8 @@ class Agreement:
             {"nonce"} if hello.get("role") == "compute" else set()
         ):
             raise BadFrame("a HELLO frame with other fields than expected")
-        if not isinstance(hello["facts"], dict) or len(json.dumps(hello["facts"])) > MAX_FACTS:
+        facts = hello["facts"]
+        if not isinstance(facts, dict) or _deeper(facts, MAX_NESTED) or len(json.dumps(facts)) > MAX_FACTS:
             raise BadFrame("a HELLO frame with an announcement that is too large")
         for what, label in (("version", "software version"), ("study", "study")):
             if hello[what] != own[what]:
@@ -175,7 +178,12 @@ class Agreement:
                 )
 
     def _adopt(self, confirmation: bytes) -> None:
-        hellos = _unpack(confirmation)
+        try:
+            hellos = _unpack(confirmation)
+        except BadFrame:
+            raise ProtocolAborted(
+                "The computing parties confirm a session that cannot be read; stop the run."
+            ) from None
         for number, hello in self._hellos.items():
             if hellos.get(self._config.numbered[number].name) != hello:
                 raise ProtocolAborted(
@@ -209,6 +217,14 @@ def _unpack(payload: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadFrame("a frame that is not a JSON object")
     return value
+
+
+def _deeper(value: object, most: int) -> bool:
+    """Whether lists and objects stand inside one another more than so often."""
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return most == 0 or any(_deeper(each, most - 1) for each in inner)
 
 
 def _hex(text: str) -> bytes:

@@ -241,11 +241,9 @@ def _read(path: Path, what: str, me: str) -> bytes:
 
 
 def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
-    from cryptography import x509
-
     try:
-        return x509.load_pem_x509_certificates(_read(path, what, me))
-    except (ValueError, x509.InvalidVersion):
+        return certificates.load(_read(path, what, me))
+    except ValueError:
         raise PeerIdentity(f"The {what} of party {me}, {path}, holds no PEM certificate.") from None
 
 

@@ -62,7 +62,10 @@ async def listen(config: SessionConfig) -> socket.socket:
                 f"Party {config.me} cannot listen on {where}: the port is in use by another program; "
                 f"stop that program or give the party another port."
             ) from None
-        raise PeerUnreachable(f"Party {config.me} cannot listen on {where}: {reason(error)}.") from None
+        raise PeerUnreachable(
+            f"Party {config.me} cannot listen on {where}: {reason(error)}; name an address of this machine with `listen` in "
+            "the private file."
+        ) from None
     return server
 
 

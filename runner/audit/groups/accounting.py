@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from mpc_protocols.functionality import Event
 from runner.audit import second_accountant
-from runner.audit.check import Check, Finding, Group, Plot, judged
+from runner.audit.check import Check, Finding, Group, Plot, Verdict, judged
 from runner.audit.subjects.questions import Asked, every_kind
 from runner.audit.subjects.subject import Subject
-from runner.audit.subjects.whole_run import whole_run
+from runner.audit.subjects.whole_run import not_run, whole_run
 from synth.budget import accounting
 
 SIGMA2 = Fraction(25, 4)
@@ -88,6 +88,8 @@ def every_release_is_charged(subject: Subject) -> Finding:
 def a_run_keeps_its_promise(subject: Subject) -> Finding:
     """Run the study's algorithm in the clear on the subject's rows, and convert what it was charged a second time."""
     study = subject.study
+    if (reason := not_run(study)) is not None:
+        return Finding(Verdict.UNINFORMATIVE, reason)
     ran = whole_run(subject, subject.rows)
     plan, events, privacy = ran.plan, ran.events, study.privacy
     epsilon, delta = float(privacy.epsilon), float(privacy.delta)
@@ -177,7 +179,7 @@ GROUP = Group(
         ),
         Check(
             "conversion",
-            "rho converts to (epsilon, delta) on the safe side, and tightly.",
+            "Rho converts to (epsilon, delta) on the safe side, and tightly.",
             "exact",
             "An epsilon that is too small by 0.001 % or too large by 0.1 %, at 21 pairs of rho and delta.",
             conversion,

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from runner.audit import statistics
 from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
 from runner.audit.groups.hostile import endings
 from runner.audit.subjects.bent_wire import Bend
+from runner.audit.subjects.ends import unless_stuck
 from runner.audit.subjects.subject import Subject
 from runner.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
 
@@ -217,17 +219,23 @@ def changed(subject: Subject) -> Finding:
         honest = run_alignment(method, both, subject.coins("changed"))
         ways = Counter((frame.sender, frame.receiver) for frame in honest.frames)
 
-        def run(bend: Bend, method: AlignmentMethod = method, both: list[list[bytes]] = both) -> str:
-            found = run_alignment(method, both, subject.coins("changed"), bend)
+        def run(
+            bend: Bend,
+            ends: dict[int, Any],
+            method: AlignmentMethod = method,
+            both: list[list[bytes]] = both,
+        ) -> str:
+            found = run_alignment(method, both, subject.coins("changed"), bend, ends=ends)
             return "right table" if not _same_rows(found, both) else "another table, unnoticed"
 
         figures[method.name], found = endings(CASES[subject.profile], rng, ways, run)
         problems += [f'"{method.name}": {problem}' for problem in found]
-    return judged(
+    finding = judged(
         problems,
         "One message changed in each alignment, and how it ended: " + tallied(figures) + ".",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
 GROUP = Group(

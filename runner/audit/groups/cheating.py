@@ -11,15 +11,18 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.public.steps import MeasureStep, parse
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
 from runner.audit.subjects.arena import Arena, Codes, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
-from runner.audit.subjects.deviations import judged_outcome, settings
+from runner.audit.subjects.deviations import chosen, flipped, judged_outcome, settings
+from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.audit.subjects.questions import NO_NOISE, every_kind
@@ -36,22 +39,19 @@ def _ask(oracle: MarginalOracle, subject: Subject) -> list[list[int]]:
     return [each.tolist() for each in every_kind(oracle, list(subject.sizes), NO_NOISE, 20)[1]]
 
 
-def _run(arena: Arena, subject: Subject, bend: Bend | None = None) -> Ran:
+def _run(arena: Arena, subject: Subject, bend: Bend | None = None, ends: dict[int, Any] | None = None) -> Ran:
     return arena.run(
-        lambda oracle: _ask(oracle, subject), subject.tables(arena.parties, 6), subject.coins("cheats"), bend
+        lambda oracle: _ask(oracle, subject),
+        subject.tables(arena.parties, 6),
+        subject.coins("cheats"),
+        bend,
+        ends=ends,
     )
-
-
-def _flipped(payload: bytes, bit: int) -> bytes:
-    data = bytearray(payload)
-    if data:
-        data[bit // 8 % len(data)] ^= 1 << bit % 8
-    return bytes(data)
 
 
 def _flip(way: Way, number: int, bit: int) -> Bend:
     """A bit of one message."""
-    return change(way, number, lambda payload: _flipped(payload, bit))
+    return change(way, number, lambda payload: flipped(payload, bit))
 
 
 def _different(ran: Ran, leader: int, computing: int) -> str | None:
@@ -80,30 +80,30 @@ def changed(subject: Subject) -> Finding:
             way = sorted(ways)[int(rng.integers(len(ways)))]
             number = int(rng.integers(ways[way]))
             flip = _flip(way, number, int(rng.integers(1 << 16)))
-            outcome, problem = _cheat(arena, subject, honest, flip)
+            outcome, problem = _cheat(arena, subject, honest, flip, way[0])
             ended[outcome] += 1
             if problem is not None:
                 problems.append(
                     f'backend "{backend.name}", a bit of message {number} of party {way[0]} to party {way[1]}: {problem}.'
                 )
         figures[backend.name] = dict(ended)
-    return judged(
+    finding = judged(
         problems,
         "One bit of one message flipped in each run: "
         + tallied(figures)
         + ". What is not noticed is what security against parties that follow the protocol does not promise.",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
-def _cheat(arena: Arena, subject: Subject, honest: Ran, bend: Bend) -> tuple[str, str | None]:
+def _cheat(arena: Arena, subject: Subject, honest: Ran, bend: Bend, cheat: int) -> tuple[str, str | None]:
+    ends = dict[int, Any]()
     try:
-        ran = _run(arena, subject, bend)
-    except CosynthError as error:
-        problem = None if error.exit_code in (40, 41) else f"ends with {error.exit_code} ({error.sentence})"
-        return "noticed", problem
-    except Exception as error:
-        return "broken", f"ends in {type(error).__name__}"
+        ran = _run(arena, subject, bend, ends)
+    except Exception:  # what a party raises is among the ends
+        outcome, problem = judged_ends(ends, cheat)
+        return STUCK if outcome == STUCK else "noticed", problem
     if (words := _different(ran, arena.facts.leader, arena.computing)) is not None:
         return "different results", words
     return ("without effect" if ran.answer == honest.answer else "other results, unnoticed"), None
@@ -130,7 +130,7 @@ class _Falsified(Openings):
             and payload
         ):
             self.victim = receiver
-            return _flipped(payload, 0)
+            return flipped(payload, 0)
         return payload
 
     def opens(self, party: Party, picks: int) -> None:
@@ -295,7 +295,7 @@ def proofs(subject: Subject) -> Finding:
 
 
 def deviations(subject: Subject) -> Finding:
-    """Where the claim holds against a party that deviates, flip a bit of a message of one that computes; see how others end."""
+    """Where the claim holds against a party that deviates, change a message to one that computes; see how others end."""
     problems, figures = [], {}
     found = settings(subject)
     if not found:
@@ -307,29 +307,120 @@ def deviations(subject: Subject) -> Finding:
         if any(isinstance(end, BaseException) for end in honest.ends.values()):
             problems.append(f"{setting.words}: with nobody cheating, a party stops.")
             continue
-        rng, computing = subject.generator(f"deviations {setting.words}"), range(setting.arena.computing)
-        ways = sorted(way for way in honest.ways if way[0] in computing and way[1] in computing)
-        places = []
-        for _ in range(DEVIATIONS[subject.profile]):
-            way = ways[int(rng.integers(len(ways)))]
-            places.append((way, int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16))))
-        mine = subject.share(places)
-        for done, (way, number, bit) in enumerate(mine, start=1):
-            outcome = setting.run(_flip(way, number, bit))
-            how, problem = judged_outcome(honest, outcome, way[0])
+        rng = subject.generator(f"deviations {setting.words}")
+        mine = subject.share(chosen(honest, setting.arena.computing, rng, DEVIATIONS[subject.profile]))
+        for done, deviation in enumerate(mine, start=1):
+            outcome = setting.run(deviation.bend, deviation.goes_on)
+            how, problem = judged_outcome(honest, outcome, deviation.way[0])
             ended[how] += 1
             if problem is not None:
-                problem = f"{setting.words}, bit {bit} of message {number} of party {way[0]} to party {way[1]}: {problem}."
+                problem = f"{setting.words}, {deviation.words}: {problem}."
                 problems.append(problem)
             subject.tell("N.deviations", done, len(mine), problem or "")
         figures[setting.words] = dict(ended)
-    return judged(
+        if not any("stopped" in how for how in ended) and not problems:
+            return Finding(
+                Verdict.UNINFORMATIVE, f"{setting.words}: nobody stopped, whatever was changed.", figures
+            )
+    finding = judged(
         problems,
-        "One bit of one message flipped in each run, and how the honest parties ended: "
+        "One message changed in each run, and how the honest parties ended: "
         + tallied(figures)
         + ". None has another result, and nothing else was opened to one.",
         figures,
     )
+    return unless_stuck(finding, figures.values())
+
+
+def copies(subject: Subject) -> Finding:
+    """Where the claim holds against a party that deviates, let a contributor tell one computing party something else."""
+    problems, told = [], 0
+    found = [each for each in settings(subject) if each.arena.contributing]
+    if not found:
+        return Finding(
+            Verdict.UNINFORMATIVE,
+            "No audited backend with contributors claims anything against a party that deviates.",
+        )
+    for setting in found:
+        ways = setting.run().ways
+        for way, number in sorted(
+            (way, number)
+            for way, count in ways.items()
+            for number in range(count)
+            if way[0] >= setting.arena.computing
+        ):
+            ended = setting.run(_flip(way, number, 5)).ends
+            said = [end.sentence for end in ended.values() if isinstance(end, CosynthError)]
+            told += 1
+            if len(said) < len(ended):
+                problems.append(f"{setting.words}, message {number} to party {way[1]}: a party goes on.")
+            elif not any(f"Party {way[0]} " in sentence for sentence in said):
+                problems.append(
+                    f"{setting.words}, message {number} to party {way[1]}: nobody says that it is party {way[0]} who told two "
+                    f"parties different things, but: {said[0]}"
+                )
+    return judged(
+        problems,
+        f"{told} messages of a contributor of which one computing party was sent another: all stop, and it is named.",
+        {"messages": told},
+    )
+
+
+def steps(subject: Subject) -> Finding:
+    """Let the leader ask one of the others for marginals in another order than the rest; all must stop."""
+    problems, figures = [], {}
+    for backend in subject.distributed:
+        arena, ended = subject.arena(backend), Counter[str]()
+        leader = arena.facts.leader
+        for follower in set(range(arena.computing)) - {leader}:
+            ends, lie = dict[int, Any](), _OtherStep((leader, follower))
+            with lie.watched(), suppress(Exception):  # what a party raises is among the ends
+                _run(arena, subject, lie.bend, ends)
+            how, problem = judged_ends(ends, leader)
+            ended[how] += 1
+            if not lie.told:
+                problem = "it is asked for no measurement"
+            elif how == "went on":
+                problem = "it goes on"
+            elif lie.believed and problem is None:
+                problem = f"party {lie.believed[0]} has opened what came of it by then"
+            if problem is not None:
+                problems.append(
+                    f'backend "{backend.name}", party {follower} is asked for another order than the rest: {problem}.'
+                )
+        figures[backend.name] = dict(ended)
+    finding = judged(
+        problems,
+        "One party asked for another order than the rest, and how it ended: " + tallied(figures) + ".",
+        figures,
+    )
+    return unless_stuck(finding, figures.values())
+
+
+class _OtherStep(Openings):
+    """A leader's first measurement, in another order for one of the others: sizes do not give the lie away.
+
+    told: whether that one has been asked. believed: who has opened a release then: the first one is the measurement.
+    """
+
+    def __init__(self, way: Way) -> None:
+        self.way, self.told = way, False
+        self.believed: list[int] = []
+
+    def opened(self, party: Party, values: list[int], picks: int) -> None:
+        """It has gone on."""
+        self.believed.append(party.wire.me)
+
+    def bend(self, way: Way, number: int, payload: bytes) -> bytes:
+        """What is sent instead."""
+        if way != self.way or self.told or not payload.startswith(b"{"):
+            return payload
+        with suppress(CosynthError):
+            step = parse(payload)
+            if isinstance(step, MeasureStep):
+                self.told = True
+                return replace(step, handles=step.handles[::-1]).to_bytes()
+        return payload
 
 
 GROUP = Group(
@@ -344,6 +435,20 @@ GROUP = Group(
             "A traceback, another exit code, honest parties that end well with different results. Cheats that go unnoticed are "
             "counted, and are no violation: no backend promises more yet.",
             changed,
+        ),
+        Check(
+            "copies",
+            "Where the claim holds against a party that deviates, a contributor that tells two of them other things is named.",
+            "fault",
+            "Copies that are compared too late or never: then proofs fail, and parties that did nothing are accused.",
+            copies,
+        ),
+        Check(
+            "steps",
+            "A leader that asks one party for something else than the others is noticed before anything of it is opened.",
+            "fault",
+            "A transcript that the parties do not compare before they compute.",
+            steps,
         ),
         Check(
             "openings",
@@ -370,7 +475,8 @@ GROUP = Group(
             "deviations",
             "Where the claim holds against a party that deviates, honest ones have the right results, or stop before others.",
             "fault",
-            "A message whose change is noticed too late or never, by rows and by columns, as far as the backend takes them.",
+            "A message whose change is noticed never, or when something that follows from it is open already, by rows and by "
+            "columns, as far as the backend takes them; a contributor's copies that differ.",
             deviations,
         ),
     ),

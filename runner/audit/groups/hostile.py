@@ -8,35 +8,47 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import resource
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mpc_protocols.errors import CosynthError
-from mpc_protocols.functionality import Event
-from mpc_protocols.public import steps
-from parties.budget import journal
-from parties.session.transport import codec, frames
 from runner.audit.check import Check, Finding, Group, Profile, judged, tallied
 from runner.audit.subjects.arena import Arena, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
+from runner.audit.subjects.ends import judged_ends, unless_stuck
 from runner.audit.subjects.questions import NO_NOISE, every_kind
+from runner.audit.subjects.readers import Reader, readers
 from runner.audit.subjects.subject import Subject
-from runner.study import load
 
 CASES = {Profile.QUICK: 1500, Profile.DEFAULT: 20_000, Profile.DEEP: 10_000_000}
-"""Mutated inputs of each decoder; files get a twentieth and a hundredth."""
+"""Mutated inputs of each reader; of costly ones fewer (`Reader.cost`)."""
 TOLD = 100_000
 """After how many inputs a campaign says how far it is."""
 RUNS = {Profile.QUICK: 12, Profile.DEFAULT: 40, Profile.DEEP: 2000}
 """Runs of each backend with a message that was changed."""
+_NUMBER = re.compile(rb"\d+")
+_WORDS = (
+    b"Infinity",
+    b"NaN",
+    b"1e999",
+    b"-1",
+    b"0",
+    b"1.5",
+    b"%d" % 2**70,
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+)
+"""What may stand where JSON has a number."""
 _EXTREMES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 MEMORY = 256 << 20
 """Bytes by which the process may grow: far above any valid input here, far below what a length field can name."""
@@ -64,23 +76,12 @@ class _Canary:
         return os.mkdir, (self.path,)
 
 
-@dataclass(frozen=True)
-class Decoder:
-    """What reads bytes of others. allowed: what it may raise. valid: bytes that it takes."""
-
-    name: str
-    read: Callable[[bytes], object]
-    allowed: tuple[type[Exception], ...]
-    valid: tuple[bytes, ...]
-    cost: int = 1
-
-
 def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
-    """Bytes near valid ones: a few changes of a byte, a length, a cut, a repetition, an extreme number."""
+    """Bytes near valid ones: a few changes of a byte, a length, a cut, a repetition, an extreme number, another JSON value."""
     data = bytearray(valid)
     for _ in range(int(rng.integers(1, 4))):
         place = int(rng.integers(0, len(data) + 1))
-        match int(rng.integers(0, 7)):
+        match int(rng.integers(0, 8)):
             case 0 if data:
                 data[place % len(data)] = int(rng.integers(0, 256))
             case 1:
@@ -94,55 +95,12 @@ def mutated(valid: bytes, rng: np.random.Generator) -> bytes:
                 data[place : place + 4] = (2**32 - 1).to_bytes(4, "big")
             case 5:
                 data += data[place:]
+            case 6 if numbers := [found.span() for found in _NUMBER.finditer(data)]:
+                start, stop = numbers[int(rng.integers(len(numbers)))]
+                data[start:stop] = _WORDS[int(rng.integers(len(_WORDS)))]
             case _ if data:
                 data[place % len(data)] ^= 1 << int(rng.integers(0, 8))
     return bytes(data)
-
-
-def _decoders(subject: Subject, folder: Path) -> list[Decoder]:
-    """Everything here that reads what others wrote."""
-    total = steps.TotalStep(0, Fraction(5, 2)).to_bytes()
-    measure = steps.MeasureStep(1, (0, 1), (Fraction(1, 3), Fraction(2))).to_bytes()
-    header = frames.Header(5, frames.Kind.DATA, 1, 2, 3, 5).pack()
-    study = subject.study.path.read_bytes()
-    record = folder / "journal.jsonl"
-    book = journal.Journal(record, journal.Header(bytes(32), bytes(32), "north", "1"))
-    book.opened(book.event(Event("total", Fraction(1, 50), Fraction(0), {"sigma2": "25/1"}), bytes(32)))
-    book.end(0)
-    kept = record.read_bytes()
-
-    def file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
-        def reader(content: bytes) -> object:
-            path = folder / name
-            path.write_bytes(content)
-            return read(path)
-
-        return reader
-
-    def frame(content: bytes) -> object:
-        found = frames.parse(content[: frames.HEADER.size].ljust(frames.HEADER.size, b"\0"))
-        if found.length > frames.CHUNK or found.total > frames.MAX_MESSAGE or found.depth > frames.MAX_DEPTH:
-            raise OverflowError(
-                f"a frame of {found.length} bytes of {found.total} in round {found.depth} is let in"
-            )
-        return found
-
-    return [
-        Decoder("a frame's header", frame, (frames.BadFrame,), (header, frames.control(frames.Kind.PING))),
-        Decoder(
-            "MPyC's messages",
-            codec.loads,
-            (CosynthError,),
-            (
-                codec.dumps([1, {"a": (2, b"x")}]),
-                codec.dumps(np.arange(6).reshape(2, 3)),
-                codec.dumps(np.array([1 << 70], object)),
-            ),
-        ),
-        Decoder("a step", steps.parse, (CosynthError,), (total, measure)),
-        Decoder("a journal", file("altered.jsonl", journal.read), (CosynthError,), (kept,), 20),
-        Decoder("a study", file("altered.toml", load), (CosynthError,), (study,), 100),
-    ]
 
 
 def _peak() -> int:
@@ -150,7 +108,7 @@ def _peak() -> int:
 
 
 def decoders(subject: Subject) -> Finding:
-    """Give every decoder bytes near valid ones, nasty ones, and pickles."""
+    """Give every reader bytes near valid ones, nasty ones, and pickles."""
     problems: list[str] = []
     outcomes: Counter[str] = Counter()
     part, read = subject.part, 0
@@ -160,23 +118,21 @@ def decoders(subject: Subject) -> Finding:
         folder = Path(name)
         marker = folder / "ran"
         pickles = [pickle.dumps(_Canary(str(marker)), protocol) for protocol in (0, 2, 4)]
-        decoders = _decoders(subject, folder)
-        due = {decoder.name: CASES[subject.profile] // decoder.cost // part.of for decoder in decoders}
-        for decoder in decoders:
-            for valid in decoder.valid:
-                decoder.read(valid)  # else every refusal below would be worth nothing
-            hostile = [*NASTY, *pickles, *(b"J" + each for each in pickles)]
-            near = (
-                mutated(decoder.valid[case % len(decoder.valid)], rng) for case in range(due[decoder.name])
-            )
+        found = readers(subject.study.path, folder)
+        due = {reader.name: CASES[subject.profile] // reader.cost // part.of for reader in found}
+        for reader in found:
+            for valid in reader.valid:
+                reader.read(valid)  # else every refusal below would be worth nothing
+            hostile = [*NASTY, *reader.hostile, *pickles, *(b"J" + each for each in pickles)]
+            near = (mutated(reader.valid[case % len(reader.valid)], rng) for case in range(due[reader.name]))
             for content in chain(hostile, near):
-                outcome, problem = _judge(decoder, content)
+                outcome, problem = _judge(reader, content)
                 outcomes[outcome] += 1
                 if problem is not None:
                     problems.append(problem)
                 read += 1
                 if read % TOLD == 0:
-                    subject.tell("F.decoders", read, sum(due.values()), decoder.name)
+                    subject.tell("F.decoders", read, sum(due.values()), reader.name)
         if marker.exists():
             problems.append("A pickle was loaded: bytes of a peer ran as code.")
     grown = _peak() - before
@@ -184,21 +140,21 @@ def decoders(subject: Subject) -> Finding:
         problems.append(f"The process grew by {grown >> 20} MiB while it read hostile bytes.")
     return judged(
         problems,
-        f"{outcomes.total()} inputs of {len(due)} decoders: {outcomes['refused']} refused with a sentence, "
+        f"{outcomes.total()} inputs of {len(due)} readers: {outcomes['refused']} refused with a sentence, "
         f"{outcomes['read']} still valid; no other exception, no pickle loaded.",
         {**outcomes, "grown_bytes": grown},
     )
 
 
-def _judge(decoder: Decoder, content: bytes) -> tuple[str, str | None]:
+def _judge(reader: Reader, content: bytes) -> tuple[str, str | None]:
     try:
-        decoder.read(content)
-    except decoder.allowed:
+        reader.read(content)
+    except reader.allowed:
         return "refused", None
     except Exception as error:
         return (
             "broken",
-            f"{decoder.name[0].upper()}{decoder.name[1:]}: {type(error).__name__} ({error}) for {content[:40]!r}.",
+            f"{reader.name[0].upper()}{reader.name[1:]}: {type(error).__name__} ({error}) for {content[:40]!r}.",
         )
     return "read", None
 
@@ -221,34 +177,40 @@ def messages(subject: Subject) -> Finding:
         arena = subject.arena(backend)
         ways = Counter((frame.sender, frame.receiver) for frame in _run(arena, subject).frames)
 
-        def run(bend: Bend, arena: Arena = arena) -> str:
-            _run(arena, subject, bend)
+        def run(bend: Bend, ends: dict[int, Any], arena: Arena = arena) -> str:
+            _run(arena, subject, bend, ends)
             return "went on"
 
         figures[backend.name], found = endings(RUNS[subject.profile], rng, ways, run)
         problems += [f'backend "{backend.name}": {problem}' for problem in found]
-    return judged(
+    finding = judged(
         problems,
         "One message changed in each run, and how it ended: " + tallied(figures) + ".",
         figures,
     )
+    return unless_stuck(finding, figures.values())
 
 
-def _run(arena: Arena, subject: Subject, bend: Bend | None = None) -> Ran:
+def _run(arena: Arena, subject: Subject, bend: Bend | None = None, ends: dict[int, Any] | None = None) -> Ran:
     return arena.run(
         lambda oracle: every_kind(oracle, list(subject.sizes), NO_NOISE, 20),
         subject.tables(arena.parties, 10),
         subject.coins("messages"),
         bend,
+        ends=ends,
     )
 
 
+Run = Callable[[Bend, dict[int, Any]], str]
+"""(what is changed, each party's end) -> what it comes to if it ends well."""
+
+
 def endings(
-    runs: int, rng: np.random.Generator, ways: Mapping[Way, int], run: Callable[[Bend], str]
+    runs: int, rng: np.random.Generator, ways: Mapping[Way, int], run: Run
 ) -> tuple[dict[str, int], list[str]]:
     """How so many runs end of which one message each is changed, and what is wrong with them.
 
-    ways: the messages of a run between any two parties. run: says what it comes to if it ends well.
+    ways: the messages of a run between any two parties.
     """
     ended, problems = Counter[str](), []
     for case in range(runs):
@@ -260,15 +222,13 @@ def endings(
     return dict(ended), problems
 
 
-def _ending(way: Way, number: int, words: str, run: Callable[[Bend], str]) -> tuple[str, str | None]:
-    where = f"message {number} from party {way[0]} to party {way[1]}, {words}"
+def _ending(way: Way, number: int, words: str, run: Run) -> tuple[str, str | None]:
+    where, ends = f"message {number} from party {way[0]} to party {way[1]}, {words}", dict[int, Any]()
     try:
-        return run(change(way, number, CHANGES[words])), None
-    except CosynthError as error:
-        said = f"{where}, ends with {error.exit_code} ({error.sentence})"
-        return f"exit {error.exit_code}", None if error.exit_code in (40, 41) else said
-    except Exception as error:
-        return "broken", f"{where}, ends in {type(error).__name__}."
+        return run(change(way, number, CHANGES[words]), ends), None
+    except Exception:  # what a party raises is among the ends
+        how, problem = judged_ends(ends, way[0])
+        return how, None if problem is None else f"{where}: {problem}."
 
 
 GROUP = Group(

@@ -6,11 +6,16 @@ some are held by one owner only, some by nobody (fakes of an alignment): neither
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from mpc_protocols.functionality import Clique
+from mpc_protocols.errors import CosynthError
+from mpc_protocols.functionality import Clique, MarginalOracle
+from mpc_protocols.vertical.ordered_sums import OwnerShuffle
 from runner.audit.check import Check, Finding, Group, Verdict, judged
 from runner.audit.groups import views
 from runner.audit.subjects.arena import Arena, Coins, Ran
@@ -22,6 +27,8 @@ ALARM = 1e-7
 """As of V.masks."""
 BOTH, ALONE, NOBODY = 40, 7, 5
 """Rows that both owners hold, that each holds alone, and that nobody holds."""
+WIDE = 40
+"""Values of each column of an owner of two: so many cells that secret orders cost less than columns of 0 and 1."""
 
 
 def values(subject: Subject) -> Finding:
@@ -97,7 +104,11 @@ def masks(subject: Subject) -> Finding:
                 if not any(each.any() for each in following):
                     break
                 redrawn = _run(subject, arena, first, replace(coins, kept=party, fresh=fresh))
-                views.keep_equal(following, view, views.payloads(redrawn, party))
+                if not views.keep_equal(following, view, views.payloads(redrawn, party)):
+                    uncertain.append(
+                        f'backend "{backend.name}", party {party}: the sizes of messages follow keys or coins.'
+                    )
+                    following = []
             bare = sum(int(each.sum()) for each in following)
             if bare:
                 problems.append(
@@ -106,6 +117,10 @@ def masks(subject: Subject) -> Finding:
                 )
                 break
         counted[backend.name] = bytes_that_follow
+        if not bytes_that_follow:
+            uncertain.append(
+                f'backend "{backend.name}": nothing follows the records, so nothing was looked at.'
+            )
     if uncertain and not problems:
         return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)
     return judged(
@@ -132,6 +147,55 @@ def _same_outputs(subject: Subject, kept: int) -> tuple[Split, Split]:
     return split(subject, tables[0], 0, 0), split(subject, tables[1], 0, 0)
 
 
+def orders(subject: Subject) -> Finding:
+    """Let an owner whose columns make many cells count its first row in place of others: in all that it sends and computes."""
+    problems, figures = [], dict[str, str]()
+    if not vertical(subject):
+        return Finding(Verdict.UNINFORMATIVE, "No audited backend takes vertically split data.")
+    first, *own = subject.sizes
+    sizes = {first: 2, **dict.fromkeys(own, WIDE)}
+    case = split(subject, subject.generator("orders").integers(0, list(sizes.values()), (BOTH, 3)), 0, 0)
+
+    def ask(oracle: MarginalOracle) -> int:
+        [cells] = oracle.measure(oracle.prepare([tuple(sizes)]), NO_NOISE)
+        return int(cells.sum())
+
+    for backend in vertical(subject):
+        plain = split_arena(subject, backend)
+        arena = replace(plain, facts=replace(plain.facts, sizes=sizes))
+        made = list[OwnerShuffle]()
+
+        with mock.patch.object(OwnerShuffle, "__init__", _greedy(made)):
+            try:
+                counted = arena.run(ask, case.data(arena.parties), subject.coins("orders")).answer
+                ended = f"went on with {counted} records of {BOTH}"
+            except CosynthError as error:
+                ended = f"stopped with {error.exit_code}"
+        figures[backend.name] = ended if made else "no secret orders"
+        if made and ended != "stopped with 40":
+            problems.append(f'backend "{backend.name}": an owner counts a row again and again: {ended}.')
+    return judged(
+        problems,
+        "An owner that counts a row again and again: "
+        + "; ".join(f"{name}: {words}" for name, words in figures.items())
+        + ".",
+        figures,
+    )
+
+
+def _greedy(made: list[OwnerShuffle]) -> Callable[..., None]:
+    """How an owner's order begins that names its first row in place of all others. made: takes each."""
+    plain = OwnerShuffle.__init__
+
+    def begin(self: OwnerShuffle, *given: Any) -> None:
+        plain(self, *given)
+        for places in (self.places, self._arrangement, self._rows):
+            places[1:BOTH] = places[0]
+        made.append(self)
+
+    return begin
+
+
 GROUP = Group(
     "J",
     "Split columns",
@@ -143,6 +207,13 @@ GROUP = Group(
             "exact",
             "A record that one owner lacks, or a fake of the alignment, in a marginal; a join of the wrong rows.",
             values,
+        ),
+        Check(
+            "orders",
+            "Where rows are counted by secret orders, an owner that names a row again and again is stopped.",
+            "exact",
+            "An order that nobody looks at: a row of one owner's choice that counts as often as it likes.",
+            orders,
         ),
         Check(
             "masks",

@@ -12,11 +12,11 @@ from parties import certificates
 from parties.budget import journal
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
-from runner.audit.subjects.processes.impostor import Attempt, expired, knock
+from runner.audit.subjects.processes.impostor import Attempt, Impostor, expired, knock, unreadable
 from runner.audit.subjects.subject import Subject
 from runner.results.outdir import RUN
 
-LEADER, CLAIMED = "south", "south"
+LEADER, CLAIMED, AWAITED = "south", "south", "north"
 SPOILT = "MARKED-VALUE-4413"
 
 
@@ -36,6 +36,7 @@ def attempts(deployment: Deployment) -> list[Attempt]:
         Attempt("another party's certificate", "belongs to 'west'", CLAIMED, other, other, own / "west.key"),
         Attempt("a certificate other than the one shown", "another certificate", CLAIMED, right, other, own / "west.key"),
         Attempt("an expired certificate", "expired on", CLAIMED, old, old, old_key),
+        Attempt("a certificate that cannot be read", "cannot be read", CLAIMED, unreadable(strange), strange, own_key),
         Attempt("an older TLS", "", CLAIMED, right, right, own / f"{CLAIMED}.key", highest=ssl.TLSVersion.TLSv1_2),
     ]  # fmt: skip
 
@@ -66,6 +67,52 @@ def identity(subject: Subject) -> Finding:
         f"{len(tried)} guises refused, each for its own reason; then the right parties came and the run succeeded.",
         {"attempts": [attempt.words for attempt in tried]},
     )
+
+
+def dialled(subject: Subject) -> Finding:
+    """Wait in several guises at the address of a party; whoever dials it must end and say why."""
+    guises = ("another party's certificate", "a certificate of another CA", "an expired one", "another name")
+    problems: list[str] = []
+    for words in guises:
+        with deployed() as deployment:
+            guise = _guise(deployment, words)
+            end = _met(deployment[CLAIMED], Impostor(deployment[AWAITED].port, guise))
+        if end is None:
+            problems.append(f"A party goes on with somebody at {AWAITED}'s address with {words}.")
+        elif end.code != 21 or guise.expected not in end.complaint:
+            problems.append(
+                f"A party that meets {words} at {AWAITED}'s address ends with {end.code}: {end.complaint.strip()}"
+            )
+    return judged(
+        problems,
+        f"{len(guises)} guises at the address that the study gives for a party: who dialled it ended with 21, each for its own "
+        "reason.",
+        {"guises": list(guises)},
+    )
+
+
+def _met(party: Party, impostor: Impostor) -> End | None:
+    """How a party ends that dials an impostor; None if it goes on with it."""
+    with impostor:
+        party.start()
+        wait_for(lambda: impostor.believed or party.running.poll() is not None, "An end")
+        return None if impostor.believed else party.end()
+
+
+def _guise(deployment: Deployment, words: str) -> Attempt:
+    """Who waits at AWAITED's address."""
+    own, foreign = deployment.credentials, deployment.root / "foreign"
+    other, other_key = own / "west.crt", own / "west.key"
+    if words == "another party's certificate":
+        return Attempt(words, "belongs to 'west'", AWAITED, other, other, other_key)
+    if words == "another name":
+        return Attempt(words, "party west answers, not north", "west", other, other, other_key)
+    if words == "an expired one":
+        right, key = expired(own, deployment.root / "late", AWAITED)
+        return Attempt(words, "expired on", AWAITED, right, right, key)
+    certificates.make_all(foreign, [AWAITED])
+    right, key = foreign / f"{AWAITED}.crt", foreign / f"{AWAITED}.key"
+    return Attempt(words, "not signed by", AWAITED, right, right, key)
 
 
 def _knocked(north: Party, attempt: Attempt) -> str | None:
@@ -128,8 +175,8 @@ def judge_ends(ends: dict[str, End], victim: str) -> list[str]:
             continue
         if end.code != 41 or victim not in end.complaint:
             problems.append(f"Party {name} ended with {end.code} instead of 41: {end.complaint.strip()}")
-        if "Traceback" in end.complaint + end.output:
-            problems.append(f"Party {name} showed a traceback.")
+        if end.unforeseen:
+            problems.append(f"Party {name} ended by an internal error: {end.complaint.strip()}")
     return problems
 
 
@@ -177,10 +224,12 @@ def traces(subject: Subject) -> Finding:
         for party in deployment.parties:
             texts |= _shown(party)
         shown = len(texts)
+        dumped = [party.name for party in deployment.parties if _leaves_core_files(party)]
         ends = {party.name: party.end() for party in deployment.parties}
         texts |= deployment.left()
         secrets = secrets_of(deployment)
         problems = [f"{name} holds a private key or a marked value." for name in search(texts, secrets)]
+        problems += [f"Party {name} may leave an image of its memory when it crashes." for name in dumped]
         problems += [
             f"Party {name} ended with {end.code}: {end.complaint.strip()}"
             for name, end in ends.items()
@@ -194,6 +243,23 @@ def traces(subject: Subject) -> Finding:
         "of them.",
         {"searched": len(texts), "secrets": len(secrets)},
     )
+
+
+def keys(subject: Subject) -> Finding:
+    """Start a party whose private key other users of the machine can read."""
+    problems = []
+    with deployed() as deployment:
+        north = deployment["north"]
+        (north.folder / "north.key").chmod(0o644)
+        north.start()
+        wait_for(lambda: north.happened("connect", "waiting"), "That party north waits or ends")
+        if north.running.poll() is None:
+            problems.append("A party whose key others can read waits for the others.")
+        elif (end := north.end()).code != 21 or "can be read by other users" not in end.complaint:
+            problems.append(
+                f"A party whose key others can read ended with {end.code}: {end.complaint.strip()}"
+            )
+    return judged(problems, "A party whose private key other users can read ends with 21, and says why.")
 
 
 def spoilt(deployment: Deployment, name: str) -> None:
@@ -223,7 +289,7 @@ def refused(subject: Subject) -> Finding:
     problems += [
         f"Party {name} ended with {end.code}: {end.complaint.strip()}"
         for name, end in ends.items()
-        if end.code not in (30, 40, 41) or "Traceback" in end.output + end.complaint
+        if end.code not in (30, 40, 41) or end.unforeseen
     ]
     return judged(
         problems,
@@ -245,6 +311,16 @@ def _shown(party: Party) -> dict[str, bytes]:
     return found
 
 
+def _leaves_core_files(party: Party) -> bool:
+    """Whether a process may leave a core file, as far as this system shows it; it was started with leave to."""
+    try:
+        limits = Path(f"/proc/{party.running.pid}/limits").read_text()
+    except OSError:
+        return False
+    [allowed] = re.findall(r"Max core file size +(\S+)", limits)
+    return str(allowed) != "0"
+
+
 GROUP = Group(
     "W",
     "Processes",
@@ -254,8 +330,25 @@ GROUP = Group(
             "identity",
             "A party lets in nobody but the study's parties with certificates of their own, and strangers end nothing.",
             "fault",
-            "Ten guises, such as another party's certificate, another CA's, an expired one, none, an older TLS.",
+            "Eleven guises, such as another party's certificate, another CA's, an expired one, one that cannot be read, none, an "
+            "older TLS.",
             identity,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "dialled",
+            "A party goes on with nobody who waits at another one's address without being that one.",
+            "fault",
+            "Four guises: another party's certificate, another CA's, an expired one, another party's name.",
+            dialled,
+            profile=Profile.DEFAULT,
+        ),
+        Check(
+            "keys",
+            "A party whose private key other users can read does not take part.",
+            "fault",
+            "A party that goes on with such a key, or ends with another code than 21.",
+            keys,
             profile=Profile.DEFAULT,
         ),
         Check(
@@ -276,9 +369,10 @@ GROUP = Group(
         ),
         Check(
             "traces",
-            "No private key and no value of a table's other columns is in any file, argument or environment of a run.",
+            "No private key and no value of a table's other columns is in any file, argument or environment of a run, and no "
+            "party may leave an image of its memory.",
             "fault",
-            "A key or a marked value as it is, in hexadecimal digits or in base64.",
+            "A key or a marked value as it is, in hexadecimal digits or in base64; a party that may leave a core file.",
             traces,
             profile=Profile.DEFAULT,
         ),

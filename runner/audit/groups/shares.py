@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits, to_planes
+from parties.session.admission.keys import SharedKeys
 from runner.audit import statistics
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged
-from runner.audit.subjects.arena import Arena
+from runner.audit.subjects.arena import SESSION, Arena
 from runner.audit.subjects.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
 from runner.audit.subjects.subject import Subject
 
@@ -254,6 +257,46 @@ def noise(subject: Subject) -> Finding:
     )
 
 
+def _exchanged(computing: int, known: int) -> list[SharedKeys]:
+    """What each party holds when all have contributed to their keys, of whom one's random numbers are zeros."""
+    made = []
+    for party in range(computing):
+        drawn = bytes if party == known else secrets.token_bytes
+        with mock.patch.object(secrets, "token_bytes", drawn):
+            made.append(SharedKeys(party, computing))
+    for sender, receiver in permutations(range(computing), 2):
+        made[receiver].take(sender, made[sender].contribution(receiver))
+    return made
+
+
+def keys(subject: Subject) -> Finding:
+    """Agree on keys twice where one party's random numbers are known: none may be what it was, or differ among its holders."""
+    problems, compared = [], 0
+    for computing in sorted({subject.arena(backend).computing for backend in subject.distributed} - {1}):
+        for known in range(computing):
+            first, second = (_exchanged(computing, known) for _ in range(2))
+            for members, key in first[known].prss(SESSION).items():
+                compared += 1
+                if any(first[member].prss(SESSION)[members] != key for member in members):
+                    problems.append(f"Parties {members} of {computing} do not hold the same key.")
+                if second[known].prss(SESSION)[members] == key:
+                    problems.append(
+                        f"Whoever knows the random numbers of party {known} of {computing} knows the key of {members}."
+                    )
+            pairs = [each[known].pairs(SESSION) for each in (first, second)]
+            compared += len(pairs[0])
+            problems += [
+                f"Whoever knows the random numbers of party {known} of {computing} knows its key with party {peer}."
+                for peer, key in pairs[0].items()
+                if key in pairs[1].values()
+            ]
+    return judged(
+        problems,
+        f"{compared} keys of parties of whom one has random numbers that everybody knows: all are others the next time.",
+        {"compared": compared},
+    )
+
+
 GROUP = Group(
     "U",
     "Shares",
@@ -274,6 +317,13 @@ GROUP = Group(
             "A sign, a magnitude, a parity or an addend of the noise that one party can compute.",
             noise,
             NOISE_ALPHA,
+        ),
+        Check(
+            "keys",
+            "No party's random numbers alone decide a key that it shares.",
+            "exact",
+            "A key that one of its holders draws for the others, or that leaves out what one of them contributes.",
+            keys,
         ),
         Check(
             "repeated",

@@ -10,7 +10,7 @@ import numpy as np
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, judged
 from runner.audit.groups.views import run_views, same_outputs
-from runner.audit.subjects.arena import Arena, Codes
+from runner.audit.subjects.arena import Arena, Codes, counter
 from runner.audit.subjects.questions import every_kind
 from runner.audit.subjects.subject import Subject
 
@@ -80,6 +80,40 @@ def same_for_all_inputs(subject: Subject) -> Finding:
     )
 
 
+def as_counted(subject: Subject) -> Finding:
+    """Ask all kinds of questions of the parties, and of the backend's own count of what a run costs."""
+    problems, figures = [], {}
+    for backend in subject.distributed:
+        arena = subject.arena(backend)
+        tables = subject.tables(arena.parties, ROWS)
+
+        def ask(oracle: MarginalOracle, rows: int = ROWS * arena.parties) -> None:
+            every_kind(oracle, list(subject.sizes), Fraction(1, 64), rows)
+
+        ran = arena.run(ask, tables, subject.coins("traffic"))
+        sent = [0] * arena.parties
+        for frame in ran.frames:
+            sent[frame.sender] += len(frame.payload)
+        rounds = max(frame.clock for frame in ran.frames)
+        counts = counter(np.concatenate(tables), arena.facts.sizes)
+        planned = backend.dry_run(arena.facts, counts, arena.computing, arena.contributing, None)
+        ask(planned)
+        planned.close()
+        figures[backend.name] = {"bytes": sum(sent), "rounds": rounds}
+        if (list(planned.sent), planned.rounds) != (sent, rounds):
+            problems.append(
+                f'backend "{backend.name}": the parties send {sent} bytes in {rounds} rounds, and the plan of the run counts '
+                f"{list(planned.sent)} in {planned.rounds}."
+            )
+    return judged(
+        problems,
+        "What travels is what the plan of a run counts, byte by byte: "
+        + ", ".join(f"{name} {each['bytes']} in {each['rounds']} rounds" for name, each in figures.items())
+        + ".",
+        figures,
+    )
+
+
 def told(subject: Subject) -> Finding:
     """Compare what observers and logs are told of two sets of tables with the same outputs."""
     problems, lines = [], {}
@@ -120,6 +154,13 @@ GROUP = Group(
             "exact",
             "Any message that is sent, left out, longer, shorter or in another round for one of six extreme inputs.",
             same_for_all_inputs,
+        ),
+        Check(
+            "counted",
+            "What travels is what the plan of the run counts.",
+            "exact",
+            "A message that no plan knows of: a share, a score or a bit that is opened beside the protocol.",
+            as_counted,
         ),
         Check(
             "told",

@@ -89,13 +89,15 @@ def following(
 
 def keep_equal(
     follows: list[NDArray[np.bool_]], view: list[NDArray[np.uint8]], redrawn: list[NDArray[np.uint8]]
-) -> None:
-    """Of the bytes that follow the rows leave those that are as they were when all was redrawn, in place."""
-    for number, mine in enumerate(follows):
-        if number < len(redrawn) and len(redrawn[number]) == len(mine):
-            mine &= redrawn[number] == view[number]
-        else:
-            mine[:] = False
+) -> bool:
+    """Of the bytes that follow the rows leave those that are as they were when all was redrawn, in place.
+
+    False if the messages are not of the same sizes: then nobody knows which byte is which.
+    """
+    changed = following(view, redrawn)
+    for mine, differs in zip(follows, changed or [], strict=changed is not None):
+        mine &= ~differs
+    return changed is not None
 
 
 def run_views(arena: Arena, subject: Subject, tables: list[Codes], coins: Coins) -> Ran:
@@ -130,7 +132,9 @@ def masks(subject: Subject) -> Finding:
                 redrawn = payloads(
                     run_views(arena, subject, first, replace(coins, kept=party, fresh=fresh)), party
                 )
-                keep_equal(follows, view, redrawn)
+                if not keep_equal(follows, view, redrawn):
+                    uncertain.append(f"{who}: the sizes of messages follow keys or coins.")
+                    follows = []
             bare = [(number, int(each.sum())) for number, each in enumerate(follows) if each.any()]
             if bare:
                 frame = base.view(party)[bare[0][0]]
@@ -140,6 +144,8 @@ def masks(subject: Subject) -> Finding:
                     f"has {len(frame.payload)} bytes."
                 )
         counted[backend.name] = {"bytes_that_follow": secret_bytes, "redraws": redraws}
+        if not secret_bytes:
+            uncertain.append(f'backend "{backend.name}": nothing follows the rows, so nothing was looked at.')
     if uncertain and not problems:
         return Finding(Verdict.UNINFORMATIVE, " ".join(uncertain), counted)
     return judged(

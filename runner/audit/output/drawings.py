@@ -8,7 +8,7 @@ from runner.audit.check import Plot
 from runner.bench.output.curves import HEIGHT, HUES, WIDTH
 from runner.report.svg import drawing, group, label, path, tag, ticks
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 300.0, 12.0, 210.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 300.0, 28.0, 210.0
 
 
 def drawn(plot: Plot) -> Markup:
@@ -32,6 +32,7 @@ def drawn(plot: Plot) -> Markup:
         x, _ = place((value, low))
         marks.append(label(x, _BOTTOM + 16, f"{value:g}", class_="figure", anchor="middle"))
     marks.append(label((_LEFT + _RIGHT) / 2, _BOTTOM + 33, plot.across, anchor="middle"))
+    marks.append(label(0, 10, plot.up))
     for number, (name, curve) in enumerate(plot.curves.items()):
         dash = None if number == 0 else f"{2 + 3 * number} 3"
         line = tag(

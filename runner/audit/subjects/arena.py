@@ -38,6 +38,7 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
 from runner.audit.subjects.bent_wire import Bend, bent
+from runner.audit.subjects.ends import noting
 
 Script = Callable[[MarginalOracle], Any]
 """What the leader asks; what it returns is the run's answer."""
@@ -218,12 +219,13 @@ class Arena:
         histories: Sequence[History] = (),
         session: bytes | None = None,
         ends: dict[int, Any] | None = None,
+        goes_on: bool = False,
     ) -> Ran:
         """Run the script at the leader. Raises what the first party to fail raised.
 
         rows: of each party; `VerticalData` where columns are split. coins: None for the system's. bend: what is sent instead of a
         message. histories: of the computing parties, if the run is to be resumed. session: of the wires, 32 bytes, if not that
-        of the facts. ends: takes each party's result, or what it raised.
+        of the facts. ends: takes each party's result, or what it raised. goes_on: see `bent`.
         """
         frames: list[Frame] = []
         lock = threading.Lock()
@@ -245,19 +247,8 @@ class Arena:
         guards = [Recorder() for _ in range(self.computing)]
         told: list[list[str]] = [[] for _ in range(self.parties)]
 
-        def party(plain: Wire) -> Any:
-            try:
-                end = part(plain)
-            except BaseException as error:
-                end = error
-                raise
-            finally:
-                if ends is not None:
-                    ends[plain.me] = end
-            return end
-
         def part(plain: Wire) -> Any:
-            wire = bent(plain, bend)
+            wire = bent(plain, bend, goes_on)
             own, guard = rows[wire.me], self._guard(guards, wire.me)
             data = own if isinstance(own, VerticalData) else counter(own, self.facts.sizes)
 
@@ -273,7 +264,7 @@ class Arena:
             return self.backend.contribute(wire, self.facts, data)
 
         with mock.patch.object(latency, "_measure", _no_delay), drawing(coins, self.parties), _logged(told):
-            results = network.run([party] * self.parties)
+            results = network.run([noting(part, ends)] * self.parties)
         return Ran(
             results[self.facts.leader],
             tuple(tuple(guard.events) for guard in guards),

@@ -1,27 +1,28 @@
 """Runs of a backend whose claim holds against a party that deviates, with a message of one party changed; how the others end.
 
 Such a backend promises more than that cheats are noticed: the honest parties have the results that they would have had, or stop,
-and nothing else is opened to them before they do. All coins of a run are fixed, so what they may open is known. Every division of
-data that the backend takes is tried, by rows and by columns.
+and nothing else is opened to them before they do. All coins of a run are fixed, so what they may open is known; what they put
+together from parts for a release counts as opened, whether they then go on with it or not: they have given their own parts away.
+Every division of data that the backend takes is tried, by rows and by columns.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
+
+import numpy as np
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.replicated.proved.gates import ProvedGates
 from runner.audit.subjects.arena import Arena, Codes, Coins
 from runner.audit.subjects.bent_wire import Bend, Way
+from runner.audit.subjects.ends import STUCK, is_stuck, wrong_end
 from runner.audit.subjects.openings import Openings, Party
 from runner.audit.subjects.questions import NO_NOISE, every_kind
 from runner.audit.subjects.split_columns import split, split_arena
@@ -41,59 +42,79 @@ class Setting:
     columns: tuple[str, ...]
     coins: Coins
 
-    def run(self, bend: Bend | None = None) -> Outcome:
-        """Ask every kind of question; how each computing party ended, and what was opened to it."""
+    def run(self, bend: Bend | None = None, goes_on: bool = False) -> Outcome:
+        """Ask every kind of question; how each computing party ended, and what was opened to it. goes_on: see `bent`."""
         ends, opened = dict[int, Any](), _Opened()
 
         def ask(oracle: MarginalOracle) -> list[list[int]]:
             return [each.tolist() for each in every_kind(oracle, self.columns, NO_NOISE, ROWS)[1]]
 
-        ways = Counter[Way]()
         lock = threading.Lock()
 
         def counted(way: Way, number: int, payload: bytes) -> bytes:
             with lock:
-                ways[way] += bool(payload)
+                opened.sent[way] = number + 1
             return payload if bend is None else bend(way, number, payload)
 
         with opened.watched(), suppress(Exception):  # what a party raises is among the ends
-            self.arena.run(ask, self.data, self.coins, counted, ends=ends)
+            self.arena.run(ask, self.data, self.coins, counted, ends=ends, goes_on=goes_on)
         computing = range(self.arena.computing)
         return Outcome(
-            {me: ends.get(me) for me in computing}, {me: opened.values[me] for me in computing}, ways
+            {me: ends.get(me) for me in computing},
+            {me: opened.values[me] for me in computing},
+            opened.sent,
+            opened.last,
         )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """ends: of each computing party, its result or what it raised. opened: to each, in order. ways: messages between any two."""
+    """ends: of each computing party, its result or what it raised. opened: to each, in order. ways: messages between any two.
+
+    last: of each way, the number of the first message after its sender has begun to open the last release.
+    """
 
     ends: dict[int, Any]
     opened: dict[int, list[list[int]]]
-    ways: Counter[Way]
+    ways: Mapping[Way, int]
+    last: Mapping[Way, int]
 
 
 class _Opened(Openings):
-    """What is opened to each party, by number: also to one that stops before it has a result of it."""
+    """What is opened to each party, by number: the results of releases, and before them the parts put together for them.
+
+    sent: how many messages each party has sent to each other. last: of these, before each party began to open its last release.
+    """
 
     def __init__(self) -> None:
         self.values: dict[int, list[list[int]]] = {number: [] for number in range(16)}
+        self.sent = dict[Way, int]()
+        self.last = dict[Way, int]()
+        self._watched, self._releasing = set[int](), set[int]()
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        plain = ProvedGates.opened
-
-        def opened(gates: ProvedGates, *held: Any) -> Any:
-            found = plain(gates, *held)
-            self.values[gates.trio.me].append(found.tolist())
-            return found
-
-        with super().watched(), mock.patch.object(ProvedGates, "opened", opened):
-            yield
+    def opens(self, party: Party, picks: int) -> None:
+        """From now on what it puts together is for a release."""
+        me, gates = party.wire.me, party.engine.gates
+        if me not in self._watched and hasattr(gates, "opened"):
+            gates.opened = self._parts(me, gates.opened)
+        self._watched.add(me)
+        self._releasing.add(me)
+        if not picks:
+            self.last.update({way: count for way, count in self.sent.copy().items() if way[0] == me})
 
     def opened(self, party: Party, values: list[int], picks: int) -> None:
         """Keep it."""
+        self._releasing.discard(party.wire.me)
         self.values[party.wire.me].append(values)
+
+    def _parts(self, me: int, opened: Callable[..., Any]) -> Callable[..., Any]:
+        def put_together(*parts: Any) -> Any:
+            found = opened(*parts)
+            if me in self._releasing:
+                self.values[me].append(found.tolist())
+            return found
+
+        return put_together
 
 
 def settings(subject: Subject) -> list[Setting]:
@@ -117,23 +138,99 @@ def settings(subject: Subject) -> list[Setting]:
     return found
 
 
+def flipped(payload: bytes, bit: int) -> bytes:
+    """A message with one bit flipped; an empty one as it is."""
+    data = bytearray(payload)
+    if data:
+        data[bit // 8 % len(data)] ^= 1 << bit % 8
+    return bytes(data)
+
+
+def _added(payload: bytes, bit: int) -> bytes:
+    return (np.frombuffer(payload, np.uint8) + np.uint8(1 + bit % 255)).tobytes()
+
+
+CHANGES: Mapping[str, Callable[[bytes, int, bytes], bytes]] = {
+    "a bit flipped": lambda payload, bit, earlier: flipped(payload, bit),
+    "two bits flipped": lambda payload, bit, earlier: flipped(
+        flipped(payload, bit), bit + 1 + 8 * (len(payload) // 2)
+    ),
+    "a constant added to all bytes": lambda payload, bit, earlier: _added(payload, bit),
+    "an earlier message sent again": lambda payload, bit, earlier: earlier,
+}
+"""(message, a bit of it, the last one of its length on the same way, or itself with that bit flipped) -> what is sent instead.
+
+The two bits have different places in numbers: own counts of which one is less and another more by as much may be those of another
+table, which a party may bring.
+"""
+
+
+@dataclass
+class Deviation:
+    """The `number`th message on a way is changed. goes_on: by its sender, which computes with it; else on its way."""
+
+    way: Way
+    number: int
+    bit: int
+    goes_on: bool
+    change: str
+
+    def __post_init__(self) -> None:
+        self._earlier = dict[int, bytes]()
+
+    @property
+    def words(self) -> str:
+        """In a sentence."""
+        return f"message {self.number} of party {self.way[0]} to party {self.way[1]}, {self.change} (bit {self.bit})"
+
+    def bend(self, way: Way, number: int, payload: bytes) -> bytes:
+        """What is sent instead."""
+        if way != self.way or not payload:
+            return payload
+        if number == self.number:
+            earlier = self._earlier.get(len(payload), flipped(payload, self.bit))
+            return CHANGES[self.change](payload, self.bit, earlier)
+        self._earlier[len(payload)] = payload
+        return payload
+
+
+def chosen(honest: Outcome, computing: int, rng: np.random.Generator, count: int) -> list[Deviation]:
+    """Deviations, each for a run of its own. count: of those that are drawn.
+
+    First what each computing party sends first for the last release, and goes on with: a backend that opens before it has looked
+    at what led to it opens something else then. Then any message to one that computes.
+    """
+    first = next(iter(CHANGES))
+    found = [
+        Deviation(way, number, 0, True, first)
+        for way, number in sorted(honest.last.items())
+        if way[1] < computing
+    ]
+    ways = sorted(way for way in honest.ways if way[1] < computing)
+    for case in range(count):
+        way = ways[int(rng.integers(len(ways)))]
+        number, bit = int(rng.integers(honest.ways[way])), int(rng.integers(1 << 16))
+        found.append(Deviation(way, number, bit, bool(case % 2), list(CHANGES)[case // 2 % len(CHANGES)]))
+    return found
+
+
 def judged_outcome(honest: Outcome, outcome: Outcome, cheat: int) -> tuple[str, str | None]:
     """How the honest parties ended, in words, and what is wrong with it."""
     stopped = 0
     for party, end in outcome.ends.items():
         if party == cheat:
             continue
+        if (words := wrong_end(end)) is not None:
+            return "broken", f"party {party} {words}"
         if isinstance(end, CosynthError):
-            if end.exit_code not in (40, 41):
-                return "broken", f"party {party} ends with {end.exit_code} ({end.sentence})"
             stopped += 1
-        elif isinstance(end, BaseException):
-            return "broken", f"party {party} ends in {type(end).__name__}"
         elif not _same(end, honest.ends[party]):
             return "another result", f"party {party} ends well with another result"
         seen = outcome.opened[party]
         if seen != honest.opened[party][: len(seen)]:
             return "another opening", f"something else is opened to party {party}"
+    if is_stuck(outcome.ends):
+        return STUCK, None
     return f"{stopped} stopped" if stopped else "without effect", None
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -25,6 +26,7 @@ from mpc_protocols.psu.method import METHODS, AlignmentMethod
 from mpc_protocols.wire import Wire
 from runner.audit.subjects.arena import PATIENCE_S, SESSION, Coins, drawing, ordered_view
 from runner.audit.subjects.bent_wire import Bend, bent
+from runner.audit.subjects.ends import noting
 
 OWNERS, COMPUTING = 2, 3
 TRAPS = 8
@@ -63,8 +65,9 @@ def run_alignment(
     coins: Coins | None,
     bend: Bend | None = None,
     session: bytes = SESSION,
+    ends: dict[int, Any] | None = None,
 ) -> Aligned:
-    """Align two owners' lists. Raises what the first party to fail raised. coins: None for the system's."""
+    """Align two owners' lists. Raises what the first party to fail raised. coins: None for the system's. ends: as `Arena.run`."""
     spec = AlignmentSpec(method.name, adjacency="replace", min_size=0, max_size=1 << 16)
     context = Context(bytes(32), MEMBERS[:OWNERS], MEMBERS[OWNERS] if method.helper else None, MEMBERS)
     frames: list[Frame] = []
@@ -89,5 +92,5 @@ def run_alignment(
         return align(wire, own, spec, context, AllowAll(), Ristretto255(threads=1))
 
     with drawing(coins, COMPUTING), mock.patch.object(owner, "align", partial(owner.align, traps=TRAPS)):
-        results = network.run([body] * COMPUTING)
+        results = network.run([noting(body, ends)] * COMPUTING)
     return Aligned(tuple(results), tuple(frames))

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from mpc_protocols.functionality import Event, unobserved
 from runner.audit.subjects.arena import Codes, Recorder, clear
 from runner.audit.subjects.subject import Subject
+from runner.study import Study
+from runner.study.method import algorithm_of
 from runner.study.trained import trained
+from synth.algorithm import WhileArriving
 from synth.plan import Plan
 from synth.run import Synthesis
 
@@ -22,6 +25,17 @@ class WholeRun:
     synthesis: Synthesis
     plan: Plan
     events: tuple[Event, ...]
+
+
+def not_run(study: Study) -> str | None:
+    """Why a study is not run whole here, a sentence; None if it is. Clients, reports and arrivals would take more than rows."""
+    if trained(study) is not None:
+        return None
+    algorithm = algorithm_of(study)
+    asked = algorithm.cohorts(study.config) or algorithm.reporting(study.config)
+    if asked is None and not isinstance(algorithm, WhileArriving):
+        return None
+    return f"The algorithm {study.algorithm} as configured asks no oracle of all rows: no whole run is made here."
 
 
 def whole_run(subject: Subject, rows: Codes) -> WholeRun:

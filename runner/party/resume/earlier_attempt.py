@@ -119,7 +119,7 @@ def _is_of(out: Path, run: bytes) -> bool:
     try:
         facts = json.loads((out / RUN).read_text(encoding="utf-8"))
         return isinstance(facts, dict) and facts.get("session") == run.hex()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
 
 

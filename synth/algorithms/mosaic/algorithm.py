@@ -22,7 +22,12 @@ class MosaicConfig(ModelConfig):
     """The `[mosaic]` table of a study. rounds: a number of picks, or "adaptive". select_share: of rho, for selecting."""
 
     rounds: int | str = option(
-        ADAPTIVE, "whole", "picks, in batches of 4", low=1, high=MAX_ROUNDS, words=(ADAPTIVE,)
+        ADAPTIVE,
+        "whole",
+        "picks, up to 4 at a time, or 6 where adaptive",
+        low=1,
+        high=MAX_ROUNDS,
+        words=(ADAPTIVE,),
     )
     select_share: float = option(0.1, "number", "share of the budget that selecting takes", below=1.0)
 

@@ -358,7 +358,7 @@ class MosaicRun(Run):
                 "select",
                 "selected",
                 round=number,
-                rounds=self.plan.rounds[1],
+                rounds=self.plan.known_rounds,
                 clique=list(candidate.columns),
                 bins=self.bins(candidate),
                 candidates=len(asked),

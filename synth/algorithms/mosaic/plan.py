@@ -58,6 +58,10 @@ class MosaicPlan(Plan):
     pick_rho: tuple[Fraction, Fraction]
 
     @property
+    def known_rounds(self) -> int | None:
+        return self.config.fixed_rounds
+
+    @property
     def batches(self) -> tuple[int, int]:
         """What is left at the end may make a few batches smaller."""
         size = BATCH if self.config.fixed_rounds is None else FIXED_BATCH

@@ -106,6 +106,7 @@ def test_names_that_look_like_patterns_are_read_literally(tmp_path: Path) -> Non
         (f'a,b\n1,"2" {CANARY}\n', "line 2", "quotation mark"),
         (f"a,b\n1,2\n3,4\n5,{CANARY}".encode() + b"\xff\xfe\n", "line 4", "not UTF-8"),
         (f"a,b\n1,2\r\n3,{CANARY}\r5,6\n", "a line", "not well-formed"),
+        (f"a,b\r\n1,2\r\n3,{CANARY}\n5,6\r\n", "a line", "LF and CR LF in one file"),
     ],
 )
 def test_a_malformed_csv_is_refused_without_quoting_it(

@@ -52,6 +52,32 @@ def test_a_study_is_audited_on_invented_rows_and_its_page_loads_nothing(
     assert all(check["id"] in page for check in checks) and "<svg" in page
 
 
+def test_a_study_whose_clients_choose_is_run_in_parts_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = small.write(
+        tmp_path, changes=[('algorithm = "aim"', 'algorithm = "flaim"'), ("[aim]", "[flaim]")]
+    )
+    checks = [word for name in ("A.promise", "I.distance", "M.runs") for word in ("--only", name)]
+    assert main(["audit", "--quick", *checks, "--study", str(trial.path), "--backend", "replicated"]) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("asks no oracle of all rows: no whole run is made here") == 3
+
+
+def test_a_study_against_deviations_is_audited_with_its_proofs(tmp_path: Path) -> None:
+    changes = [('backend = "replicated"', 'backend = "replicated"\nsecurity = "malicious"')]
+    trial, out = small.write(tmp_path, changes=changes), tmp_path / "found.json"
+    checks = [word for name in ("V.opened", "C.order", "C.resume") for word in ("--only", name)]
+    arguments = ["audit", "--quick", *checks, "--study", str(trial.path), "--backend", "replicated"]
+    assert main([*arguments, "--json", str(out)]) == 3
+    found = [check for group in json.loads(out.read_text())["groups"] for check in group["checks"]]
+    assert {check["id"]: check["verdict"] for check in found} == {
+        "C.order": "pass",
+        "C.resume": "uninformative",  # such a run keeps no shares
+        "V.opened": "pass",
+    }
+
+
 def test_a_violation_exits_with_1_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
     with mutations.named("M33").apply():
         assert main(["audit", "--only", "A.conversion", "--seed", "x"]) == 1

@@ -495,3 +495,35 @@ def test_adult_sized_run_is_quick(tmp_path: Path, quiet_machine: bool) -> None:
         render(tmp_path)
         spent.append(time.process_time() - start)
     assert not quiet_machine or min(spent) < 1.5, spent
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path)
+
+    def refused(**_: object) -> tuple[int, str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refused)
+    with pytest.raises(UsageError, match="cannot be written"):
+        render(tmp_path)
+
+
+def test_every_column_of_a_table_and_every_cell_of_the_associations_says_what_it_is(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    text = render(tmp_path).read_text()
+    heads = re.findall(r"<thead>(.*?)</thead>", text, re.DOTALL)
+    assert heads and all(re.findall(r"<th\b", head) and "<td" not in head for head in heads)
+    heat = re.search(r'<svg[^>]*class="heat".*?</svg>', text, re.DOTALL)
+    assert heat is not None
+    cells = re.findall(r"<title>[^<]*: (\d\.\d\d)</title>", heat[0])
+    written = re.findall(r'class="figure(?: strong)?"[^>]*>([^<]*)<', heat[0])
+    assert cells and written == [cell.removeprefix("0") for cell in cells]
+
+
+def test_a_run_against_a_party_that_deviates_says_so_in_its_head(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    head = "replicated, horizontal, malicious"
+    assert head not in render(tmp_path).read_text()
+    facts = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**facts, "security": "malicious"}))
+    assert head in render(tmp_path).read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -111,6 +112,21 @@ def test_no_batch_asks_twice_for_the_same_columns_and_each_pick_is_recomputable(
     again = LayeredOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges)
     assert run(again, plan).selected == got.selected
     assert again.selections == oracle.selections
+
+
+@pytest.mark.parametrize(("rounds", "told"), [(8, 8), ("adaptive", None)])
+def test_how_many_rounds_there_will_be_is_told_where_it_is_known(
+    rounds: int | Literal["adaptive"], told: int | None
+) -> None:
+    plan = plan_for(MosaicConfig(rounds=rounds))
+    found = []
+
+    def observe(phase: str, event: str, **fields: object) -> None:
+        if event == "selected":
+            found.append(fields["rounds"])
+
+    run(LayeredOracle(CODES, DOMAIN, Accountant(plan.budget), plan.charges), plan, observe)
+    assert set(found) == {told}
 
 
 def test_the_penalty_is_one_and_a_half_times_the_noise_and_cheap_questions_come_with_more() -> None:

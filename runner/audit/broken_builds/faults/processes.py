@@ -11,9 +11,11 @@ from typing import Any, Final
 from unittest import mock
 
 from mpc_protocols.functionality import Event
+from parties import certificates, core_dumps
 from parties.budget.journal import Journal
 from parties.data.coding import Coder
 from parties.session.admission.config import SessionConfig
+from parties.session.admission.connect import Connector
 from parties.session.admission.identity import Identity
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects.processes import deployment
@@ -67,12 +69,34 @@ def _logged_key() -> Patch:
     return replaced("parties.session.admission.identity.own_identity", logging_key)
 
 
+def _believed_strangers() -> Patch:
+    """What anybody says at a party's port ends its start."""
+
+    def doubt(self: Any, error: Any, number: int | None, host: str) -> None:
+        self._refuse(error, self._config.number if number is None else number)
+
+    return mock.patch.object(Connector, "_doubt", doubt)
+
+
+def _readable_keys() -> Patch:
+    """A key will do that everybody on the machine can read."""
+    return mock.patch.object(certificates, "check_private", lambda key: None)
+
+
+def _core_files() -> Patch:
+    """A party that crashes leaves an image of its memory."""
+    return mock.patch.object(core_dumps, "forbid_core_dumps", lambda: None)
+
+
 IN_PROCESSES: Final[Mapping[str, Callable[[], Patch]]] = {
     "M27": _any_certificate,
     "M28": _system_authorities,
     "P1": _unwritten_journal,
     "P2": _logged_key,
     "P6": _quoted_values,
+    "P7": _believed_strangers,
+    "P8": _readable_keys,
+    "P9": _core_files,
 }
 """What a party's process does differently, by mutation (`broken_program`)."""
 
@@ -82,11 +106,19 @@ def _in_processes(name: str) -> Patch:
 
 
 MUTATIONS = (
-    Mutation("M27", "a party not tied to its certificate", ("W.identity",), partial(_in_processes, "M27")),
+    Mutation(
+        "M27",
+        "a party not tied to its certificate",
+        ("W.identity", "W.dialled"),
+        partial(_in_processes, "M27"),
+    ),
     Mutation(
         "M28", "the system's certificate authorities trusted", ("W.identity",), partial(_in_processes, "M28")
     ),
     Mutation("P1", "a journal that is not written", ("W.killed", "C.faults"), partial(_in_processes, "P1")),
     Mutation("P2", "a private key in a log", ("W.traces",), partial(_in_processes, "P2")),
     Mutation("P6", "a value that does not fit in a sentence", ("W.refused",), partial(_in_processes, "P6")),
+    Mutation("P7", "a greeting of a stranger ends the start", ("W.identity",), partial(_in_processes, "P7")),
+    Mutation("P8", "a private key that others can read", ("W.keys",), partial(_in_processes, "P8")),
+    Mutation("P9", "a core file of a party that crashes", ("W.traces",), partial(_in_processes, "P9")),
 )

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest import mock
+
+from mpc_protocols.replicated.proved.addition import add_up
+from mpc_protocols.replicated.proved.engine import ProvedEngine
+from mpc_protocols.replicated.sharing.ring import centred
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
 from runner.audit.subjects.proved_products import BET
 
@@ -18,7 +24,20 @@ def _verdict_ignored() -> Patch:
     return replaced(f"{_PRODUCTS}.exchange", lambda exchange: lambda trio, finding, public: None)
 
 
+def _opened_first() -> Patch:
+    """What is released is opened before the products that it comes from are proved."""
+
+    def reveal(self: Any, numbers: Any) -> Any:
+        total = add_up(self.gates, numbers).single()
+        opened = self.gates.opened(total.own, total.next)
+        self.gates.verify()
+        return centred(opened)
+
+    return mock.patch.object(ProvedEngine, "reveal", reveal)
+
+
 MUTATIONS = (
     Mutation("M32", "a coin of the proofs that is known beforehand", ("N.proofs",), _coin_known_early),
-    Mutation("M37", "proofs whose verdict nobody looks at", ("N.proofs",), _verdict_ignored),
+    Mutation("M37", "proofs whose verdict nobody looks at", ("N.proofs", "N.deviations"), _verdict_ignored),
+    Mutation("M38", "a release that is opened before it is proved", ("N.deviations",), _opened_first),
 )

@@ -15,6 +15,7 @@ from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.vertical import ordered_sums
 from mpc_protocols.vertical.records import CodedRows
 from parties.data.coding import Coder
 from runner.audit.broken_builds.faults.mutation import Aside, Mutation, Patch
@@ -114,6 +115,11 @@ def _ties_by_count() -> Patch:
     return mock.patch.object(ComputingParty, "_pick", picked)
 
 
+def _repeated_places() -> Patch:
+    """Nobody looks whether an owner's order names a place twice."""
+    return mock.patch.object(ordered_sums, "_repeats", lambda places, count: False)
+
+
 def _counted_twice() -> Patch:
     """A custodian's rows count twice."""
     plain = contribution.local_cells
@@ -156,5 +162,6 @@ MUTATIONS = (
     Mutation(
         "M23", "a record that one owner lacks in a marginal", ("J.values",), _everybody_holds_everything
     ),
+    Mutation("M39", "an order that names a row again and again", ("J.orders",), _repeated_places),
     Mutation("P5", "an owner's columns without a mask", ("J.masks",), _bare_inputs),
 )

@@ -15,9 +15,13 @@ from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
+from mpc_protocols.replicated.engine import ReplicatedEngine
+from mpc_protocols.replicated.proved import inputs as proved_inputs
 from mpc_protocols.replicated.scores import shared_sign
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.replicated.vertical import inputs as owners_inputs
+from parties.session.admission.keys import SharedKeys
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
 
@@ -113,6 +117,15 @@ def _carry_in_the_clear() -> Patch:
     return mock.patch.object(gates, "shared_signs", signs)
 
 
+def _keys_of_one() -> Patch:
+    """A key is made of what its first holder has drawn, and of nothing else."""
+
+    def key(self: Any, members: Any, session_id: bytes) -> bytes:
+        return prg.derive(self._parts[members, members[0]].ljust(32), b"key", session_id)
+
+    return mock.patch.object(SharedKeys, "_key", key)
+
+
 def _known_mask() -> Patch:
     """A custodian masks its counts by a stream that everybody can compute."""
     return mock.patch.object(
@@ -137,6 +150,54 @@ def _bare_low_bits() -> Patch:
     )
 
 
+def _opened_beside() -> Patch:
+    """Scores are opened by the parties' own hands, where nobody who watches an engine sees it."""
+    plain = ReplicatedEngine.keys
+
+    def keys(self: Any, *given: Any) -> Any:
+        made = plain(self, *given)
+        ring.open_ring(self._trio, made)
+        return made
+
+    return mock.patch.object(ReplicatedEngine, "keys", keys)
+
+
+@contextmanager
+def _uncompared_contributions() -> Iterator[None]:
+    """What a contributor sends two parties alike is not compared; the hashes travel all the same."""
+
+    def same_copies(trio: Any, given: Any) -> None:
+        for copy in given:
+            trio.wire.send(copy.peer, copies.digest(copy.array))
+        trio.turn()
+        for copy in given:
+            trio.wire.receive(copy.peer, copies.DIGEST_BYTES)
+
+    with (
+        mock.patch.object(proved_inputs, "same_copies", same_copies),
+        mock.patch.object(owners_inputs, "same_copies", same_copies),
+    ):
+        yield
+
+
+@contextmanager
+def _uncompared_transcripts() -> Iterator[None]:
+    """The parties tell one another what they take for public, and do not look at what they hear; nor at hashes of openings.
+
+    By these alone a party that takes something else for public stands out: its streams are others.
+    """
+
+    def differing(self: Any, value: bytes) -> None:
+        for peer in (self.left, self.right):
+            self.wire.send(peer, value)
+        self.turn()
+        for peer in (self.left, self.right):
+            self.wire.receive(peer, len(value))
+
+    with mock.patch.object(Trio, "differing", differing), _uncompared_copies():
+        yield
+
+
 MUTATIONS = (
     Mutation("M7", "signs of noise that one party can compute", ("U.noise",), _known_signs),
     Mutation("M11", "two operations under the same masks", ("V.streams", "U.repeated"), _repeated_masks),
@@ -144,5 +205,9 @@ MUTATIONS = (
     Mutation("M13", "a mask from a key that the receiver has", ("V.masks",), _known_mask),
     Mutation("M14", "8 low bits of a share without a mask", ("V.masks",), _bare_low_bits),
     Mutation("M16", "a carry in the clear", ("U.gates",), _carry_in_the_clear),
+    Mutation("M42", "a contributor's copies that nobody compares", ("N.copies",), _uncompared_contributions),
+    Mutation("M43", "transcripts and openings that nobody compares", ("N.steps",), _uncompared_transcripts),
+    Mutation("M41", "scores opened beside the protocol", ("T.counted",), _opened_beside),
+    Mutation("M40", "keys that their first holder draws for the others", ("U.keys",), _keys_of_one),
     Mutation("M31", "two copies of an opening that nobody compares", ("N.openings",), _uncompared_copies),
 )

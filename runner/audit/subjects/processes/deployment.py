@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,17 @@ class Stuck(Exception):
     """Something did not happen in PATIENCE_S."""
 
 
+@contextmanager
+def _core_files() -> Iterator[None]:
+    """What is started here may leave a core file, as far as this system lets it: a party must forbid that itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
 def wait_for(condition: Callable[[], object], what: str) -> None:
     """Raise `Stuck` if it never comes true."""
     until = time.monotonic() + PATIENCE_S
@@ -62,6 +74,11 @@ class End:
     code: int
     output: str
     complaint: str
+
+    @property
+    def unforeseen(self) -> bool:
+        """Whether it ended by something that nobody foresaw: a traceback, or the sentence in the place of one."""
+        return any(words in self.output + self.complaint for words in ("Traceback", "Internal error"))
 
 
 class Party:
@@ -92,7 +109,11 @@ class Party:
             "--private",
             "private.toml",
         ]
-        with (scratch / "stdout").open("wb") as output, (scratch / "stderr").open("wb") as complaint:
+        with (
+            (scratch / "stdout").open("wb") as output,
+            (scratch / "stderr").open("wb") as complaint,
+            _core_files(),
+        ):
             self.process = subprocess.Popen(
                 command,
                 cwd=self.folder,

@@ -1,6 +1,6 @@
 """Faults of whole processes: what befalls a party, at which moment of a run, at which party; and what must hold afterwards.
 
-every party that ends says so with a documented code, without a traceback; nobody has a part of results
+every party that ends says so with a documented code, not by an internal error; nobody has a part of results
 whatever was seen opened is on the record, and in the ledger, of every party
 no process is left
 
@@ -154,8 +154,8 @@ def _problems(deployment: Deployment, ends: dict[str, End], case: Case) -> list[
             problems.append(
                 f"party {name} ended with {end.code} {'with' if results else 'without'} results: {end.complaint.strip()}"
             )
-        if "Traceback" in end.output + end.complaint:
-            problems.append(f"party {name} showed a traceback")
+        if end.unforeseen:
+            problems.append(f"party {name} ended by an internal error: {end.complaint.strip()}")
         if end.code == DONE and (left := [path.name for path in party.out.glob(f"{outdir.STAGING}*")]):
             problems.append(f"party {name} left {left[0]}")
     opened = max(sum("step" in event for event in party.events()) for party in deployment.parties)

@@ -1,4 +1,5 @@
-"""A stranger that knocks at a party's port: a greeting in somebody's name, and whatever certificate it has.
+"""A stranger that knocks at a party's port, or waits at one that the study names: a greeting in somebody's name, and whatever
+certificate it has.
 
 It speaks the session's own formats (`docs/design/session.md` 3), so that what refuses it is what should.
 """
@@ -7,6 +8,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -73,6 +76,56 @@ def _exactly(sock: socket.socket, size: int) -> bytes:
             raise EOFError
         received += piece
     return received
+
+
+class Impostor(threading.Thread):
+    """Listens where a party should, and answers whoever dials it. believed: somebody has gone on with it, past the handshake."""
+
+    def __init__(self, port: int, guise: Attempt) -> None:
+        super().__init__(daemon=True)
+        self._guise = guise
+        self.believed = False
+        self._server = socket.create_server(("127.0.0.1", port))
+
+    def __enter__(self) -> Impostor:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._server.close()
+
+    def run(self) -> None:
+        """Answer one after another; none goes on for long with whom it does not believe."""
+        while True:
+            try:
+                sock, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            with sock, suppress(OSError, EOFError):
+                sock.settimeout(PATIENCE_S)
+                self._answer(sock)
+
+    def _answer(self, sock: socket.socket) -> None:
+        guise = self._guise
+        assert guise.shown is not None and guise.cert is not None
+        *_, named, certified = GREETING.unpack(_exactly(sock, GREETING.size))
+        _exactly(sock, named + certified)
+        shown = ssl.PEM_cert_to_DER_cert(guise.shown.read_text())
+        sock.sendall(Greeting(guise.version, True, 0, guise.claimed, shown).pack())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(guise.cert, guise.key)
+        with context.wrap_socket(sock, server_side=True) as tls:
+            self.believed |= frames.parse(_exactly(tls, frames.HEADER.size)).kind is frames.Kind.HELLO
+
+
+def unreadable(certificate: Path) -> Path:
+    """The same certificate, said to be of a version that does not exist, beside it."""
+    der = ssl.PEM_cert_to_DER_cert(certificate.read_text())
+    version, none = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
+    assert der.count(version) == 1
+    found = certificate.with_suffix(".odd.crt")
+    found.write_text(ssl.DER_cert_to_PEM_cert(der.replace(version, none)))
+    return found
 
 
 def expired(credentials: Path, folder: Path, name: str) -> tuple[Path, Path]:
