@@ -16,11 +16,9 @@ from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
 from mpc_protocols.replicated.engine import ReplicatedEngine
-from mpc_protocols.replicated.proved import inputs as proved_inputs
 from mpc_protocols.replicated.scores import shared_sign
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical import inputs as owners_inputs
 from parties.session.admission.keys import SharedKeys
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
@@ -174,8 +172,8 @@ def _uncompared_contributions() -> Iterator[None]:
             trio.wire.receive(copy.peer, copies.DIGEST_BYTES)
 
     with (
-        mock.patch.object(proved_inputs, "same_copies", same_copies),
-        mock.patch.object(owners_inputs, "same_copies", same_copies),
+        mock.patch("mpc_protocols.replicated.proved.inputs.same_copies", same_copies),
+        mock.patch("mpc_protocols.replicated.vertical.inputs.same_copies", same_copies),
     ):
         yield
 
