@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -146,3 +147,37 @@ def test_a_run_in_the_clear_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert main([*arguments, "--resume"]) == 0
     for entry in Ledger(ledger).entries():
         assert entry.state == "settled" and len(entry.events) == 7
+
+
+def test_a_resumed_run_leaves_what_an_uninterrupted_one_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With seeded draws: the same table, model, measurements, ledger entry and report but for times and the run's number."""
+    trial = small.write(tmp_path / "study", changes=[('"replicated"', '"ideal"')])
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    accounts = []
+    for out, moments in ((whole, [""]), (resumed, ["ideal learn 3", "ideal held 2", ""])):
+        ledger, codes = tmp_path / f"{out.name}.db", []
+        for number, moment in enumerate(moments):
+            monkeypatch.setenv("DIE_AT", moment)
+            arguments = ["run", str(trial.path), "--out", str(out), *["--resume"] * (number > 0)]
+            scratch = tmp_path / f"{out.name}-{number}"
+            codes.append(run(*arguments, ledger=ledger, scratch=scratch, module="tests.runner.seeded").code)
+        assert codes == [-9] * (len(moments) - 1) + [0]
+        entries = Ledger(ledger).entries()
+        accounts.append(
+            [
+                (entry.reservation.charge, entry.state, entry.spent, [each.event for each in entry.events])
+                for entry in entries
+            ]
+        )
+    assert accounts[0] == accounts[1]
+    for name in ("synthetic.csv", "measurements.json", "model.npz"):
+        assert (whole / name).read_bytes() == (resumed / name).read_bytes(), name
+
+    told, other = (json.loads((out / outdir.RUN).read_text()) for out in (whole, resumed))
+    of_this_run = {name: told[name] for name in ("wall_s", "phases", "timeline", "started", "session")}
+    assert {**other, **of_this_run} == told
+    shutil.copy(whole / outdir.RUN, resumed / outdir.RUN)
+    assert main(["report", str(resumed)]) == 0
+    assert (whole / "report.html").read_bytes() == (resumed / "report.html").read_bytes()
