@@ -42,6 +42,8 @@ class CountedVertical:
         self._schedule, self._columns = schedule_of(split, facts, 3), KeptColumns()
         self.multiplied = 0
         """Products of entries, modulo 2^16."""
+        self.proved_rows = 0
+        """Of all products of matrices together."""
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> int:
         """Count the messages for these cliques; returns their cells. Raises `StudyInvalid` for tables that are too wide."""
@@ -64,8 +66,7 @@ class CountedVertical:
             rows = row_range[-1][1] - row_range[0][0] if row_range else 0
             self._trio.all_send([(2, ELEMENT * sum(a * b for a, b in shapes))])
             for shape in shapes:
-                self._gates.note_matrices(rows)
-                self.multiplied += rows * shape[0] * shape[1]
+                self._multiply(rows, rows * shape[0] * shape[1])
             self._gates.verify()
             self._trio.send(
                 [transfer for owner, of in inputs.items() if of.fresh for transfer in _conditions(owner)]
@@ -103,8 +104,13 @@ class CountedVertical:
     def _products(self, sizes: Sequence[int], rows: int) -> None:
         self._trio.all_send([(2, ELEMENT * sum(sizes))])
         for size in sizes:
-            self._gates.note_matrices(rows)
-            self.multiplied += size
+            self._multiply(rows, size)
+
+    def _multiply(self, rows: int, products: int) -> None:
+        """A product of matrices, summed over these rows or not."""
+        self._gates.note_matrices(rows)
+        self.proved_rows += rows
+        self.multiplied += products
 
     def _lift(self, cells: int) -> None:
         """`lift.lift`."""
