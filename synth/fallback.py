@@ -62,6 +62,6 @@ def sentence(rows: float, share: float, *, tried: bool) -> str:
     """For the report. tried: whether some joint marginals were bought before."""
     rest = "and the few that were tried showed little else, so the rest of it" if tried else "so all of it"
     return (
-        f"With about {max(0, round(rows)):,} rows the noise of a joint marginal would be {share:.0%} of them at this "
+        f"With about {max(0, round(rows)):,} rows the noise of a typical joint marginal would be {share:.0%} of them at this "
         f"budget, {rest} went to the single columns: the table's columns are independent of each other."
     )

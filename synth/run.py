@@ -101,7 +101,8 @@ class Synthesis:
         """A sentence that says that the columns are independent, and why; None if they are not."""
         if self.noise_share is None:
             return None
-        return sentence(self.noisy_total, self.noise_share, tried=bool(self.selections))
+        tried = any(len(m.clique) > 1 for m in self.measurements)
+        return sentence(self.noisy_total, self.noise_share, tried=tried)
 
 
 class Run:
@@ -167,13 +168,17 @@ class Run:
 
     def falls_back(self, cells: int, limit: float) -> bool:
         """Whether a question of so many cells has more noise than this share of the rows: `synth.fallback`."""
-        share = noise_share(self.plan, cells, self.noisy_total)
-        if share <= limit:
+        if noise_share(self.plan, cells, self.noisy_total) <= limit:
             return False
-        self.noise_share = share
-        reason = sentence(self.noisy_total, share, tried=bool(self.selected))
-        self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
+        self.fall_back(cells, limit)
         return True
+
+    def fall_back(self, cells: int, limit: float) -> None:
+        """Have the columns take what is left: a question of so many cells has more noise than `limit` of the rows, and none
+        that was tried has shown dependence."""
+        share = self.noise_share = noise_share(self.plan, cells, self.noisy_total)
+        reason = sentence(self.noisy_total, share, tried=any(len(m.clique) > 1 for m in self.measurements))
+        self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
 
     def sharpen(self) -> None:
         """Spend what remains on the one-way marginals when no candidate can win. Ends the run."""

@@ -95,7 +95,9 @@ def describe(
                 if release.noise_share is None
                 else {
                     "fallback": sentence(
-                        release.noisy_total, release.noise_share, tried=bool(release.selections)
+                        release.noisy_total,
+                        release.noise_share,
+                        tried=any(len(measured.clique) > 1 for measured in release.measurements),
                     )
                 }
             ),

@@ -10,13 +10,15 @@ or into the budget is not measured: that choice reads released values only, and 
 Adaptive rounds: if for at least half of a batch the model's answer moved by no more than the noise would move it, measurements
 and selections get half as much again of the budget. When less than two batches are left, the batch takes as many picks as can
 be paid, and its noise is scaled so that all is spent. The loop is a zCDP filter's client, as AIM's. If no candidate can win,
-what is left sharpens the one-way marginals; so it does where noise is large (`synth.fallback`) and the first batch shows little
-else. While a run has little evidence of dependence, the model follows shrunk joint marginals (`evidence`).
+what is left sharpens the one-way marginals. Where a typical question's noise is large, each purchase is decided by itself
+(`small`); with fixed rounds the study has decided. Columns beside a label are measured first, where that is clear, without being
+selected. While a run has little evidence of dependence, the model follows shrunk joint marginals (`evidence`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -30,10 +32,12 @@ from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, leve
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, column_sums, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
-from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING
+from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
+from synth.algorithms.mosaic.small import SmallTable
 from synth.algorithms.mosaic.smoothing import MIN_VALUES, smoothed
 from synth.budget.charges import mean_noise
-from synth.fallback import joining_cells, median
+from synth.dependence import EVIDENT, pairs_of, score
+from synth.fallback import joining_cells, median, noise_share
 from synth.mrf import Chains, Measurement, SizeEstimator
 from synth.mrf.fit import TOLERANCE
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
@@ -47,18 +51,23 @@ if TYPE_CHECKING:
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
 NOISE_LIMIT = 0.3
-"""Of the noise of a typical question, as a share of the rows; above it nothing joint is bought, or a first batch only."""
-TRIAL = 1.7
-"""Times NOISE_LIMIT: up to there an adaptive run buys a first batch, and goes on if that showed dependence."""
-TRIAL_EVIDENCE, ENOUGH_EVIDENCE = 2.5, 4.0
-"""Of dependence, in units of what noise shows: to go on after a trial; to believe marginals as they are (`evidence`)."""
+"""Of the noise of a typical question, as a share of the rows; above it the table is small."""
+ENOUGH_EVIDENCE = 4.0
+"""Of dependence, in units of what noise shows, to believe marginals as they are (`evidence`)."""
+JOINT_CELLS, CLEAR, MOST_RAISED = 12, 0.12, 2.0
+"""The first picks cost up to so many times more, until a joint marginal of so many cells has no more noise than this share of the
+rows."""
+BESIDE_LABEL = 0.2
+"""The most noise of a column beside the label, as a share of the rows."""
+SMALL_VALUES = 8
+"""Of an ordered column of a small table, from which on it is smoothed."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
 RECOUNTED, ROOM, MIN_SHARE = 3, 8.0, 0.02
 """By how much a candidate would enlarge the model is counted in every third list; in the others it is taken to fit where there is
 room for so many times as large a share, and as this one."""
-GROWTH = Fraction(3, 2)
-"""Of the budget of a step that was too small to see anything."""
+GROWTH, FAST_GROWTH = Fraction(3, 2), Fraction(2)
+"""Of the budget of a step that was too small to see anything; in batches smaller than `BATCH`."""
 
 
 def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved) -> Synthesis:
@@ -71,12 +80,12 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
     rounds = plan.config.fixed_rounds
-    if run.falls_back(run.typical_cells(), NOISE_LIMIT * (TRIAL if rounds is None else 1)):
-        pass  # the columns take what is left
-    elif rounds is None:
-        run.adaptive()
-    else:
+    if rounds is not None:
         run.fixed(rounds)
+    elif run.is_small:
+        SmallTable(run).carry_out()
+    else:
+        run.ordinary()
     run.finish()
     return run.synthesis()
 
@@ -92,8 +101,16 @@ class Priced:
     penalty: Fraction
 
 
+@dataclass(frozen=True)
+class Bought:
+    """A measured candidate: by how much, in L1, the model's answer moved, and by how much the noise alone would move it."""
+
+    moved: float
+    noise: float
+
+
 class MosaicRun(Run):
-    """A run of Mosaic. picks: selections charged so far."""
+    """A run of Mosaic. picks: selections charged so far. is_small: whether a typical question has too much noise."""
 
     plan: MosaicPlan
 
@@ -102,7 +119,11 @@ class MosaicRun(Run):
         self.picks = 0
         self._rounds: dict[Candidate, int] = {}  # of the picks of the last batch
         self._final = False
-        self._smoothed: dict[int, NDArray[np.float64]] = {}  # by the identity of a measurement that is kept
+        self._smoothed: dict[
+            tuple[int, int], NDArray[np.float64]
+        ] = {}  # by a column's first measurement, and how many it has
+        self.is_small = False
+        self._typical = 0
         self._grown: dict[Candidate, float] = {}
         self._enlarges: dict[
             Candidate, float
@@ -139,6 +160,11 @@ class MosaicRun(Run):
         self.column_set = self.chains.columns()
         self.resolutions = Resolutions(self.grid)
         self.candidates = candidates(self.grid, self.plan.candidates, weights, self.plan.budgets)
+        self._typical = self.typical_cells()
+        self.is_small = noise_share(self.plan, self._typical, self.noisy_total) > NOISE_LIMIT
+        if self.is_small:
+            coarse = candidates(self.grid, self.plan.candidates, weights, SMALL_BUDGETS)
+            self.candidates = [candidate for candidate in coarse if len(candidate.columns) > 1]
         self.related = related(list(dict.fromkeys(c.columns for c in self.candidates)))
         self.shares = (
             dict(zip(self.candidates, prices(self.candidates), strict=True)) if self.candidates else {}
@@ -153,20 +179,83 @@ class MosaicRun(Run):
         joint = {c.clique: c.cells for c in self.candidates if len(c.columns) > 1}
         return max(median(c.cells for c in self.candidates), 2 * joining_cells(joint))
 
-    def adaptive(self) -> None:
-        """Batches until the budget is spent, with less noise whenever a batch saw nothing but noise."""
+    def is_dependent(self) -> bool:
+        """Whether the joint marginals measured so far show more than noise would (`synth.dependence`)."""
+        sizes = self.plan.domain.sizes
+        return score(pair for m in self.measurements for pair in pairs_of(m, sizes)) > EVIDENT
+
+    def fall_back(self, cells: int | None = None, limit: float = NOISE_LIMIT) -> None:
+        """See `Run`; of a typical question, if none is named."""
+        super().fall_back(self._typical if cells is None else cells, limit)
+
+    def cells_at(self, rho: Fraction, noise: float) -> float:
+        """Cells of a marginal whose noise, at this price, is such a share of the rows."""
+        return noise * max(1.0, self.noisy_total) / float(mean_noise(self.plan.charges.sigma2(rho)))
+
+    def ordinary(self) -> None:
+        """Batches at prices that fall with what is seen, on a table that is not small."""
         selecting, measuring = self.plan.pick_rho
+        label = self.plan.workload.label
+        if label is not None:
+            self.buy_beside_label(label, measuring, 0)
+        factor = self._raise(measuring)
+        self.adaptive(selecting * factor, measuring * factor, self.plan.batch)
+
+    def _raise(self, measuring: Fraction) -> Fraction:
+        """By how much more to begin, so that the cheapest marginal of two columns or more at `JOINT_CELLS` is clear."""
+        joint = [c for c in self.candidates if len(c.columns) > 1 and c.cells >= JOINT_CELLS]
+        if not joint:
+            return Fraction(1)
+        cheapest = min(joint, key=lambda c: self.shares[c])
+        wanted = self.cells_at(measuring * self.shares[cheapest], CLEAR)
+        return Fraction(math.floor(1000 * min(MOST_RAISED, max(1.0, (cheapest.cells / wanted) ** 2))), 1000)
+
+    def buy_beside_label(self, label: str, rho: Fraction, least: int) -> list[Bought]:
+        """Measure each column beside the label for so much, at the finest resolution that is clear at this price, or that has
+        `least` cells."""
+        most = max(least, self.cells_at(rho, BESIDE_LABEL))
+        chosen: dict[tuple[str, ...], Candidate] = {}
+        for candidate in self.candidates:
+            if len(candidate.columns) == 2 and label in candidate.columns and candidate.cells <= most:
+                known = chosen.get(candidate.columns)
+                if known is None or known.cells < candidate.cells:
+                    chosen[candidate.columns] = candidate
+        fits = self._fitting(list(chosen.values()), self.plan.config.max_model_mb)
+        batch = self._priced(
+            {c: Fraction(1) for c in chosen.values() if c in fits},
+            rho,
+            Fraction(1),
+        )
+        if not batch:
+            return []
+        asked = [p.candidate for p in batch]
+        return self._measure_batch(
+            batch, dict(zip(asked, answers(self.model, asked, self.resolutions), strict=True))
+        )
+
+    def adaptive(
+        self,
+        selecting: Fraction,
+        measuring: Fraction,
+        batch_size: int,
+        goes_on: Callable[[Sequence[Bought], Fraction], bool] | None = None,
+    ) -> None:
+        """Batches until the budget is spent, with less noise whenever a batch saw nothing but noise.
+
+        selecting, measuring: rho of the first selections and measurements. goes_on: asked after each batch, with its price.
+        """
+        growth = GROWTH if batch_size == BATCH else FAST_GROWTH
         typical = selecting + measuring
         costs: list[Fraction] = []
         while self.candidates and self.picks < self.plan.rounds[1]:
             if self.oracle.presumed and len(costs) == SEEN:
-                self._foresee(costs)
+                self._foresee(costs, batch_size)
                 break
             spent = self.spent
             epsilon = self.plan.charges.epsilon(selecting)
             select_rho = self.plan.charges.selecting(epsilon)
-            final = self.left < 2 * BATCH * typical
-            picks = BATCH if not final else max(1, min(2 * BATCH, self.left // typical))
+            final = self.left < 2 * batch_size * typical
+            picks = batch_size if not final else max(1, min(2 * batch_size, self.left // typical))
             picks = min(picks, self.plan.rounds[1] - self.picks)
             offered = self._offered(
                 self._priced(self.shares, measuring, PRICE_FACTOR),
@@ -180,17 +269,17 @@ class MosaicRun(Run):
             batch = self._payable(chosen, 2 * typical)
             if not batch:
                 continue
-            moved = self._measure_batch(batch, before)
+            bought = self._measure_batch(batch, before)
             costs.append(self.spent - spent)
             typical = select_rho + sum((p.rho for p in batch), Fraction(0)) / len(batch)
-            if self._is_vain():
+            if goes_on is not None and not goes_on(bought, costs[-1]):
                 break
-            if 2 * moved <= len(batch):
-                selecting, measuring, typical = selecting * GROWTH, measuring * GROWTH, typical * GROWTH
+            if 2 * sum(of.moved > of.noise for of in bought) <= len(batch):
+                selecting, measuring, typical = selecting * growth, measuring * growth, typical * growth
 
-    def _foresee(self, costs: Sequence[Fraction]) -> None:
+    def _foresee(self, costs: Sequence[Fraction], batch_size: int) -> None:
         """The rest of a dry run, which is told and not made."""
-        most = -(-(self.plan.rounds[1] - self.picks) // BATCH)
+        most = -(-(self.plan.rounds[1] - self.picks) // batch_size)
         self.observe("select", "foreseen", batches=min(most, batches_left(costs, self.left)), like=LIKE)
         self.spent = self.plan.budget.rho_cap
 
@@ -218,23 +307,26 @@ class MosaicRun(Run):
 
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
-        one_way = self.plan.one_way
         if self.left > MIN_SHARPENING * self.plan.budget.rho_cap:
-            number = self.rounds + 1
-            noise = [self.plan.charges.sigma2(self.left * self._column_share(clique)) for clique in one_way]
-            self._measure(one_way, noise, [number] * len(one_way))
-            self.observe(
-                "measure",
-                "measured",
-                round=number,
-                cliques=[list(clique) for clique in one_way],
-                sigma=max(map(root, noise)),
-                noisy_total=self.noisy_total,
-                **self.spending(),
-            )
+            self.sharpen_columns(self.left)
         elif self._final:
             return
         self.refit(self.rounds, FINAL_ITERATIONS)
+
+    def sharpen_columns(self, rho: Fraction) -> None:
+        """Measure the columns once more, for so much."""
+        one_way, number = self.plan.one_way, self.rounds + 1
+        noise = [self.plan.charges.sigma2(rho * self.column_share(clique)) for clique in one_way]
+        self._measure(one_way, noise, [number] * len(one_way))
+        self.observe(
+            "measure",
+            "measured",
+            round=number,
+            cliques=[list(clique) for clique in one_way],
+            sigma=max(map(root, noise)),
+            noisy_total=self.noisy_total,
+            **self.spending(),
+        )
 
     @property
     def rounds(self) -> int:
@@ -244,12 +336,6 @@ class MosaicRun(Run):
     def bins(self, candidate: Candidate) -> dict[str, int]:
         """How many bins it has of each column that it asks for over bins."""
         return {self.levels[n].column: self.levels[n].size for n in candidate.clique if n in self.levels}
-
-    def _is_vain(self) -> bool:
-        """Whether the first batch was a trial, and showed little but noise: then the columns take what is left."""
-        if self.picks > BATCH or self._final or self._evidence >= TRIAL_EVIDENCE:
-            return False
-        return self.falls_back(self.typical_cells(), NOISE_LIMIT)
 
     def _is_spent(self) -> bool:
         """Whether nothing more can be asked: then the fit after this batch is the last."""
@@ -266,23 +352,41 @@ class MosaicRun(Run):
         super().refit(number, iterations, tolerance)
 
     def _followed(self, measured: Measured) -> Sequence[Measurement]:
-        """The released counts; of a wide column whose values have an order, without what is only noise; of a joint marginal, if
+        """The released counts; of a column what all its measurements say, and if it is wide (on a small table: if it is not
+        narrow) and its values have an order, without what is only noise; of a joint marginal, if
         there is little evidence of dependence, shrunk, and in a table of independent columns its columns' sums."""
         variance, values = float(measured.sigma2), measured.values.astype(np.float64)
         if len(measured.clique) > 1:
             if self.noise_share is not None:
                 return column_sums(measured, measured.shape(self.plan.domain.sizes))
             return [Measurement(measured.clique, self._shrunk.get(id(measured), values), variance)]
-        if len(values) < MIN_VALUES or not is_ordered(self.plan.domain[measured.columns[0]]):
+        again = [m for m in self.measurements if m.clique == measured.clique]
+        if measured is not again[0]:
+            return []  # what it says is in the first one's
+        if len(again) > 1:
+            precisions = [1 / float(m.sigma2) for m in again]
+            variance = 1 / sum(precisions)
+            values = variance * np.tensordot(precisions, [m.values.astype(np.float64) for m in again], 1)
+        fewest = SMALL_VALUES if self.is_small else MIN_VALUES
+        if len(values) < fewest or not is_ordered(self.plan.domain[measured.columns[0]]):
             return [Measurement(measured.clique, values, variance)]
-        place = id(measured)
+        place = id(measured), len(again)
         if place not in self._smoothed:
-            self._smoothed[place] = smoothed(values, root(measured.sigma2))
+            self._smoothed[place] = smoothed(values, math.sqrt(variance))
         return [Measurement(measured.clique, self._smoothed[place], variance)]
 
-    def _column_share(self, clique: tuple[str, ...]) -> Fraction:
+    def column_share(self, clique: tuple[str, ...]) -> Fraction:
+        """Of what the columns get, the share of this one."""
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
         return costs[clique] / sum(costs.values())
+
+    def column_rho(self) -> dict[tuple[str, ...], Fraction]:
+        """What has been spent on each column by itself."""
+        spent = dict.fromkeys(self.plan.one_way, Fraction(0))
+        for m in self.measurements:
+            if m.clique in spent:
+                spent[m.clique] += self.plan.charges.measuring(m.sigma2)
+        return spent
 
     def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
         """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""
@@ -404,10 +508,12 @@ class MosaicRun(Run):
             return rescaled
         return kept
 
-    def _measure_batch(self, batch: Sequence[Priced], before: dict[Candidate, NDArray[np.float64]]) -> int:
-        """Measure and refit; for how many the model's answer moved by more than their noise would move it."""
+    def _measure_batch(
+        self, batch: Sequence[Priced], before: dict[Candidate, NDArray[np.float64]]
+    ) -> list[Bought]:
+        """Measure and refit; what each taught."""
         cliques = [p.candidate.clique for p in batch]
-        self._measure(cliques, [p.sigma2 for p in batch], [self._rounds[p.candidate] for p in batch])
+        self._measure(cliques, [p.sigma2 for p in batch], [self._rounds.get(p.candidate, 0) for p in batch])
         for p, m in zip(batch, self.measurements[-len(batch) :], strict=True):
             self.observe(
                 "measure",
@@ -426,10 +532,10 @@ class MosaicRun(Run):
         else:
             self.refit(self.rounds, ROUND_ITERATIONS, ROUND_TOLERANCE)
         after = answers(self.model, [p.candidate for p in batch], self.resolutions)
-        return sum(
-            float(np.abs(now - before[p.candidate]).sum()) > p.noise
+        return [
+            Bought(float(np.abs(now - before[p.candidate]).sum()), float(p.noise))
             for p, now in zip(batch, after, strict=True)
-        )
+        ]
 
     def _measure(
         self, cliques: Sequence[tuple[str, ...]], sigma2: Sequence[Fraction], rounds: Sequence[int]

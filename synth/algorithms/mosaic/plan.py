@@ -31,13 +31,19 @@ from synth.workload import Workload
 
 FIRST_PICKS_PER_COLUMN = 8
 MAX_PICKS_PER_COLUMN = 72
-BATCH = 6
-FIXED_BATCH = 4
+BATCH, MIN_BATCH, FIXED_BATCH = 6, 2, 4
+WIDE = 12
+"""Columns from which on a batch has `BATCH` picks; of fewer it has a third of them, and noise falls faster: so few columns are
+soon joined, and a batch at the wrong price costs much of the budget."""
 WIDE_SHARE, NARROW_SHARE = Fraction(1, 3), Fraction(1, 10)
 BUDGETS = (16, 128, 1024)
 """Cells of a candidate at its resolutions."""
 RICH_BUDGET = 8192
 """One more resolution above epsilon = 1."""
+SMALL_BUDGETS = (4, 8, 16, 64, 256)
+"""Cells of a candidate at its resolutions where the table is small (`small`)."""
+MIN_TRIAL = Fraction(1, 50)
+"""Of the budget, for a small table's first joint marginals."""
 MIN_SHARPENING = Fraction(1, 20)
 """Of the budget: what is worth a second measurement of the columns at the end."""
 CHEAPEST = Fraction(1, 64)
@@ -62,10 +68,17 @@ class MosaicPlan(Plan):
         return self.config.fixed_rounds
 
     @property
+    def batch(self) -> int:
+        """Picks at a time, of an adaptive run."""
+        columns = len(self.domain)
+        return BATCH if columns >= WIDE else max(MIN_BATCH, columns // 3)
+
+    @property
     def batches(self) -> tuple[int, int]:
         """What is left at the end may make a few batches smaller."""
-        size = BATCH if self.config.fixed_rounds is None else FIXED_BATCH
-        return 1, -(-self.rounds[1] // size) + (BATCH if self.config.fixed_rounds is None else 0)
+        if self.config.fixed_rounds is not None:
+            return 1, -(-self.rounds[1] // FIXED_BATCH)
+        return 1, -(-self.rounds[1] // self.batch) + BATCH
 
 
 def plan(
@@ -100,16 +113,19 @@ def plan(
 
     def widest(rho: Fraction) -> Fraction:
         columns_rho = min(column_share, MIN_SHARPENING) * rho
-        least = min(min(shares.values()) * columns_rho, CHEAPEST * pick_rho(rho)[1])
+        least = min(
+            min(shares.values()) * columns_rho, CHEAPEST * pick_rho(rho)[1], MIN_TRIAL * rho / columns
+        )
         return charges.sigma2(least)
 
     def distance(
         sigma2: Fraction,
     ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
+        resolutions = max(len(budgets), len(SMALL_BUDGETS))
         return (
-            (most + 2 * columns) * charges.distance(sigma2)
+            (most + 5 * columns) * charges.distance(sigma2)
             + sum(domain.sizes.values()) * cell_distance(sigma2)
-            + most * len(candidates) * len(budgets) * SELECTION_DISTANCE
+            + most * len(candidates) * resolutions * SELECTION_DISTANCE
             + TOTAL_DISTANCE
         )
 
