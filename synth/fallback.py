@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 SHARE = Fraction(1, 20)
 """Of the budget, for a typical question."""
+MIN_TRIAL, MIN_COLUMNS = Fraction(1, 50), Fraction(1, 20)
+"""Of the budget: the least that a small table's first joint marginals, and another measurement of its columns, get
+(`synth.small_table`)."""
 MAX_SHARE = 1000.0
 """What a share is called if it is larger, or if there seem to be no rows."""
 

@@ -23,6 +23,7 @@ import numpy as np
 from synth.fallback import noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.mrf.fit import TOLERANCE
+from synth.small_table import Bought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,9 +183,26 @@ class Run:
 
     def sharpen(self) -> None:
         """Spend what remains on the one-way marginals when no candidate can win. Ends the run."""
-        number, one_way = len(self.selected) + 1, self.plan.one_way
-        self.measure_columns(one_way, self.plan.charges.sigma2(self.left / len(one_way)), number)
+        number = len(self.selected) + 1
+        self.sharpen_columns(self.left)
         self.refit(number, FINAL_ITERATIONS)
+
+    def sharpen_columns(self, rho: Fraction) -> None:
+        """Measure the one-way marginals once more, for so much together."""
+        one_way = self.plan.one_way
+        self.measure_columns(one_way, self.plan.charges.sigma2(rho / len(one_way)), len(self.selected) + 1)
+
+    def column_share(self, clique: Clique) -> Fraction:
+        """Of what the one-way marginals get together, the share of this one."""
+        return Fraction(1, len(self.plan.one_way))
+
+    def column_rho(self) -> dict[Clique, Fraction]:
+        """What has been spent on each one-way marginal."""
+        spent = dict.fromkeys(self.plan.one_way, Fraction(0))
+        for m in self.measurements:
+            if m.clique in spent:
+                spent[m.clique] += self.plan.charges.measuring(m.sigma2)
+        return spent
 
     def fitting(
         self, cliques: Iterable[Clique], limit_mb: float, beside: Iterable[Clique] = ()
@@ -365,8 +383,8 @@ class Rounds(Run):
         limit = plan.config.max_model_mb * (1.0 if last else float(used / plan.budget.rho_cap))
         return self.fitting(plan.can_win(sigma2, self.noisy_total), limit)
 
-    def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> bool:
-        """Select, measure, fit; whether the model's answer moved by more than the noise of the measurement would move it."""
+    def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> Bought:
+        """Select, measure, fit; what that taught."""
         answers, penalty = self.model.marginals(candidates), self._penalty(sigma2)
         position = self.select(
             candidates,
@@ -379,7 +397,7 @@ class Rounds(Run):
         noise = penalty[clique]
         self.measure_selected([clique], [before], sigma2, [noise])
         self.refit(len(self.selected), FINAL_ITERATIONS if last else ROUND_ITERATIONS)
-        return float(np.abs(self.model.marginal(clique) - before).sum()) > noise
+        return Bought(float(np.abs(self.model.marginal(clique) - before).sum()), float(noise))
 
 
 def root(sigma2: Fraction) -> float:

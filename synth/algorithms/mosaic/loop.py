@@ -33,14 +33,14 @@ from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, column_sums, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
-from synth.algorithms.mosaic.small import SmallTable
+from synth.algorithms.mosaic.small import SmallMosaic
 from synth.algorithms.mosaic.smoothing import MIN_VALUES, smoothed
 from synth.budget.charges import mean_noise
-from synth.dependence import EVIDENT, pairs_of, score
 from synth.fallback import joining_cells, median, noise_share
 from synth.mrf import Chains, Measurement, SizeEstimator
 from synth.mrf.fit import TOLERANCE
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
+from synth.small_table import Bought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +83,7 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     if rounds is not None:
         run.fixed(rounds)
     elif run.is_small:
-        SmallTable(run).carry_out()
+        SmallMosaic(run).carry_out()
     else:
         run.ordinary()
     run.finish()
@@ -99,14 +99,6 @@ class Priced:
     sigma2: Fraction
     noise: Fraction
     penalty: Fraction
-
-
-@dataclass(frozen=True)
-class Bought:
-    """A measured candidate: by how much, in L1, the model's answer moved, and by how much the noise alone would move it."""
-
-    moved: float
-    noise: float
 
 
 class MosaicRun(Run):
@@ -178,11 +170,6 @@ class MosaicRun(Run):
         """Of a typical question: a median candidate, or twice what it takes to join a column to another, whichever is more."""
         joint = {c.clique: c.cells for c in self.candidates if len(c.columns) > 1}
         return max(median(c.cells for c in self.candidates), 2 * joining_cells(joint))
-
-    def is_dependent(self) -> bool:
-        """Whether the joint marginals measured so far show more than noise would (`synth.dependence`)."""
-        sizes = self.plan.domain.sizes
-        return score(pair for m in self.measurements for pair in pairs_of(m, sizes)) > EVIDENT
 
     def fall_back(self, cells: int | None = None, limit: float = NOISE_LIMIT) -> None:
         """See `Run`; of a typical question, if none is named."""
@@ -379,14 +366,6 @@ class MosaicRun(Run):
         """Of what the columns get, the share of this one."""
         costs = {c: self.plan.charges.measuring(sigma2) for c, sigma2 in self.plan.column_sigma2.items()}
         return costs[clique] / sum(costs.values())
-
-    def column_rho(self) -> dict[tuple[str, ...], Fraction]:
-        """What has been spent on each column by itself."""
-        spent = dict.fromkeys(self.plan.one_way, Fraction(0))
-        for m in self.measurements:
-            if m.clique in spent:
-                spent[m.clique] += self.plan.charges.measuring(m.sigma2)
-        return spent
 
     def _priced(self, shares: Mapping[Candidate, Fraction], unit: Fraction, factor: Fraction) -> list[Priced]:
         """Candidates, each at so many units of rho. Exact fractions are slow: few shares and sizes stand for many candidates."""

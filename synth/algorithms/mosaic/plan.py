@@ -26,6 +26,7 @@ from synth.algorithms.mosaic.bins import SIZES
 from synth.algorithms.mosaic.candidates import two_thirds
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
+from synth.fallback import MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.workload import Workload
 
@@ -42,8 +43,6 @@ RICH_BUDGET = 8192
 """One more resolution above epsilon = 1."""
 SMALL_BUDGETS = (4, 8, 16, 64, 256)
 """Cells of a candidate at its resolutions where the table is small (`small`)."""
-MIN_TRIAL = Fraction(1, 50)
-"""Of the budget, for a small table's first joint marginals."""
 MIN_SHARPENING = Fraction(1, 20)
 """Of the budget: what is worth a second measurement of the columns at the end."""
 CHEAPEST = Fraction(1, 64)

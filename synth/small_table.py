@@ -1,0 +1,105 @@
+"""A small table: single columns are most of what can be had, and each joint marginal must be worth what the columns lose by it.
+
+Problem: on few rows or at a small epsilon the noise of a typical joint marginal is larger than what it could teach. A rule that
+looks at that noise throws away the few joint marginals that are clear, or so strong that they show through it; one that buys all
+the same makes the table worse than independent columns. So the run buys a little, looks at what it showed, and goes on or not:
+
+    columns    a share of the budget first, the larger the noisier they are: what is bought next is compared with them
+    trial      a share of the budget that shrinks as the columns' own noise grows, and is none where nothing would be clear
+    evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left
+    further    while what the last batches taught is worth more than what the columns lose by it; the rest goes to the columns
+
+Worth: with k pairs of columns, a batch that moved the model's answers by g_1, g_2, .. of the rows (L1, less what their noise
+would) improves the mean pair by about sum g / k; paying for it raises the columns' noise by some h of the rows each, which every
+pair has twice. All of it reads released values and public sizes: post-processing. Figures: `docs/design/mosaic.md` 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from synth.budget.charges import mean_noise
+from synth.dependence import EVIDENT, pairs_of, score
+from synth.fallback import MIN_COLUMNS, MIN_TRIAL
+
+if TYPE_CHECKING:
+    from synth.run import Run
+
+TRIAL = Fraction(14, 100)
+"""Of the budget, for the trial at most."""
+EASY, HOPELESS = 0.15, 0.45
+"""Noise of a column, as a share of the rows, if all that is left went to the columns: up to the one the trial has its whole
+share, from the other on none."""
+COLUMNS_FIRST, COLUMNS_PER_NOISE = Fraction(2, 5), 3.3
+"""Of the budget, for the columns before anything is compared with them: at most, and for each unit of their noise."""
+DIGITS = 1000
+
+
+@dataclass(frozen=True)
+class Bought:
+    """A measured marginal: by how much, in L1, the model's answer moved, and by how much the noise alone would move it."""
+
+    moved: float
+    noise: float
+
+
+class SmallTable:
+    """What a run on a small table has learned from its purchases."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._taught: list[tuple[float, Fraction]] = []  # of each batch: its worth and its price
+
+    @property
+    def trial(self) -> Fraction:
+        """rho of the trial; 0 where it would be too little."""
+        hard = (self._column_noise(Fraction(0)) - EASY) / (HOPELESS - EASY)
+        share = TRIAL * Fraction(math.floor(DIGITS * min(1.0, max(0.0, 1 - hard))), DIGITS)
+        return share * self._run.plan.budget.rho_cap if share >= MIN_TRIAL else Fraction(0)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing joint has been bought yet."""
+        return not self._taught
+
+    def sharpen_columns(self) -> None:
+        """Measure the columns again, before anything is compared with them."""
+        run, whole = self._run, self._run.plan.budget.rho_cap
+        noise = Fraction(math.floor(DIGITS * COLUMNS_PER_NOISE * self._column_noise(Fraction(0))), DIGITS)
+        rho = min(whole * min(COLUMNS_FIRST, noise), run.left)
+        if rho >= MIN_COLUMNS * whole:
+            run.sharpen_columns(rho)
+
+    def learn(self, bought: Sequence[Bought], price: Fraction) -> None:
+        """Take note of a batch and of what it cost."""
+        rows, columns = max(1.0, self._run.noisy_total), len(self._run.plan.domain)
+        moved = [math.sqrt(max(0.0, of.moved**2 - of.noise**2)) / rows for of in bought]
+        self._taught.append((sum(moved) / math.comb(columns, 2), price))
+
+    @property
+    def is_dependent(self) -> bool:
+        """Whether the joint marginals measured so far show more than noise and drawing would."""
+        sizes = self._run.plan.domain.sizes
+        return score(pair for m in self._run.measurements for pair in pairs_of(m, sizes)) > EVIDENT
+
+    def pays(self, price: Fraction | None = None) -> bool:
+        """Whether the worth of the last two batches is more than what the columns lose by this price, or by theirs."""
+        last = self._taught[-2:]
+        cost = sum((price for _, price in last), Fraction(0)) if price is None else price
+        lost = self._column_noise(cost) - self._column_noise(Fraction(0))
+        return sum(worth for worth, _ in last) >= 2 * lost
+
+    def _column_noise(self, price: Fraction) -> float:
+        """Mean noise of a column as a share of the rows, if all that is left but this price went to the columns."""
+        run = self._run
+        spent, rest = run.column_rho(), max(Fraction(0), run.left - price)
+        noise = [
+            float(mean_noise(run.plan.charges.sigma2(spent[clique] + rest * run.column_share(clique))))
+            * run.plan.domain.cells(clique)
+            for clique in run.plan.one_way
+        ]
+        return sum(noise) / len(noise) / max(1.0, run.noisy_total)
