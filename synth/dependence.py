@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from synth.mrf import Measurement
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -99,6 +101,20 @@ def score(pairs: Iterable[PairCounts]) -> float:
     normal = NormalDist()
     chance = 2 * min(normal.cdf(-together), len(moments) * normal.cdf(-clearest))
     return -normal.inv_cdf(chance) if chance < 1 else -_LARGEST
+
+
+def column_sums(measured: Measured, shape: Sequence[int]) -> list[Measurement]:
+    """What a marginal says about each of its columns: its sums, with their noise. shape: of the marginal."""
+    table = measured.values.reshape(shape).astype(np.float64)
+    axes = range(table.ndim)
+    return [
+        Measurement(
+            (name,),
+            table.sum(axis=tuple(other for other in axes if other != axis)),
+            float(measured.sigma2) * table.size / table.shape[axis],
+        )
+        for axis, name in enumerate(measured.clique)
+    ]
 
 
 def _shares(sums: Array) -> Array:

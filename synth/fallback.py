@@ -34,6 +34,10 @@ SHARE = Fraction(1, 20)
 MIN_TRIAL, MIN_COLUMNS = Fraction(1, 50), Fraction(1, 20)
 """Of the budget: the least that a small table's first joint marginals, and another measurement of its columns, get
 (`synth.small_table`)."""
+TRIAL_ROUNDS = 2
+"""Of an algorithm that buys one marginal at a time, before it is decided whether to go on."""
+TRIAL_SELECTING = Fraction(1, 10)
+"""Of the price of such a round."""
 MAX_SHARE = 1000.0
 """What a share is called if it is larger, or if there seem to be no rows."""
 
@@ -44,6 +48,11 @@ def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
         return MAX_SHARE
     sigma2 = plan.charges.sigma2(SHARE * plan.budget.rho_cap)
     return min(MAX_SHARE, float(mean_noise(sigma2) * cells / Fraction(noisy_total)))
+
+
+def least_share(columns: int) -> Fraction:
+    """The least of the budget that a measurement on a small table of so many columns may get."""
+    return min(MIN_COLUMNS / columns, MIN_TRIAL / TRIAL_ROUNDS * (1 - TRIAL_SELECTING))
 
 
 def joining_cells(candidates: Mapping[Clique, int]) -> int:

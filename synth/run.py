@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synth.dependence import column_sums
 from synth.fallback import noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.mrf.fit import TOLERANCE
@@ -319,7 +320,9 @@ class Run:
         )
 
     def _followed(self, measured: Measured) -> Sequence[Measurement]:
-        """What the model is to follow of a measurement."""
+        """What the model is to follow of a measurement; of a joint one in a table of independent columns, its columns' sums."""
+        if len(measured.clique) > 1 and self.noise_share is not None:
+            return column_sums(measured, measured.shape(self.plan.domain.sizes))
         return [Measurement(measured.clique, measured.values.astype(np.float64), float(measured.sigma2))]
 
     def synthesis(self) -> Synthesis:

@@ -17,17 +17,23 @@ pair has twice. All of it reads released values and public sizes: post-processin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from synth.budget.charges import mean_noise
+import numpy as np
+
+from synth.budget.charges import MAX_EPSILON, mean_noise
 from synth.dependence import EVIDENT, pairs_of, score
-from synth.fallback import MIN_COLUMNS, MIN_TRIAL
+from synth.fallback import MIN_COLUMNS, MIN_TRIAL, TRIAL_ROUNDS, TRIAL_SELECTING
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Clique
     from synth.run import Run
+
+ROUND_ITERATIONS = 100
+"""Of a fit after a purchase."""
 
 TRIAL = Fraction(14, 100)
 """Of the budget, for the trial at most."""
@@ -36,6 +42,8 @@ EASY, HOPELESS = 0.15, 0.45
 share, from the other on none."""
 COLUMNS_FIRST, COLUMNS_PER_NOISE = Fraction(2, 5), 3.3
 """Of the budget, for the columns before anything is compared with them: at most, and for each unit of their noise."""
+DEAR = Fraction(1, 2)
+"""The most noise of a candidate that is bought by itself, as a share of the rows."""
 DIGITS = 1000
 
 
@@ -103,3 +111,39 @@ class SmallTable:
             for clique in run.plan.one_way
         ]
         return sum(noise) / len(noise) / max(1.0, run.noisy_total)
+
+
+def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int], most: int) -> None:
+    """Single selections among what is shared, each measured and fitted, while they are worth it. What is left is the columns'.
+
+    joining, limit: cells and noise of what made the table small. weight: of a candidate's score. most: selections. Raises as
+    `synth.run.Run` does.
+    """
+    plan, table = run.plan, SmallTable(run)
+    price = table.trial / TRIAL_ROUNDS
+    if price:
+        table.sharpen_columns()
+        run.refit(0, ROUND_ITERATIONS)
+    epsilon = min(MAX_EPSILON, plan.charges.epsilon(TRIAL_SELECTING * price)) if price else Fraction(0)
+    while price and run.left >= price and len(run.selected) < most:
+        sigma2 = plan.charges.sigma2(price - plan.charges.selecting(epsilon))
+        noise = {q: mean_noise(sigma2) * plan.candidates[q] for q in run.handles if q in plan.candidates}
+        clear = [q for q in noise if len(q) > 1 and noise[q] <= DEAR * Fraction(run.noisy_total)]
+        if len(run.selected) < TRIAL_ROUNDS:  # what a label depends on is asked first
+            clear = [q for q in clear if len(q) == 2 and plan.workload.label in q] or clear
+        offered = run.fitting(clear, plan.config.model_mb or math.inf)
+        if not offered:
+            break
+        answers, before = run.model.marginals(offered), run.left
+        weights = [Fraction(weight(q)) for q in offered]
+        at = run.select(offered, answers, weights, [noise[q] for q in offered], epsilon)
+        chosen = offered[at]
+        run.measure_selected([chosen], [answers[at]], sigma2, [noise[chosen]])
+        run.refit(len(run.selected), ROUND_ITERATIONS)
+        moved = float(np.abs(run.model.marginal(chosen) - answers[at]).sum())
+        table.learn([Bought(moved, float(noise[chosen]))], before - run.left)
+        if len(run.selected) >= TRIAL_ROUNDS and not (table.is_dependent and table.pays()):
+            break
+    if not run.selected or not table.is_dependent:
+        run.fall_back(joining, limit)
+    run.sharpen()

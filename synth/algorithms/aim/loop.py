@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
-from synth.algorithms.aim.plan import TRIAL_ROUNDS
 from synth.budget.charges import MAX_EPSILON
 from synth.fallback import joining_cells, noise_share
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
-from synth.small_table import Bought, SmallTable
+from synth.small_table import Bought, buy_few
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 NOISE_LIMIT = 0.16
 """Of the noise of joining a column to another, as a share of the rows; above it the table is small."""
-DEAR = 0.5
-"""The most noise of a candidate on a small table, as a share of the rows."""
 
 
 def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) -> Synthesis:
@@ -46,7 +43,8 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
     joining = joining_cells(plan.candidates)
     fixed, sigma2, epsilon = plan.config.fixed_rounds, plan.sigma2, plan.epsilon
     if noise_share(plan, joining, run.noisy_total) > NOISE_LIMIT:
-        small_table(run, joining)
+        run.share(plan.shared(run.noisy_total))
+        buy_few(run, joining, NOISE_LIMIT, plan.weight, plan.rounds[1])
         return run.synthesis()
     run.share(plan.shared(run.noisy_total))
     last = False
@@ -72,35 +70,3 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
 def is_news(bought: Bought) -> bool:
     """Whether the model's answer moved by more than the noise would move it."""
     return bought.moved > bought.noise
-
-
-def small_table(run: Rounds, joining: int) -> None:
-    """Rounds at a price at which a few of them show whether columns depend on each other, while they are worth it
-    (`synth.small_table`). What is left is the columns'. joining: cells of what joins a column to another."""
-    plan: AimPlan = run.plan  # type: ignore[assignment]
-    table = SmallTable(run)
-    price = table.trial / TRIAL_ROUNDS
-    if price:
-        table.sharpen_columns()
-        run.refit(0, ROUND_ITERATIONS)
-        run.share(plan.shared(run.noisy_total))
-    while price and run.left >= price:
-        sigma2, epsilon = plan.spend(price)
-        noise, charge = max(sigma2, MIN_SIGMA2), min(epsilon, MAX_EPSILON)
-        clear = DEAR * run.noisy_total
-        candidates = [
-            q for q in run.candidates(noise, charge, True) if len(q) > 1 and plan.penalty(q, noise) <= clear
-        ]
-        if not candidates:
-            break
-        if len(run.selected) < TRIAL_ROUNDS:  # what a label depends on is asked first
-            candidates = [q for q in candidates if len(q) == 2 and plan.workload.label in q] or candidates
-        before = run.left
-        table.learn([run.round(candidates, noise, charge, False)], before - run.left)
-        if len(run.selected) >= TRIAL_ROUNDS and not (table.is_dependent and table.pays()):
-            break
-        if len(run.selected) == plan.rounds[1]:
-            break
-    if not run.selected or not table.is_dependent:
-        run.fall_back(joining, NOISE_LIMIT)
-    run.sharpen()

@@ -25,13 +25,11 @@ from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
-from synth.fallback import MIN_COLUMNS, MIN_TRIAL
+from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
 from synth.workload import Workload
 
 FIRST_ROUNDS_PER_COLUMN = 8
-TRIAL_ROUNDS = 2
-"""Of a small table, before it is decided whether to go on."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +93,7 @@ def plan(
 
     def widest(rho: Fraction) -> Fraction:
         """The most noise of any measurement, also of one on a small table."""
-        least = min(MIN_COLUMNS / columns, MIN_TRIAL / TRIAL_ROUNDS * (1 - share))
-        return max(noise(rho), charges.sigma2(least * rho))
+        return max(noise(rho), charges.sigma2(least_share(columns) * rho))
 
     budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {most_rounds} rounds")
     sigma2, first_epsilon = noise(budget.rho_cap), charges.epsilon(share * budget.rho_cap / most_rounds)

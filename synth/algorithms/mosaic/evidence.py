@@ -28,8 +28,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.mrf import Measurement
-
 if TYPE_CHECKING:
     from synth.mrf import Model
     from synth.run import Measured
@@ -87,17 +85,3 @@ def evidence(joints: Sequence[Joint]) -> float:
     """How large the interactions of all are, in units of what noise alone would make; 0 of nothing."""
     freedom = sum(joint.freedom for joint in joints)
     return sum(joint.size for joint in joints) / freedom if freedom else 0.0
-
-
-def column_sums(measured: Measured, shape: Sequence[int]) -> list[Measurement]:
-    """What a marginal says about each of its columns: its sums, with their noise. shape: of the marginal."""
-    table = measured.values.reshape(shape).astype(np.float64)
-    axes = range(table.ndim)
-    return [
-        Measurement(
-            (name,),
-            table.sum(axis=tuple(other for other in axes if other != axis)),
-            float(measured.sigma2) * table.size / table.shape[axis],
-        )
-        for axis, name in enumerate(measured.clique)
-    ]

@@ -11,8 +11,8 @@ Adaptive rounds: if for at least half of a batch the model's answer moved by no 
 and selections get half as much again of the budget. When less than two batches are left, the batch takes as many picks as can
 be paid, and its noise is scaled so that all is spent. The loop is a zCDP filter's client, as AIM's. If no candidate can win,
 what is left sharpens the one-way marginals. Where a typical question's noise is large, each purchase is decided by itself
-(`small`); with fixed rounds the study has decided. Columns beside a label are measured first, where that is clear, without being
-selected. While a run has little evidence of dependence, the model follows shrunk joint marginals (`evidence`).
+(`small`); with fixed rounds the study has decided. While a run has little evidence of dependence, the model follows shrunk joint
+marginals (`evidence`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from synth.algorithms.mosaic.answers import Resolutions, answers
 from synth.algorithms.mosaic.bins import is_ordered
 from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
 from synth.algorithms.mosaic.conflicts import conflicts, related
-from synth.algorithms.mosaic.evidence import beside_columns, column_sums, evidence
+from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
@@ -182,9 +182,6 @@ class MosaicRun(Run):
     def ordinary(self) -> None:
         """Batches at prices that fall with what is seen, on a table that is not small."""
         selecting, measuring = self.plan.pick_rho
-        label = self.plan.workload.label
-        if label is not None:
-            self.buy_beside_label(label, measuring, 0)
         factor = self._raise(measuring)
         self.adaptive(selecting * factor, measuring * factor, self.plan.batch)
 
@@ -345,7 +342,7 @@ class MosaicRun(Run):
         variance, values = float(measured.sigma2), measured.values.astype(np.float64)
         if len(measured.clique) > 1:
             if self.noise_share is not None:
-                return column_sums(measured, measured.shape(self.plan.domain.sizes))
+                return super()._followed(measured)
             return [Measurement(measured.clique, self._shrunk.get(id(measured), values), variance)]
         again = [m for m in self.measurements if m.clique == measured.clique]
         if measured is not again[0]:

@@ -6,25 +6,37 @@
         is farthest from independence (the model stays that of step 0, so that its answers are computed once)
     -   measure the chosen pairs (one batch) with all that is left of rho; fit
 
+Where joining two columns has much noise, it buys a few edges at a time, and goes on while that is worth it (`synth.small_table`).
+
 Each selection reads the data through the oracle alone, and which pairs are offered follows from those chosen before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mpc_protocols.functionality import Observe, unobserved
-from synth.algorithms.mst.plan import Components
-from synth.fallback import joining_cells
+from synth.algorithms.mst.plan import TRIAL_EDGES, Components
+from synth.fallback import joining_cells, noise_share
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
+from synth.small_table import Bought, SmallTable
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import MarginalOracle
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Clique, MarginalOracle
     from synth.algorithms.mst.plan import MstPlan
 
 NOISE_LIMIT = 0.09
-"""Of the noise of joining a column to another, as a share of the rows."""
+"""Of the noise of joining a column to another, as a share of the rows; above it the table is small."""
+DEAR = 0.5
+"""The most noise of an edge on a small table, as a share of the rows."""
+SELECTING = 6
+"""A selection costs this part of a measurement there."""
 
 
 def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) -> Synthesis:
@@ -35,25 +47,85 @@ def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) ->
     run = Run(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.refit(0, ROUND_ITERATIONS if plan.candidates else FINAL_ITERATIONS)
-    if plan.candidates and run.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
-        run.sharpen()
+    joining = joining_cells(plan.candidates)
+    tree = Tree(run)
+    if plan.candidates and noise_share(plan, joining, run.noisy_total) > NOISE_LIMIT:
+        small_table(tree, joining)
         return run.synthesis()
     run.share(list(plan.candidates))
-    independent = dict(zip(plan.candidates, run.model.marginals(plan.candidates), strict=True))
-    components, limit = Components(plan.domain.names), plan.config.max_model_mb
-    while pairs := run.fitting(filter(components.apart, plan.candidates), limit, beside=run.selected):
-        nothing = [Fraction(0)] * len(pairs)
-        chosen = run.select(
-            pairs, [independent[pair] for pair in pairs], [Fraction(1)] * len(pairs), nothing, plan.epsilon
-        )
-        components.join(pairs[chosen])
+    tree.grow(plan.epsilon, len(plan.domain))
     if run.selected:
-        sigma2 = plan.pair_sigma2(run.left, len(run.selected))
-        run.measure_selected(
-            run.selected,
-            [independent[pair] for pair in run.selected],
-            sigma2,
-            [plan.noise(pair, sigma2) for pair in run.selected],
-        )
+        tree.measure(run.left, run.selected)
         run.refit(len(run.selected), FINAL_ITERATIONS)
     return run.synthesis()
+
+
+class Tree:
+    """The edges of a run, and what the model said of them before any was measured."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.plan: MstPlan = run.plan  # type: ignore[assignment]
+        self._components = Components(run.plan.domain.names)
+        self._independent: dict[Clique, NDArray[np.float64]] = {}
+
+    def grow(self, epsilon: Fraction, edges: int, offered: Collection[Clique] | None = None) -> list[Clique]:
+        """Select up to so many edges more; the model stays that of the columns, so that its answers are computed once."""
+        run, plan, first = self.run, self.plan, len(self.run.selected)
+        if not self._independent:
+            candidates = list(plan.candidates)
+            self._independent = dict(zip(candidates, run.model.marginals(candidates), strict=True))
+        for _ in range(edges):
+            apart = [
+                q for q in plan.candidates if self._components.apart(q) and (offered is None or q in offered)
+            ]
+            pairs = run.fitting(apart, plan.config.max_model_mb, beside=run.selected)
+            if not pairs:
+                break
+            nothing, one = [Fraction(0)] * len(pairs), [Fraction(1)] * len(pairs)
+            chosen = run.select(pairs, [self._independent[pair] for pair in pairs], one, nothing, epsilon)
+            self._components.join(pairs[chosen])
+        return run.selected[first:]
+
+    def measure(self, rho: Fraction, edges: Sequence[Clique]) -> list[Fraction]:
+        """Measure the edges selected last for so much together; the L1 norms of their noise."""
+        sigma2 = self.plan.pair_sigma2(rho, len(edges))
+        noise = [self.plan.noise(pair, sigma2) for pair in edges]
+        self.run.measure_selected(edges, [self._independent[pair] for pair in edges], sigma2, noise)
+        return noise
+
+
+def small_table(tree: Tree, joining: int) -> None:
+    """Few edges at a time, while they are worth it, and the rest of the tree at once where that is (`synth.small_table`). What is
+    left is the columns'. joining: cells of what joins a column to another."""
+    run, plan, table = tree.run, tree.plan, SmallTable(tree.run)
+    price = table.trial
+    if price:
+        table.sharpen_columns()
+        run.refit(0, ROUND_ITERATIONS)
+        run.share(list(plan.candidates))
+    while price and run.left >= price:
+        each = price / TRIAL_EDGES
+        dear = Fraction(DEAR * run.noisy_total)
+        clear = {q for q in plan.candidates if plan.noise(q, plan.charges.sigma2(each)) <= dear}
+        before = run.left
+        edges = tree.grow(plan.charges.epsilon(each / SELECTING), TRIAL_EDGES, clear)
+        if not edges:
+            break
+        answers = run.model.marginals(edges)
+        noise = tree.measure(price - (before - run.left), edges)
+        run.refit(len(run.selected), ROUND_ITERATIONS)
+        moved = [float(np.abs(a - b).sum()) for a, b in zip(run.model.marginals(edges), answers, strict=True)]
+        table.learn([Bought(m, float(n)) for m, n in zip(moved, noise, strict=True)], before - run.left)
+        if not table.is_dependent or not table.pays():
+            break
+        if table.pays(run.left):
+            rest = tree.grow(plan.charges.epsilon(run.left / (3 * len(plan.domain))), len(plan.domain))
+            if rest:
+                tree.measure(run.left, rest)
+                run.refit(len(run.selected), FINAL_ITERATIONS)
+                return
+            break
+    if not run.selected or not table.is_dependent:
+        run.fall_back(joining, NOISE_LIMIT)
+    run.sharpen()

@@ -26,9 +26,12 @@ from synth.algorithms.mst.algorithm import MstConfig
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.config import cells_within
 from synth.domain import Domain
+from synth.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.workload import Workload
 
+TRIAL_EDGES = 3
+"""At a time, of a small table."""
 THIRD = Fraction(1, 3)
 
 
@@ -88,22 +91,22 @@ def plan(
         return charges.sigma2(share * rho / columns)
 
     def widest(rho: Fraction) -> Fraction:  # fewer pairs have less noise
-        return max(sigma2(rho), charges.sigma2(THIRD * rho / most)) if most else sigma2(rho)
+        if not most:
+            return sigma2(rho)
+        least = min(THIRD / most, MIN_COLUMNS / columns, MIN_TRIAL / (2 * TRIAL_EDGES))
+        return max(sigma2(rho), charges.sigma2(least * rho))
 
     def distance(
         sigma2: Fraction,
     ) -> Fraction:  # the first batch also fixes the bound on the rows, an event of all its cells
         return (
-            (2 * columns + most) * charges.distance(sigma2)
+            (4 * columns + most) * charges.distance(sigma2)
             + sum(domain.sizes.values()) * cell_distance(sigma2)
             + most * len(candidates) * SELECTION_DISTANCE
             + TOTAL_DISTANCE
         )
 
     budget = calibrate(epsilon, delta, widest, distance, f"a tree of {columns} columns")
-    fits = _cells(domain, edges) <= cells_within(
-        config.max_model_mb
-    )  # the largest tree does, hence every one
     return MstPlan(
         domain,
         workload,
@@ -112,7 +115,7 @@ def plan(
         budget,
         sigma2(budget.rho_cap),
         charges.epsilon(THIRD * budget.rho_cap / max(1, most)),
-        (most if fits else min(1, most), most),
+        (min(1, most), most),
         candidates,
         oversized,
     )

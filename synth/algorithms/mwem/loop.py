@@ -15,15 +15,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
-from synth.fallback import median
+from synth.fallback import median, noise_share
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
+from synth.small_table import buy_few
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.algorithms.mwem.plan import MwemPlan
 
 NOISE_LIMIT = 0.3
-"""Of the noise of a median candidate, as a share of the rows."""
+"""Of the noise of a median candidate, as a share of the rows; above it the table is small (`synth.small_table`)."""
 
 
 def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -> Synthesis:
@@ -33,8 +34,11 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -
     """
     run = Rounds(oracle, plan, observe)
     run.count_rows(plan.total_sigma2)
-    if run.falls_back(median(plan.candidates.values()), NOISE_LIMIT):
-        run.sharpen()
+    typical = median(plan.candidates.values())
+    if noise_share(plan, typical, run.noisy_total) > NOISE_LIMIT:
+        run.share(plan.can_win(plan.sigma2, run.noisy_total))
+        run.measure_columns(plan.one_way, plan.small_sigma2, 0)
+        buy_few(run, typical, NOISE_LIMIT, plan.weight, plan.rounds[1])
         return run.synthesis()
     if plan.uncovered:
         run.measure_columns(plan.uncovered, plan.sigma2, 0)

@@ -23,12 +23,15 @@ from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.mwem.algorithm import MwemConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
+from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
 from synth.workload import Workload
 
 TOTAL_SHARE = Fraction(1, 100)
 """Of rho: the standard deviation of the number of rows is then 7 / sqrt(rho), 65 rows at epsilon 1 and delta 1e-9."""
 SELECT_SHARE = Fraction(1, 2)
+SMALL_SHARE = Fraction(1, 10)
+"""For the columns, first of all, on a small table."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,11 @@ class MwemPlan(RoundPlan):
     config: MwemConfig
     total_sigma2: Fraction
     uncovered: tuple[Clique, ...]
+
+    @property
+    def small_sigma2(self) -> Fraction:
+        """The noise of the columns, first of all, on a small table."""
+        return self.charges.sigma2(SMALL_SHARE * self.budget.rho_cap / len(self.domain))
 
     def weight(self, clique: Clique) -> int:
         """All cliques of the workload are worth the same."""
@@ -70,13 +78,14 @@ def plan(
     def widest(
         rho: Fraction,
     ) -> Fraction:  # a last round that finds no candidate gives its measurement to all columns
-        return max(charges.sigma2(measuring(rho) / columns), charges.total_sigma2(TOTAL_SHARE * rho))
+        least = min(measuring(rho) / columns, least_share(columns) * rho, SMALL_SHARE * rho / columns)
+        return max(charges.sigma2(least), charges.total_sigma2(TOTAL_SHARE * rho))
 
     def distance(
         sigma2: Fraction,
     ) -> Fraction:  # the total also fixes the bound on the rows, one more event of its cell
         return (
-            (rounds + len(uncovered) + columns) * charges.distance(sigma2)
+            (rounds + len(uncovered) + 4 * columns) * charges.distance(sigma2)
             + 2 * cell_distance(sigma2)
             + rounds * len(candidates) * SELECTION_DISTANCE
             + TOTAL_DISTANCE

@@ -23,8 +23,9 @@ from mpc_protocols.mechanisms.selection import most_candidates
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.plan import MIN_SHARPENING
 from synth.budget.charges import mean_noise
-from synth.fallback import joining_cells
+from synth.fallback import joining_cells, noise_share
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis, root
+from synth.small_table import buy_few
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +38,7 @@ GRAPH_SHARE = 16
 """Of max_model_mb, for the junction tree of the graph: its nodes only say what may be asked. A model of what is asked is many
 times smaller, and each pick keeps it within max_model_mb."""
 NOISE_LIMIT = 0.16
-"""Of the noise of joining a column to another, as a share of the rows."""
+"""Of the noise of joining a column to another, as a share of the rows; above it the table is small (`synth.small_table`)."""
 THETA = 2
 """A marginal is useful if a cell's mean count is so many times the mean noise in it."""
 
@@ -66,8 +67,9 @@ class PrivMrfRun(Run):
             self.refit(0, FINAL_ITERATIONS)
             return self.synthesis()
         self.refit(0, ROUND_ITERATIONS)
-        if self.falls_back(joining_cells(plan.candidates), NOISE_LIMIT):
-            self.sharpen()
+        joining = joining_cells(plan.candidates)
+        if noise_share(plan, joining, self.noisy_total) > NOISE_LIMIT:
+            buy_few(self, joining, NOISE_LIMIT, lambda _: 1, plan.rounds[1])
             return self.synthesis()
         candidates = self.look_for_dependence()
         if candidates:

@@ -33,6 +33,7 @@ from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
+from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
 from synth.workload import Workload
 
@@ -129,13 +130,14 @@ class Questions:
             charges.distances_sigma2(PAIRS_SHARE * rho, len(self.pairs)),
             charges.sigma2(MEASURE_SHARE * rho / (columns + self.picks)),
             charges.sigma2(MIN_SHARPENING * rho / columns),
+            charges.sigma2(least_share(columns) * rho),
         )
 
     def distance(self, charges: Charges, sigma2: Fraction) -> Fraction:
         """Bound of beta of all events with noise up to sigma2. The first batch also fixes the bound on the rows, an event of all
         its cells."""
         return (
-            (3 * len(self.columns) + self.picks) * charges.distance(sigma2)
+            (4 * len(self.columns) + self.picks) * charges.distance(sigma2)
             + (sum(self.columns) + len(self.pairs)) * cell_distance(sigma2)
             + self.picks * (len(self.pairs) + len(self.larger)) * SELECTION_DISTANCE
             + TOTAL_DISTANCE

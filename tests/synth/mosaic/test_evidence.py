@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Handle, Level
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
-from synth.algorithms.mosaic.evidence import Joint, beside_columns, column_sums, evidence
+from synth.algorithms.mosaic.evidence import Joint, beside_columns, evidence
 from synth.algorithms.mosaic.loop import NOISE_LIMIT, TRIAL
 from synth.algorithms.mosaic.plan import BATCH
 from synth.budget.accounting import Accountant
