@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from runner.api import Run, Synthesizer, between, load, run_study, tally_spark
     from runner.study import Study
     from runner.version import VERSION as __version__
+    from synth.judgement.warned import CosynthWarning
 
 __all__ = [
     "CosynthError",
+    "CosynthWarning",
     "Run",
     "Study",
     "Synthesizer",
@@ -38,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "CosynthError": ("mpc_protocols.errors", "CosynthError"),
+    "CosynthWarning": ("synth.judgement.warned", "CosynthWarning"),
     "Run": ("runner.api", "Run"),
     "Study": ("runner.study", "Study"),
     "Synthesizer": ("runner.api", "Synthesizer"),

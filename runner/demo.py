@@ -255,6 +255,7 @@ def demo(out: Path, vertical: bool = False) -> None:
     from runner.launch.ports import free_ports
     from runner.report import render
     from runner.results.outdir import claim, state
+    from runner.results.warnings import tell, texts_of
 
     survey()
     if state(out) != "free" and not _is_ours(out):
@@ -271,6 +272,7 @@ def demo(out: Path, vertical: bool = False) -> None:
         f"done: {run['rows']:,} synthetic rows in {out / 'synthetic.csv'}\n"
         f"the study that was run: {study}\nopen the report in a browser: {report.resolve().as_uri()}"
     )
+    tell(texts_of(run))
 
 
 def comparison_of(directory: Path) -> Mapping[str, Any] | None:

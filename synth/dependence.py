@@ -57,6 +57,12 @@ class PairCounts:
     variance: float
 
     @property
+    def noise_alone(self) -> float:
+        """The part of the mean of ||r||^2 that is the noise's."""
+        parts = [_spreads(_shares(self.counts.sum(axis=axis)))[0] for axis in (1, 0)]
+        return self.variance * float(np.trace(parts[0]) * np.trace(parts[1]))
+
+    @property
     def moments(self) -> Moments:
         """(||r||^2, its mean and its variance if the columns are independent), in units of the noise's variance."""
         total = max(1.0, float(self.counts.sum()))

@@ -121,17 +121,18 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
     """
     plan, table = run.plan, SmallTable(run)
     price = table.trial / TRIAL_ROUNDS
-    if price:
+    epsilon = min(MAX_EPSILON, plan.charges.epsilon(TRIAL_SELECTING * price)) if price else Fraction(0)
+    sigma2 = plan.charges.sigma2(price - plan.charges.selecting(epsilon)) if price else Fraction(0)
+    noise = {q: mean_noise(sigma2) * plan.candidates[q] for q in run.handles if q in plan.candidates}
+    clear = [q for q in noise if len(q) > 1 and price and noise[q] <= DEAR * Fraction(run.noisy_total)]
+    if clear:
         table.sharpen_columns()
         run.refit(0, ROUND_ITERATIONS)
-    epsilon = min(MAX_EPSILON, plan.charges.epsilon(TRIAL_SELECTING * price)) if price else Fraction(0)
-    while price and run.left >= price and len(run.selected) < most:
-        sigma2 = plan.charges.sigma2(price - plan.charges.selecting(epsilon))
-        noise = {q: mean_noise(sigma2) * plan.candidates[q] for q in run.handles if q in plan.candidates}
-        clear = [q for q in noise if len(q) > 1 and noise[q] <= DEAR * Fraction(run.noisy_total)]
+    while clear and run.left >= price and len(run.selected) < most:
+        offered = [q for q in clear if q not in run.selected]
         if len(run.selected) < TRIAL_ROUNDS:  # what a label depends on is asked first
-            clear = [q for q in clear if len(q) == 2 and plan.workload.label in q] or clear
-        offered = run.fitting(clear, plan.config.model_mb or math.inf)
+            offered = [q for q in offered if len(q) == 2 and plan.workload.label in q] or offered
+        offered = run.fitting(offered, plan.config.model_mb)
         if not offered:
             break
         answers, before = run.model.marginals(offered), run.left

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from runner.results.warnings import texts_of
+
 if TYPE_CHECKING:
     from runner.api.run import Run
 
@@ -38,6 +40,7 @@ def _lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("computed", f"{facts['algorithm']} on {facts['backend']}, {facts['deployment']}"),
         ("claim", str(facts["claim"])),
-        *([("note", str(facts["fallback"]))] if "fallback" in facts else []),
+        *([("relations", str(facts["relations"]["sentence"]))] if "relations" in facts else []),
+        *[("warning", text) for text in texts_of(facts)],
         *([("counted together", ", ".join(selected[:MAX_LISTED]) + more)] if selected else []),
     ]

@@ -63,6 +63,25 @@ class Run:
         return self.directory / "report.html"
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be known before the table is used, the most important first; empty if there is nothing of that kind."""
+        from runner.results.warnings import texts_of
+
+        return texts_of(self.summary)
+
+    def __str__(self) -> str:
+        facts, told = self.summary, [f"WARNING: {text}" for text in self.warnings]
+        relations = facts.get("relations", {}).get("sentence")
+        return "\n".join(
+            [
+                f"{facts['study']}: {facts['rows']:,} rows, {len(facts['columns'])} columns, epsilon "
+                f"{facts['privacy']['epsilon']:g}, in {self.directory}",
+                *([relations] if relations else []),
+                *told,
+            ]
+        )
+
+    @property
     def measurements(self) -> tuple[Measured, ...]:
         """Every noisy marginal that was opened, in order: `columns`, `values` (int64, row-major), `sigma2`, `round`."""
         return self._measurements

@@ -16,6 +16,7 @@ Each custodian's budget is kept in a ledger, over all runs, under a name of its 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
@@ -66,6 +67,7 @@ def run_study(
     from parties.data.scratch import Scratch
     from runner.launch.launcher import launch
     from runner.study.in_code import IN_CODE
+    from synth.judgement.warned import CosynthWarning
 
     with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
         names: dict[Path, str] = {}
@@ -91,7 +93,10 @@ def run_study(
                 ledger=ledger,
                 replace=replace,
             )
-    return Run(Path(out), summary)
+    found = Run(Path(out), summary)
+    for text in found.warnings:
+        warnings.warn(text, CosynthWarning, stacklevel=2)
+    return found
 
 
 def written(frame: pd.DataFrame, file: Path, name: str) -> None:

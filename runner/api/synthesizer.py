@@ -45,7 +45,7 @@ class Synthesizer:
         *,
         epsilon: float,
         delta: float = 1e-9,
-        algorithm: str = "aim",
+        algorithm: str | None = None,
         adjacency: str = "add-remove",
         workload: Mapping[str, Any] | None = None,
         name: str = "one table",

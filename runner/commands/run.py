@@ -33,6 +33,7 @@ from runner.results.outdir import (
     state,
     table_of,
 )
+from runner.results.warnings import tell, texts_of
 from runner.study import load, private_file
 from runner.study.table import nearest
 
@@ -157,6 +158,7 @@ def run(arguments: argparse.Namespace) -> None:
             made = f"each owner's half of the model is in its own directory under {out / PARTY_FOLDERS}"
             _warn(result["claim"], False)
         print(f"done in {time.monotonic() - began:.1f} s: {made}\nreport: {out / 'report.html'}")
+        tell(texts_of(result))
 
 
 def _party(arguments: argparse.Namespace) -> None:
@@ -207,9 +209,11 @@ def _party(arguments: argparse.Namespace) -> None:
             raise SystemExit(code) from None
         raise
     if not arguments.json:
-        if job is None:
-            _warn_if_faint(finished(options.out))
+        facts = finished(options.out) if job is None else {}
+        if facts:
+            _warn_if_faint(facts)
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
+        tell(texts_of(facts))
 
 
 def _watched(arguments: argparse.Namespace, out: Path) -> AbstractContextManager[object]:

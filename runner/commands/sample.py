@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from runner.results.outputs import write_parquet, write_table
+    from runner.results.warnings import tell, texts_of
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))
@@ -81,3 +82,4 @@ def run(arguments: argparse.Namespace) -> None:
         if target is None:
             raise
         raise UsageError(f"--out {target} cannot be written ({reason(error)}); name another file.") from None
+    tell(texts_of(finished.facts))

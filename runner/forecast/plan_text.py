@@ -11,6 +11,7 @@ from runner.check.vertical import POPULATIONS
 from runner.forecast.result import Forecast
 from runner.study import Study, VerticalStudy
 from runner.study.method import algorithm_of
+from runner.study.unsafe import unsafe_of
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 SHOWN_CLOSES = 12
@@ -50,6 +51,7 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
     ]
     if asked["expected"] is not None:
         lines.insert(1, f"WARNING    {asked['expected']}")
+    lines[1:1] = [f"WARNING    {one.text}" for one in unsafe_of(study)]
     if algorithm.alternative(study.config) is not None:
         lines.insert(1, f"RESEARCH   {expected.claim}")
     if isinstance(algorithm, TrainedAlgorithm):

@@ -29,8 +29,8 @@ from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.columns import measured, with_real
 from runner.report.files import Clique, Release, Run, facts_of, load
-from runner.report.head import noise_banner, unrelated
-from runner.report.statement import faint, how, in_the_clear, statement, variances
+from runner.report.head import unrelated
+from runner.report.statement import how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 
@@ -117,7 +117,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         facts=facts,
         privacy=facts["privacy"],
         statement=statement(facts),
-        banner="" if faint(facts) else noise_banner(agreements(run)),
+        verdict=facts.get("relations"),
         unrelated=unrelated(run),
         algorithm=_algorithm(facts),
         clear=in_the_clear(facts),

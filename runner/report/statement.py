@@ -25,8 +25,10 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 from runner.report.training_text import training
+from runner.results.warnings import texts_of
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
+from synth.judgement.parameters import best_guess, unsafe
 
 REPORTED = "Each owner made one report of its own columns, with noise of its own, and a model was fitted to all reports."
 REPORT_NOISE = (
@@ -68,12 +70,14 @@ def statement(facts: Mapping[str, Any]) -> Statement:
         headline=_headline(facts),
         warnings=_warnings(facts),
         sound=sound,
-        noise=f"the noise is calibrated so that no single {thing} shows"
+        noise="the noise is too small to hide anybody"
+        if sound and _is_unsafe(privacy)
+        else f"the noise is calibrated so that no single {thing} shows"
         if sound
         else f"nothing is claimed about how much of a single {thing} shows",
         thing=thing,
-        promise=_promise(privacy, thing) if sound else _NO_PROMISE,
-        guess=_guess(privacy, thing) if sound else "",
+        promise=(_LITTLE if _is_unsafe(privacy) else _promise(privacy, thing)) if sound else _NO_PROMISE,
+        guess=_guess(privacy, thing) if sound and not _is_unsafe(privacy) else "",
         adjacency=_adjacency(privacy["adjacency"], "alignment" in facts, _alignment_method(facts)),
         unit=_unit(declared),
         fits=_fits(privacy, declared) if sound else "There is no promise that would hold between them.",
@@ -94,6 +98,17 @@ _NO_PROMISE = (
     "Nothing is promised to anybody whose data is in this run. Epsilon and delta are what the study asked for, and what its "
     "noise was sized by; they bound nothing here."
 )
+
+
+_LITTLE = (
+    "Hardly anything is promised. At this epsilon the bound of differential privacy lets whoever reads the results be all but "
+    "certain what a single row held: treat the table as you would treat the records themselves."
+)
+
+
+def _is_unsafe(privacy: Mapping[str, Any]) -> bool:
+    """Whether epsilon bounds next to nothing (`synth.judgement.parameters`)."""
+    return any(one.code == "unsafe-epsilon" for one in unsafe(privacy["epsilon"], privacy["delta"], None))
 
 
 def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -125,7 +140,9 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             'The parties’ connections were not encrypted: the study says tls = "insecure-loopback". Whoever could '
             "read this machine’s network traffic could put the shares together."
         )
-    if fallback := facts.get("fallback"):
+    told = texts_of(facts)
+    found[:0] = [typeset(text) for text in told]
+    if (fallback := facts.get("fallback")) and not told:
         found.append(typeset(str(fallback)))
     if little := faint(facts):
         found.append(little)
@@ -234,8 +251,7 @@ def _promise(privacy: Mapping[str, Any], thing: str) -> str:
 def _guess(privacy: Mapping[str, Any], thing: str) -> str:
     """Success of guessing between two neighbours with equal odds: at most (e^eps + delta)/(1 + e^eps)
     (`docs/design/privacy.md` 7)."""
-    odds = math.exp(-privacy["epsilon"])
-    best = min(1.0, (1 + privacy["delta"] * odds) / (1 + odds))
+    best = best_guess(privacy["epsilon"], privacy["delta"])
     added = privacy["adjacency"] == "add-remove"
     question = (
         f"whether a certain {thing} was in the data"

@@ -18,7 +18,7 @@ from runner.study.model import Study
 from runner.study.parties import placed
 from runner.study.read import read_tree
 from runner.study.toml_text import to_toml
-from synth.algorithm import ALGORITHMS
+from synth.algorithm import ALGORITHMS, proposed
 
 IN_CODE = Path("The study")
 """What stands for the file's name in sentences."""
@@ -56,7 +56,7 @@ def of(
     *,
     epsilon: float,
     delta: float,
-    algorithm: str,
+    algorithm: str | None,
     backend: str,
     partition: str,
     adjacency: str,
@@ -64,6 +64,9 @@ def of(
     tables: Mapping[str, Any],
 ) -> Study:
     """See `Study.of`."""
+    if algorithm is None:
+        configured = [table for table in tables if table in ALGORITHMS.names]
+        algorithm = configured[0] if len(configured) == 1 else proposed().name
     if workload is None and ((known := ALGORITHMS.get(algorithm)) is None or known.workload):
         workload = {"degree": min(2, len(columns))}
     tree: dict[str, Any] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 STUDY = ("name", "algorithm", "backend", "partition", "security", "research")
 MAX_EPSILON = 1e6
 """Far above what protects anybody; the accountant can still count with it."""
-PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit")
+PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit", "accept_delta")
 UNIT = ("id", "max_rows", "max_custodians")
 SESSION = ("connect_s", "silence_s", "tls", "bad_input", "answer_s")
 PARTY = ("name", "address", "data", "compute", "fingerprint", "columns")

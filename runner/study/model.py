@@ -266,7 +266,7 @@ class Study:
         *,
         epsilon: float,
         delta: float,
-        algorithm: str = "aim",
+        algorithm: str | None = None,
         backend: str = "replicated",
         partition: str = "horizontal",
         adjacency: Adjacency = "add-remove",
@@ -276,8 +276,9 @@ class Study:
         """A study from Python, in the study file's words.
 
         columns: of each column its size or its table, as under [domain.columns]. parties: names, for a run on this machine, or
-        tables as under [[party]]. workload: default: all pairs of columns. tables: further keys of any table, such as
-        aim={"rounds": 5} or privacy={"max_rows": 5000}. Raises `StudyInvalid` with the first problem.
+        tables as under [[party]]. algorithm: default: that whose table is given, else the one that `init` proposes. workload:
+        default: all pairs of columns. tables: further keys of any table, such as mosaic={"rounds": 20} or
+        privacy={"max_rows": 5000}. Raises `StudyInvalid` with the first problem.
         """
         from runner.study.in_code import of
 

@@ -27,6 +27,7 @@ from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
 from synth.domain.domain import DOMAIN_KEYS
+from synth.judgement.parameters import MAX_DELTA
 from synth.training import Training
 from synth.workload import KEYS
 
@@ -181,6 +182,12 @@ def _privacy(table: Table, present: bool) -> Privacy:
         return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1, Unit())
     epsilon = table.number("epsilon", below=keys.MAX_EPSILON)
     delta = table.number("delta", below=1.0)
+    if not table.flag("accept_delta", False) and delta > MAX_DELTA:
+        table.problem(
+            f"{delta:g} lets a method publish one row in {max(1, round(1 / delta)):,}: choose less than one over ten times "
+            f"the rows, or set accept_delta = true if a delta above {MAX_DELTA:g} is really meant",
+            "delta",
+        )
     adjacency = table.choice("adjacency", ("add-remove", "replace"))
     max_rows = table.integer("max_rows", DEFAULT_MAX_ROWS, low=1, high=1 << 40)
     unit = Unit()

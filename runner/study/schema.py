@@ -134,6 +134,7 @@ def _privacy() -> Schema:
         "adjacency": _words(("add-remove", "replace")),
         "max_rows": WHOLE,
         "unit": {"anyOf": [{"const": "row"}, unit]},
+        "accept_delta": {"type": "boolean"},
     }
     return _table(keys.PRIVACY, forms, ("epsilon", "delta", "adjacency"))
 

@@ -26,7 +26,7 @@ RUNS = [
 RNG = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize(("name", "table"), RUNS)
+@pytest.mark.parametrize(("name", "table"), [(name, table) for name, table in RUNS if table != {"rounds": 8}])
 def test_a_small_table_gets_independent_columns_for_the_whole_budget(
     name: str, table: dict[str, object]
 ) -> None:
@@ -62,6 +62,22 @@ def test_a_large_table_keeps_its_algorithm(name: str, table: dict[str, object]) 
     plan = algorithm.plan(domain, workload, config, epsilon=1.0, delta=1e-6, adjacency="add-remove")
     got = algorithm.run(ideal(codes, domain, Accountant(plan.budget)), plan, unobserved)
     assert got.fallback is None and got.selected
+
+
+def test_fixed_rounds_of_mosaic_are_made_on_a_small_table_too() -> None:
+    domain, codes = chain(300, RNG)
+    mosaic = ALGORITHMS["mosaic"]
+    plan = mosaic.plan(
+        domain,
+        Workload.from_spec({"degree": 2}, domain),
+        mosaic.config(rounds=8),
+        epsilon=0.5,
+        delta=1e-6,
+        adjacency="add-remove",
+    )
+    guard = Accountant(plan.budget)
+    got = mosaic.run(ideal(codes, domain, guard), plan, unobserved)
+    assert got.fallback is None and sum(event.what == "select" for event in guard.events) == 8
 
 
 def test_the_share_is_the_noise_of_a_twentieth_of_the_budget() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
@@ -19,6 +20,7 @@ from runner.party.record.software import checked
 from runner.results.finished_run import columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE
 from runner.results.release import clients_of
+from runner.results.warnings import relations_of, warnings_of
 from runner.study import Study, VerticalStudy, digest
 from runner.study.claim import claim_of
 from runner.study.hashing import agreed_tree
@@ -59,6 +61,18 @@ def describe(
     """
     privacy, charged = study.privacy, release.charged
     try:
+        verdict = relations_of(release, study.domain)
+        independent = None
+        if release.noise_share is not None:
+            tried = any(len(measured.clique) > 1 for measured in release.measurements)
+            independent = sentence(release.noisy_total, release.noise_share, tried=tried)
+        warned = warnings_of(
+            verdict,
+            independent,
+            float(privacy.epsilon),
+            float(privacy.delta),
+            max(0, round(release.noisy_total)),
+        )
         return {
             "study": study.name,
             "algorithm": study.algorithm,
@@ -90,17 +104,9 @@ def describe(
             **(
                 {"resolutions": [release.bins(clique) for clique in release.picked]} if release.levels else {}
             ),
-            **(
-                {}
-                if release.noise_share is None
-                else {
-                    "fallback": sentence(
-                        release.noisy_total,
-                        release.noise_share,
-                        tried=any(len(measured.clique) > 1 for measured in release.measurements),
-                    )
-                }
-            ),
+            **({} if independent is None else {"fallback": independent}),
+            **({} if verdict is None else {"relations": verdict.to_json()}),
+            **({"warnings": [asdict(one) for one in warned]} if warned else {}),
             "phases": [
                 {
                     "name": _phase(phase["name"]),

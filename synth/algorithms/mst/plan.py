@@ -107,6 +107,9 @@ def plan(
         )
 
     budget = calibrate(epsilon, delta, widest, distance, f"a tree of {columns} columns")
+    fits = _cells(domain, edges) <= cells_within(
+        config.max_model_mb
+    )  # the largest tree does, hence every one
     return MstPlan(
         domain,
         workload,
@@ -115,7 +118,7 @@ def plan(
         budget,
         sigma2(budget.rho_cap),
         charges.epsilon(THIRD * budget.rho_cap / max(1, most)),
-        (min(1, most), most),
+        (most if fits else min(1, most), most),
         candidates,
         oversized,
     )

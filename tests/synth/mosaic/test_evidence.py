@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Handle, Level
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.evidence import Joint, beside_columns, evidence
-from synth.algorithms.mosaic.loop import NOISE_LIMIT, TRIAL
-from synth.algorithms.mosaic.plan import BATCH
+from synth.algorithms.mosaic.loop import NOISE_LIMIT
+from synth.algorithms.mosaic.small import PICKS
 from synth.budget.accounting import Accountant
-from synth.fallback import noise_share
 from synth.mrf import Measurement, fit
 from synth.run import Measured, Synthesis
 from synth.workload import Workload
@@ -77,15 +76,6 @@ def test_a_marginal_over_bins_stands_beside_the_product_of_its_bins() -> None:
     np.testing.assert_allclose(found.expected, [[15, 15], [35, 35]], rtol=1e-3)
 
 
-def test_the_sums_of_a_marginal_come_with_the_noise_of_as_many_cells() -> None:
-    values = np.arange(12)
-    found = column_sums(Measured(("a", "b"), Fraction(7), 1, values), (3, 4))
-    assert [of.clique for of in found] == [("a",), ("b",)]
-    np.testing.assert_array_equal(found[0].values, values.reshape(3, 4).sum(axis=1))
-    np.testing.assert_array_equal(found[1].values, values.reshape(3, 4).sum(axis=0))
-    assert [of.variance for of in found] == [28.0, 21.0]
-
-
 DOMAIN = codes_domain(a=4, b=4, c=3, d=3, e=2)
 WORKLOAD = Workload.from_spec({"degree": 2}, DOMAIN)
 PLAN = ALGORITHM.plan(DOMAIN, WORKLOAD, MosaicConfig(), epsilon=1.45, delta=1e-6, adjacency="add-remove")
@@ -98,7 +88,7 @@ class PairsFirst(LayeredOracle):
 
     def select(self, handles: Sequence[Handle], *arguments: Any) -> list[int]:
         super().select(handles, *arguments)  # which charges for them
-        return [place for place, handle in enumerate(handles) if len(self.handles[handle]) > 1][:BATCH]
+        return [place for place, handle in enumerate(handles) if len(self.handles[handle]) > 1][:PICKS]
 
 
 def tried(dependent: bool) -> tuple[Synthesis, Accountant, list[dict[str, object]]]:
@@ -116,10 +106,16 @@ def tried(dependent: bool) -> tuple[Synthesis, Accountant, list[dict[str, object
 
 def test_a_trial_that_finds_no_dependence_leaves_the_rest_to_the_columns_and_says_so() -> None:
     found, guard, told = tried(dependent=False)
-    assert len(found.selected) == BATCH and sum(len(m.columns) > 1 for m in found.measurements) == BATCH
-    assert [event.what for event in guard.events] == ["measure", *["select"] * BATCH, "measure", "measure"]
+    assert len(found.selected) == PICKS and sum(len(m.columns) > 1 for m in found.measurements) == PICKS
+    assert [event.what for event in guard.events] == [
+        "measure",
+        "measure",
+        *["select"] * PICKS,
+        "measure",
+        "measure",
+    ]
     assert PLAN.budget.rho_cap * Fraction(99, 100) <= guard.rho <= PLAN.budget.rho_cap
-    assert found.noise_share is not None and NOISE_LIMIT < found.noise_share < NOISE_LIMIT * TRIAL
+    assert found.noise_share is not None and found.noise_share > NOISE_LIMIT
     assert found.fallback is not None and "the few that were tried" in found.fallback
     assert any(one["event"] == "fallback" for one in told)
     a, b = (found.model.marginal((name,)) for name in "ab")
@@ -130,18 +126,7 @@ def test_a_trial_that_finds_no_dependence_leaves_the_rest_to_the_columns_and_say
 
 def test_a_trial_that_finds_dependence_goes_on() -> None:
     found, guard, _ = tried(dependent=True)
-    assert found.fallback is None and len(found.selected) > BATCH
+    assert found.fallback is None and len(found.selected) > PICKS
     assert guard.rho <= PLAN.budget.rho_cap
     diagonal = found.model.marginal(("a", "b")).reshape(4, 4).trace()
     assert diagonal > 0.9 * found.model.total
-
-
-def test_fixed_rounds_make_no_trial() -> None:
-    assert noise_share(PLAN, 12, FEW) > NOISE_LIMIT
-    plan = ALGORITHM.plan(
-        DOMAIN, WORKLOAD, MosaicConfig(rounds=8), epsilon=1.45, delta=1e-6, adjacency="add-remove"
-    )
-    guard = Accountant(plan.budget)
-    codes = np.zeros((FEW, 5), np.int64)
-    found = ALGORITHM.run(LayeredOracle(codes, DOMAIN, guard, plan.charges), plan, lambda *_, **__: None)
-    assert found.selected == () and found.fallback is not None and "so all of it went" in found.fallback

@@ -207,7 +207,8 @@ def test_a_table_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> Non
 
 def test_the_model_stays_within_its_limit_and_the_budget_is_spent_all_the_same() -> None:
     """Room for a few joint marginals only, never enough for all that a batch picks."""
-    plan, guard = plan_for(MosaicConfig(max_model_mb=0.02)), Accountant(plan_for().budget)
+    plan = plan_for(MosaicConfig(max_model_mb=0.01, rounds=24))
+    guard = Accountant(plan.budget)
     sizes: list[float] = []
     left_out: list[object] = []
 
@@ -218,7 +219,7 @@ def test_the_model_stays_within_its_limit_and_the_budget_is_spent_all_the_same()
             left_out.append(fields["clique"])
 
     run(ideal(CODES, DOMAIN, guard), plan, observe)
-    assert max(sizes) <= 0.02 and left_out
+    assert max(sizes) <= 0.01 and left_out
     assert guard.rho >= plan.budget.rho_cap * Fraction(94, 100)
 
 
