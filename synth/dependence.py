@@ -45,7 +45,7 @@ Moments = tuple[float, float, float]
 
 EVIDENT = 1.28
 """Of a score: noise alone is as large once in ten times. A purchase made for noise costs less than a relation thrown away."""
-_LARGEST = 8.0  # a normal score beyond which tails are not told apart
+_MAX_SCORE = 8.0  # a normal score beyond which tails are not told apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +102,11 @@ def score(pairs: Iterable[PairCounts]) -> float:
         return 0.0
     together = _normal(*(sum(column) for column in zip(*moments, strict=True)))
     clearest = max(_normal(*of) for of in moments)
-    if max(together, clearest) > _LARGEST:
+    if max(together, clearest) > _MAX_SCORE:
         return max(together, clearest)
     normal = NormalDist()
     chance = 2 * min(normal.cdf(-together), len(moments) * normal.cdf(-clearest))
-    return -normal.inv_cdf(chance) if chance < 1 else -_LARGEST
+    return -normal.inv_cdf(chance) if chance < 1 else -_MAX_SCORE
 
 
 def column_sums(measured: Measured, shape: Sequence[int]) -> list[Measurement]:

@@ -185,13 +185,13 @@ class Run:
     def sharpen(self) -> None:
         """Spend what remains on the one-way marginals when no candidate can win. Ends the run."""
         number = len(self.selected) + 1
-        self.sharpen_columns(self.left)
+        self.sharpen_columns(self.left, number)
         self.refit(number, FINAL_ITERATIONS)
 
-    def sharpen_columns(self, rho: Fraction) -> None:
-        """Measure the one-way marginals once more, for so much together."""
+    def sharpen_columns(self, rho: Fraction, number: int = 0) -> None:
+        """Measure the one-way marginals once more, for so much together. number: as `Measured.round`."""
         one_way = self.plan.one_way
-        self.measure_columns(one_way, self.plan.charges.sigma2(rho / len(one_way)), len(self.selected) + 1)
+        self.measure_columns(one_way, self.plan.charges.sigma2(rho / len(one_way)), number)
 
     def column_share(self, clique: Clique) -> Fraction:
         """Of what the one-way marginals get together, the share of this one."""

@@ -182,7 +182,7 @@ def _privacy(table: Table, present: bool) -> Privacy:
         return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1, Unit())
     epsilon = table.number("epsilon", below=keys.MAX_EPSILON)
     delta = table.number("delta", below=1.0)
-    if not table.flag("accept_delta", False) and delta > MAX_DELTA:
+    if not table.flag("accept_delta", False) and table.raw.get("delta") == delta > MAX_DELTA:
         table.problem(
             f"{delta:g} lets a method publish one row in {max(1, round(1 / delta)):,}: choose less than one over ten times "
             f"the rows, or set accept_delta = true if a delta above {MAX_DELTA:g} is really meant",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class CosynthWarning(UserWarning):
-    """A result that needs a second look: of `warnings.warn`."""
+    """A result that needs a second look."""
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,12 @@ RESULTS = CONTRACT_FILES - {"events.jsonl", "cosynth.log"}
 
 @dataclass(frozen=True)
 class End:
-    """How a process ended: exit code, everything on standard output and standard error."""
+    """How a process ended: exit code, everything on standard output and standard error; warnings of a result are apart."""
 
     code: int
     output: str
     complaint: str
+    warnings: tuple[str, ...] = ()
 
 
 class Program:
@@ -89,7 +90,10 @@ class Program:
             self.process.wait()
             raise AssertionError(f"still running after {PATIENCE_S} s: {self.said()}") from None
         output, complaint = self.said()
-        return End(code, output, complaint)
+        lines = complaint.splitlines(keepends=True)
+        warned = tuple(line.rstrip() for line in lines if line.startswith("WARNING: ")) if code == 0 else ()
+        kept = complaint if code else "".join(line for line in lines if not line.startswith("WARNING: "))
+        return End(code, output, kept, warned)
 
     def said(self) -> tuple[str, str]:
         """Standard output and standard error so far."""

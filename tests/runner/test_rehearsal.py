@@ -256,7 +256,7 @@ class _Quiet(MarginalOracle):
 def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> None:
     """The algorithm itself asks: bins, several picks on the same scores, a variance for each marginal."""
     rng = np.random.default_rng(3)
-    sizes = {"a": 40, "b": 9, "c": 3, "d": 2}
+    sizes = {"a": 40, "b": 36, "c": 3, "d": 2}
     hidden = rng.random((3, 700, 1))
     records = [
         np.floor(np.where(rng.random((700, 4)) < 0.6, of, rng.random((700, 4))) ** 2 * list(sizes.values()))

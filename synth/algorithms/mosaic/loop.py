@@ -54,7 +54,7 @@ NOISE_LIMIT = 0.3
 """Of the noise of a typical question, as a share of the rows; above it the table is small."""
 ENOUGH_EVIDENCE = 4.0
 """Of dependence, in units of what noise shows, to believe marginals as they are (`evidence`)."""
-JOINT_CELLS, CLEAR, MOST_RAISED = 12, 0.12, 2.0
+JOINT_CELLS, CLEAR, MAX_RAISE = 12, 0.12, 2.0
 """The first picks cost up to so many times more, until a joint marginal of so many cells has no more noise than this share of the
 rows."""
 BESIDE_LABEL = 0.2
@@ -192,7 +192,7 @@ class MosaicRun(Run):
             return Fraction(1)
         cheapest = min(joint, key=lambda c: self.shares[c])
         wanted = self.cells_at(measuring * self.shares[cheapest], CLEAR)
-        return Fraction(math.floor(1000 * min(MOST_RAISED, max(1.0, (cheapest.cells / wanted) ** 2))), 1000)
+        return Fraction(math.floor(1000 * min(MAX_RAISE, max(1.0, (cheapest.cells / wanted) ** 2))), 1000)
 
     def buy_beside_label(self, label: str, rho: Fraction, least: int) -> list[Bought]:
         """Measure each column beside the label for so much, at the finest resolution that is clear at this price, or that has
@@ -292,14 +292,14 @@ class MosaicRun(Run):
     def finish(self) -> None:
         """Spend what is left on the columns if nothing else took it, and fit to the end."""
         if self.left > MIN_SHARPENING * self.plan.budget.rho_cap:
-            self.sharpen_columns(self.left)
+            self.sharpen_columns(self.left, self.rounds + 1)
         elif self._final:
             return
         self.refit(self.rounds, FINAL_ITERATIONS)
 
-    def sharpen_columns(self, rho: Fraction) -> None:
-        """Measure the columns once more, for so much."""
-        one_way, number = self.plan.one_way, self.rounds + 1
+    def sharpen_columns(self, rho: Fraction, number: int = 0) -> None:
+        """See `Run`; each column with its share."""
+        one_way = self.plan.one_way
         noise = [self.plan.charges.sigma2(rho * self.column_share(clique)) for clique in one_way]
         self._measure(one_way, noise, [number] * len(one_way))
         self.observe(

@@ -262,15 +262,31 @@ def test_a_lone_surrogate_does_not_stop_the_report(finished: Path, tmp_path: Pat
     assert render(changed(finished, tmp_path, study="caf\ud800")).read_bytes().decode("utf-8")
 
 
-def test_a_page_of_noise_says_so_before_anything_else(finished: Path, tmp_path: Path) -> None:
-    def warned(page: Page) -> bool:
-        return any("shows little but noise" in text for tag, text in page.texts if tag == "p")
+def test_warnings_and_the_verdict_come_before_anything_else(finished: Path, tmp_path: Path) -> None:
+    told = {
+        "warnings": [{"code": "no-relations", "text": "No two columns of this table are related."}],
+        "relations": {"sentence": "No relations kept.", "kept": 0, "visible": 2, "pairs": 3},
+    }
+    assert not any(
+        text.startswith("No relations kept") for tag, text in page_of(finished).texts if tag == "p"
+    )
+    page = Page(render(changed(finished, tmp_path, **told)).read_text(encoding="utf-8"))
+    paragraphs = [text for tag, text in page.texts if tag == "p"]
+    assert paragraphs[0].startswith("No two columns") and any(
+        text.startswith("No relations kept") for text in paragraphs[:4]
+    )
 
-    assert not warned(page_of(finished))
-    write_run(tmp_path, sigma=400.0)
-    page = page_of(tmp_path)
-    assert warned(page) and not any(
-        "hardly anything but noise" in text for tag, text in page.texts if tag == "p"
+
+def test_a_promise_of_little_is_not_called_one(finished: Path, tmp_path: Path) -> None:
+    privacy = json.loads((finished / "run.json").read_text())["privacy"]
+    page = Page(
+        render(changed(finished, tmp_path, privacy={**privacy, "epsilon": 200.0})).read_text(encoding="utf-8")
+    )
+    text = " ".join(text for _, text in page.texts)
+    assert (
+        "Hardly anything is promised" in text
+        and "no single" not in text
+        and "guesses right at most" not in text
     )
 
 

@@ -1,0 +1,94 @@
+"""What a result says of itself: relations, warnings, parameters under which the promise says little, one default algorithm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosynth import Study, Synthesizer
+from runner.results.warnings import texts_of, warnings_of
+from runner.study import problems
+from synth.algorithm import proposed
+from synth.judgement.parameters import best_guess, unsafe
+from synth.judgement.relations import Relations, relations
+from tests.acceptance.small_tables import DELTA, case
+from tests.runner.studies import write_study
+from tests.synth.oracles import ideal
+
+COLUMNS = {"a": 2, "b": 3}
+
+
+def judged(permuted: bool, rows: int = 1500, epsilon: float = 3.0) -> Relations:
+    """The verdict on a run of the proposed algorithm on a table with one strong predictor."""
+    from mpc_protocols.functionality import unobserved
+    from synth.budget.accounting import Accountant
+    from synth.workload import Workload
+
+    table = case("diabetes", rows, None, permuted)
+    assert table is not None
+    workload = Workload.from_spec({"degree": 2}, table.domain)
+    algorithm = proposed()
+    plan = algorithm.plan(
+        table.domain, workload, algorithm.config(), epsilon=epsilon, delta=DELTA, adjacency="add-remove"
+    )
+    got = algorithm.run(ideal(table.rows, table.domain, Accountant(plan.budget)), plan, unobserved)
+    return relations(got.model, got.measurements, table.domain.sizes, got.noise_share is not None)
+
+
+def test_a_strong_relation_is_kept_and_named() -> None:
+    found = judged(permuted=False)
+    assert found.kept > 0 and ("glucose", "outcome") in [one.columns for one in found.strongest]
+    assert found.sentence.startswith("Relations kept: ") and all(
+        0 <= one.kept <= 1 for one in found.strongest
+    )
+
+
+def test_columns_without_relations_are_not_called_related() -> None:
+    """A relation is claimed of one such result in ten at most; three in a row have a chance of 1e-3."""
+    assert any(judged(permuted=True).kept == 0 for _ in range(3))
+
+
+def test_a_table_without_relations_warns_before_anything_else() -> None:
+    none = Relations(0, 0, 3, 0.0, (), (), ("a", "b", "c"))
+    codes = [one.code for one in warnings_of(none, "Too few.", 1.0, 1e-9, 100)]
+    assert codes == ["no-relations", "few-rows"]
+    assert not warnings_of(Relations(1, 1, 1, 1.0, (), (), ()), None, 1.0, 1e-9, 100)
+    assert [one.code for one in warnings_of(none, None, 200.0, 0.005, 100)][:2] == [
+        "unsafe-epsilon",
+        "unsafe-delta",
+    ]
+
+
+def test_warnings_of_an_earlier_version_or_of_anything_else_are_none() -> None:
+    assert texts_of({}) == texts_of({"warnings": "x"}) == texts_of({"warnings": [3, {"code": "x"}]}) == ()
+
+
+def test_where_a_promise_says_little() -> None:
+    assert not unsafe(3.0, 1e-9, 1000)
+    assert [one.code for one in unsafe(10.5, 1e-9, None)] == ["unsafe-epsilon"]
+    assert [one.code for one in unsafe(1.0, 1e-3, 1000)] == ["unsafe-delta"] and not unsafe(1.0, 1e-5, 1000)
+    assert best_guess(0.0, 0.0) == 0.5 and best_guess(1.0, 0.0) == pytest.approx(np.e / (1 + np.e))
+
+
+def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path) -> None:
+    path = write_study(tmp_path, ("delta = 1e-9", "delta = 0.05"))
+    (found,) = problems(path)
+    assert "accept_delta" in found and "delta" in found
+    assert not problems(write_study(tmp_path, ("delta = 1e-9", "delta = 0.05\naccept_delta = true")))
+    (other,) = problems(write_study(tmp_path, ("delta = 1e-9", "delta = 0.05\naccept_delta = 1")))
+    assert "true or false" in other or "accept_delta" in other
+
+
+def test_one_algorithm_is_the_default_everywhere() -> None:
+    study = Study.of("x", COLUMNS, ["a", "b", "c"], epsilon=1.0, delta=1e-6)
+    from runner.commands.init import template
+    from runner.demo import HEAD
+
+    assert study.algorithm == Synthesizer(COLUMNS, epsilon=1.0).study.algorithm == proposed().name
+    assert f'algorithm = "{proposed().name}"' in HEAD
+    assert f'algorithm = "{proposed().name}"' in template(False)
+    assert (
+        Study.of("x", COLUMNS, ["a", "b", "c"], epsilon=1.0, delta=1e-6, aim={"rounds": 5}).algorithm == "aim"
+    )
