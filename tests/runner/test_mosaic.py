@@ -145,8 +145,8 @@ def test_the_budget(world: World) -> None:
     batches = max(event.get("picks", 1) for event in selections)
     if privacy["adjacency"] == "replace":  # the fixed one
         assert batches == 4
-    else:  # the last batch may take more, up to twice as many
-        assert 6 <= batches <= 12
+    else:  # of fewer than twelve columns; the last batch may take more, up to twice as many
+        assert 2 <= batches <= 4
 
 
 def test_what_was_measured_is_true_of_the_data(world: World) -> None:

@@ -84,7 +84,7 @@ def changed(finished: Path, target: Path, **changes: object) -> Path:
         (target / name).write_bytes((finished / name).read_bytes())
     facts = json.loads((finished / "run.json").read_text())
     for key, value in changes.items():
-        facts[key] = {**facts[key], **value} if isinstance(value, dict) else value
+        facts[key] = {**facts.get(key, {}), **value} if isinstance(value, dict) else value
     (target / "run.json").write_text(json.dumps(facts))
     return target
 
