@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import CosynthError
+from mpc_protocols.errors import CosynthError, UsageError
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ certificate's key; each event's cost, their sum and epsilon, by an accountant of
 parties' journals, and with --ledger or --private a custodian's ledger, tell of the same releases; the
 report is what the files make. What is not there is said to be not checked.
 
-The signatures prove whose files these are as far as you know what each rests on, which is printed: the CA
-that issued a party's certificate, or the certificate that the study pins. Compare these with what the
-parties tell you by another way. With --study the study that was agreed must be yours, with its pins.
+A run of parties with certificates has been signed: without signatures it is refused. They prove whose files
+these are as far as you know what each rests on, which is printed: the CA that issued a party's certificate,
+or the certificate that the study pins. Name the CA that the parties tell you by another way (--ca), or a
+study of your own that pins certificates (--study): without either, all is the word of whoever gave you the
+files, and `verify` says so. With --study the study that was agreed must be yours.
 
 Ends with 0 if nothing is wrong, else with the exit code of the first problem.
 """
@@ -39,7 +42,7 @@ def add(commands: Commands) -> None:
         help="recompute what a run claims: files, study, signatures, budget",
         description=DESCRIPTION,
         examples="  python -m runner verify out\n"
-        "  python -m runner verify from-north from-south from-west --study study.toml --private north.toml\n",
+        "  python -m runner verify from-north from-south from-west --ca ca.crt --private north.toml\n",
     )
     parser.add_argument(
         "dirs",
@@ -53,6 +56,11 @@ def add(commands: Commands) -> None:
         metavar="STUDY",
         type=Path,
         help="the study file as you know it: the run must be of this one",
+    )
+    parser.add_argument(
+        "--ca",
+        metavar="CERT",
+        help="the parties' CA as you know it, its certificate or SHA-256 fingerprint: no other is believed",
     )
     parser.add_argument(
         "--ledger", metavar="FILE", type=Path, action="append", default=[], help="a ledger file"
@@ -73,10 +81,16 @@ def run(arguments: argparse.Namespace) -> None:
     from parties.budget.ledger import Ledger
     from runner.check.finding import problem
     from runner.study import load, private_file
-    from runner.verification.files import Place, files
+    from runner.verification.files import files
+    from runner.verification.place import Place
+    from runner.verification.signers import Authority
     from runner.verification.spending import spending
 
     own = None if arguments.study is None else load(arguments.study)
+    ca = None if arguments.ca is None else Authority.of(arguments.ca)
+    for directory, many in Counter(directory.resolve() for directory in arguments.dirs).items():
+        if many > 1:
+            raise UsageError(f"{directory} is named {many} times; name the directory of each party once.")
     places = [Place.at(directory) for directory in arguments.dirs]
     ledgers = [
         *arguments.ledger,
@@ -86,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     def findings() -> Iterator[Finding]:
         try:
-            yield from files(places, own)
+            yield from files(places, own, ca)
             yield from spending(places, ledgers)
         except CosynthError as error:  # nothing after it can be read
             yield problem(error)

@@ -287,14 +287,21 @@ def _check_events(
 ) -> None:
     """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with the same noise.
 
-    What clients chose by themselves is told as far as it was measured. An owner's own model is charged as a whole: what is told
-    of it are marginals of its own columns.
+    What clients chose by themselves is told as far as it was measured.
     """
     if any(event.what == CHOICES for event in events):
         if [m.round for m in measurements if m.round] != list(range(1, len(selections) + 1)):
             raise ValueError("a choice without its measurement")
     elif len(selections) != sum(event.what == "select" for event in events):
         raise ValueError("selections")
+    check_measured(events, measurements)
+
+
+def check_measured(events: Sequence[Event], measurements: Sequence[Measured]) -> None:
+    """Raise `ValueError`, `KeyError` or `TypeError` unless the marginals are those of the events, with the same noise.
+
+    An owner's own model is charged as a whole: what is told of it are marginals of its own columns.
+    """
     own = [event.detail["columns"] for event in events if event.what == OWN_MODEL]
     if own:
         owned = [set(columns) for columns in own if isinstance(columns, list)]

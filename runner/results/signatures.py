@@ -121,7 +121,7 @@ def sign(
         ca,
         {},
     )
-    signatures = gather("signatures", _sign(certs.key, content.message), 2 * _HALF)
+    signatures = gather("signatures", signature_of(certs.key, content.message), 2 * _HALF)
     # in the study's order, so that the file is the same at all
     given = {each.name: signatures[each.name] for each in study.parties if signatures[each.name]}
     signed = Signed(content.study, content.run, files, content.certificates, ca, given)
@@ -217,7 +217,7 @@ def _issued(certificate: Any, authority: Any) -> bool:
     return True
 
 
-def _sign(key_file: Path, message: bytes) -> bytes:
+def signature_of(key_file: Path, message: bytes) -> bytes:
     """64 bytes; none, if the key is of another kind."""
     from cryptography.hazmat.primitives.asymmetric import ec, utils
     from cryptography.hazmat.primitives.hashes import SHA256

@@ -7,18 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mpc_protocols.bundles.sealing import ReceiverKey
-from mpc_protocols.errors import CosynthError, StudiesDiffer, UsageError
+from mpc_protocols.errors import CosynthError, PeerIdentity, StudiesDiffer, UsageError
 from runner.check.finding import Finding, fine, note, problem
 from runner.contributors import result, statement
+from runner.results.finished_run import MODEL
 from runner.results.outdir import RESULT, RUN
 from runner.study.hashing import digest_of
 from runner.study.waves import MEASUREMENTS
 
 if TYPE_CHECKING:
     from runner.study import Study
-    from runner.verification.files import Place
-
-MODEL = "model.npz"
+    from runner.verification.place import Place
 
 
 def collected(place: Place, own: Study | None = None) -> Iterator[Finding]:
@@ -33,7 +32,12 @@ def collected(place: Place, own: Study | None = None) -> Iterator[Finding]:
     if path.is_file():
         yield _told(place)
     else:
-        yield note(f"no {RESULT}: nothing here says what contributors are told")
+        yield problem(
+            PeerIdentity(
+                f"{place.directory} has no {RESULT}, and its parties sign one for the contributors; ask each party for its own "
+                "directory."
+            )
+        )
     waves = place.run["agreed"]["contributors"].get("after", [])
     if waves and own is None:
         yield note(
@@ -54,6 +58,8 @@ def _told(place: Place) -> Finding:
         known = {name: text and text.replace(":", "").lower() for name, text in pinned.items()}
         study = digest_of(run["agreed"], run["version"], known, "").hex()
         took_part, custodians = run["contributors"]["took_part"], sorted(run["contributors"]["custodians"])
+        privacy = run["privacy"]
+        events = [(form["what"], form["rho"]) for form in privacy.get("all_events", privacy["events"])]
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(
             f"{place.directory / RUN} does not state the contributors; it is damaged or of another version."
@@ -70,6 +76,7 @@ def _told(place: Place) -> Finding:
         "computing parties with tables": (list(told.custodians), custodians),
         MEASUREMENTS: (told.measurements, _hash(place, MEASUREMENTS)),
         MODEL: (told.model, _hash(place, MODEL)),
+        "account of events": ([(each.what, float(each.rho)) for each in told.events], events),
     }
     if differing := [what for what, (said, found) in compared.items() if said != found]:
         return problem(

@@ -19,7 +19,7 @@ from runner.check.finding import Finding, fine, note, problem
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import JOURNALS, RUN
 from runner.study import Study
-from runner.verification.files import Place
+from runner.verification.place import Place
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -71,6 +71,12 @@ def charged(place: Place) -> Iterator[Finding]:
         yield problem(
             BudgetRefused(f"{file}: the events come to rho {spent:.6g}, and the cap is {privacy['rho']:.6g}.")
         )
+    if not privacy["rho_spent"] >= spent * (1 - ROUNDING):
+        yield problem(
+            BudgetRefused(
+                f"{file} states rho_spent {privacy['rho_spent']:.6g}, and its events come to {spent:.6g}."
+            )
+        )
     epsilon, delta = float(study.privacy.epsilon), float(study.privacy.delta)
     if not 0 <= privacy["beta"] < math.inf:
         raise ValueError("A statistical distance is finite and not below 0.")
@@ -116,7 +122,9 @@ def journals(places: Sequence[Place]) -> Iterator[Finding]:
     """Each computing party's record of what may have been opened, against what run.json says was."""
     from parties.budget.journal import read
 
-    run, seen, wrong = places[0].run, 0, False
+    run, wrong = places[0].run, False
+    computing = [party["name"] for party in run["parties"] if party["role"] == "compute"]
+    seen: set[str] = set()
     told = [_key(event["what"], event["rho"]) for event in run["privacy"]["events"]]
     folders = [folder for place in places for folder in (place, *place.parties)]
     for path in [path for place in folders for path in sorted(place.directory.glob(JOURNALS))]:
@@ -128,7 +136,7 @@ def journals(places: Sequence[Place]) -> Iterator[Finding]:
             continue
         if record.header.session.hex() != run["session"]:
             continue  # an earlier run's
-        seen += 1
+        seen.add(record.header.party)
         known = [_key(release.event.what, float(release.event.rho)) for release in record.releases]
         if known != told:
             wrong = True
@@ -137,14 +145,23 @@ def journals(places: Sequence[Place]) -> Iterator[Finding]:
                     f"{path} has {len(known)} releases on record that are not the {len(told)} of {RUN}."
                 )
             )
+        elif not math.isclose(
+            beta := float(sum(release.event.beta for release in record.releases)), run["privacy"]["beta"]
+        ):
+            wrong = True
+            yield problem(
+                BudgetRefused(
+                    f"{path}: the releases have statistical distance {beta:.3g}, and {RUN} states {run['privacy']['beta']:.3g}."
+                )
+            )
         elif record.code != 0:
             yield note(f"{path} does not say that the run ended well")
-    if not seen:
-        yield note("no journal of this run is here")
-    elif not wrong:
+    if absent := [name for name in computing if name not in seen]:
+        yield note(f"no journal of {', '.join(absent)} for this run is here")
+    if seen and not wrong:
         yield fine(
-            f"{seen} journals hold the same releases"
-            if seen > 1
+            f"{len(seen)} journals hold the same releases"
+            if len(seen) > 1
             else f"1 journal holds the releases of {RUN}"
         )
 

@@ -14,6 +14,7 @@ import pytest
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from parties import certificates
+from runner.audit.subjects.forgeries import FORGERIES, Forger, Forgery, copies
 from runner.cli import main
 from runner.demo import COMPARISON
 from runner.party.options import CertificateFiles
@@ -22,7 +23,7 @@ from runner.report import render
 from runner.results import signatures
 from runner.study import Study
 from runner.study.hashing import digest_of
-from runner.verification.files import Place
+from runner.verification.place import Place
 from runner.verification.spending import charged
 from tests.parties.test_certificates import unreadable
 from tests.runner import small
@@ -50,12 +51,13 @@ def out(folders: Folders, tmp_path: Path) -> Path:
 def test_a_sound_run_holds_in_all_respects(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
     asked = [str(folders[name].out) for name in NAMES]
     ledgers = [word for name in NAMES for word in ("--private", str(folders[name] / "private.toml"))]
-    assert main(["verify", *asked, *ledgers]) == 0
+    assert main(["verify", *asked, *ledgers, "--ca", str(folders["north"] / "ca.crt")]) == 0
     said = capsys.readouterr().out
     assert "not checked" not in said, said
     for words in (
         "4 directories hold the same",
         "signed by north, south, west, east (CA",
+        "whose keys these are: what you named says so",
         "recomputed one by one",
         "3 journals hold the same releases",
         "charged to people of east",
@@ -71,13 +73,53 @@ def test_a_sound_run_holds_in_all_respects(folders: Folders, capsys: pytest.Capt
 
 def change_run(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
     def changed(out: Path) -> None:
-        run = json.loads((out / "run.json").read_text())
-        change(run)
-        (out / "run.json").write_text(json.dumps(run, indent=1) + "\n")
-        (out / "signatures.json").unlink()  # what is signed is another test's
-        render(out)
+        forger = Forger([out])
+        forger.run["ca"] = signatures.fingerprint_of(forger.authority.certificate.decode())
+        forger.digest()
+        change(forger.run)
+        forger.write()
+        forger.sign()  # what is signed is another test's
 
     return changed
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=[forgery.what for forgery in FORGERIES])
+def test_a_forgery_is_found_or_said_to_be_the_word_of_who_gave_it(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str], forgery: Forgery
+) -> None:
+    forger = copies([folders[name].out for name in NAMES], tmp_path)
+    forgery.forge(forger)
+    asked, ca = (
+        [str(folder) for folder in forger.folders],
+        certificates.fingerprint(folders["north"] / "ca.crt"),
+    )
+    assert main(["verify", *asked]) == forgery.alone
+    said = capsys.readouterr().out
+    assert forgery.alone or "the word of whoever gave you these files" in said
+    for named in (str(folders["north"] / "ca.crt"), ca):
+        assert main(["verify", *asked, "--ca", named]) == forgery.code
+        capsys.readouterr()
+
+
+def test_a_directory_counts_once(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other").symlink_to(out)
+    assert main(["verify", str(out), str(tmp_path / "other")]) == 2
+    assert "is named 2 times" in capsys.readouterr().err
+
+
+def test_a_copied_journal_counts_once_and_those_that_are_not_there_are_named(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = next(out.glob("journal-*"))
+    shutil.copy(journal, out / "journal-copy.jsonl")
+    assert main(["verify", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "1 journal holds the releases" in said and "no journal of north, west for this run" in said
+
+
+def test_what_is_named_as_ca_must_be_one(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(out), "--ca", "nobody"]) == 21
+    assert "--ca nobody is neither a file" in capsys.readouterr().err
 
 
 ALTERED: list[tuple[Callable[[Path], object], int, str]] = [
@@ -103,7 +145,7 @@ ALTERED: list[tuple[Callable[[Path], object], int, str]] = [
     (change_run(lambda run: run["privacy"].update(adjacency="replace")), 50, "states adjacency replace"),
     (change_run(lambda run: run["privacy"].update(beta=-1.0)), 2, "states no events"),
     (
-        change_run(lambda run: run["privacy"]["events"].pop()),
+        change_run(lambda run: run["privacy"]["events"].pop(1)),  # a selection
         50,
         "7 releases on record that are not the 6 of run.json",
     ),
@@ -149,6 +191,12 @@ def test_what_is_spent_is_held_against_the_study_and_not_against_the_account(
         run["privacy"].update(epsilon=1e4, rho=1e4)
         run["privacy"]["events"][0].update(rho=60.0, sigma2="1/100")
 
+    def quieten(form: dict[str, Any]) -> None:
+        for entry in form["measurements"]:
+            if entry["round"] == 0:
+                entry["sigma2"] = "1/100"
+
+    Forger([out]).edit("measurements.json", quieten)
     change_run(spend)(out)
     assert main(["verify", str(out)]) == 50
     assert "the study promises epsilon 4 at delta 1e-06, and the events come to" in capsys.readouterr().out
@@ -203,7 +251,7 @@ def test_a_signature_is_told_with_what_it_rests_on(
     keys = {name: tmp_path / f"{name}.key" for name in NAMES}
     for name, key in keys.items():
         key.write_bytes(made[name].key)
-    given = {name: signatures._sign(key, forged.message) for name, key in keys.items()}
+    given = {name: signatures.signature_of(key, forged.message) for name, key in keys.items()}
     (out / "signatures.json").write_bytes(
         signatures.Signed(**{**vars(forged), "signatures": given}).to_bytes()
     )
@@ -333,7 +381,7 @@ def test_signing_refuses_what_another_party_has_signed(tmp_path: Path) -> None:
         texts = {name: pem.decode() for name, pem in certificates.items()}
         ca = (tmp_path / "ca.crt").read_text()
         message = signatures.Signed("00" * 32, "11" * 32, files, texts, ca, {}).message
-        return signatures._sign(tmp_path / f"{name}.key", message)
+        return signatures.signature_of(tmp_path / f"{name}.key", message)
 
     def go(told: dict[str, str], certificates: dict[str, bytes]) -> bytes:
         files = {"run.json": "aa"}

@@ -26,7 +26,7 @@ from runner.study.contributors import receivers_text
 from runner.study.hashing import canonical
 from runner.study.read import problems
 from runner.verification.collected import collected
-from runner.verification.files import Place
+from runner.verification.place import Place
 from synth.budget.accounting import rho_of
 from synth.mrf import Model
 from tests.runner import in_memory, small
@@ -490,9 +490,13 @@ def test_verify_checks_what_contributors_are_told(tmp_path: Path, earlier: Path)
     measurements.write_text(bent(measurements.read_text(), "value"))
     (finding,) = collected(Place.at(out))
     assert finding.error is not None and "another measurements.json" in finding.text
+    measurements.write_text((earlier / "out" / "measurements.json").read_text())
+    place = Place.at(out)
+    place.run["privacy"]["events"].pop()
+    (finding,) = collected(place)
+    assert finding.error is not None and "another account of events" in finding.text
     file.unlink()
     (finding,) = collected(Place.at(out))
-    assert finding.note
-    place = Place.at(out)
+    assert finding.error is not None and "has no result.json, and its parties sign one" in finding.text
     place.run["agreed"]["contributors"]["after"] = [{}]
-    assert [each.note for each in collected(place)] == [True, True]
+    assert [each.note for each in collected(place)] == [False, True]
