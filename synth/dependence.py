@@ -67,7 +67,6 @@ class PairCounts:
         """(||r||^2, its mean and its variance if the columns are independent), in units of the noise's variance."""
         total = max(1.0, float(self.counts.sum()))
         rows, columns = self.counts.sum(axis=1), self.counts.sum(axis=0)
-        residual = self.counts - np.outer(rows, columns) / total
         noise, sampling = zip(*(_spreads(_shares(sums)) for sums in (rows, columns)), strict=True)
         scale = total / self.variance
         both = scale * _both(noise, sampling)
@@ -75,10 +74,16 @@ class PairCounts:
         drawn = scale**2 * np.square(sampling[0]).sum() * np.square(sampling[1]).sum()
         mean = np.trace(noise[0]) * np.trace(noise[1]) + scale * np.trace(sampling[0]) * np.trace(sampling[1])
         return (
-            float(np.square(residual).sum()) / self.variance,
+            float(np.square(residual(self.counts)).sum()) / self.variance,
             float(mean),
             2 * float(squares + 2 * both + drawn),
         )
+
+
+def residual(counts: Array) -> Array:
+    """What two columns' counts, (m, n), have beyond those of independent columns with the same sums."""
+    found: Array = counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1.0, float(counts.sum()))
+    return found
 
 
 def pairs_of(measured: Measured, sizes: Mapping[str, int]) -> list[PairCounts]:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from runner.report.files import Run
 
 DESCRIPTION = """\
-Judge the synthetic table of a finished run by real rows, on this machine: how far its marginals of one,
-two and three columns lie from the real ones, which pairs are farthest, how well a model that was trained
-on it predicts real rows, and whether it holds more of them than chance. Each figure stands beside that of
-a table whose columns have no relation, and of real rows themselves.
+Judge the synthetic table of a finished run by real rows, on this machine: which relations between columns
+it keeps, how far its marginals of one, two and three columns lie from the real ones, which pairs are
+farthest, how well a model that was trained on it predicts real rows, and whether it holds more of them
+than chance. Each figure stands beside that of a table whose columns have no relation, and of real rows
+themselves, all compared with the same real rows. The first sentence sums it up.
 
 NOT PRIVATE: what is printed is a function of the real rows and is charged to no budget. It is for whoever
 holds these rows; do not publish it, and do not choose settings by it that a later run then uses. With
@@ -83,7 +84,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from runner.evaluation.judge import judge
-    from runner.evaluation.words import lines, to_json, write_page
+    from runner.evaluation.words import lines, to_json
     from runner.report.files import load
     from runner.results.finished_run import open_run
 
@@ -102,8 +103,10 @@ def run(arguments: argparse.Namespace) -> None:
     found = judge(finished, real, held_out, arguments.label)
     print(to_json(found) if arguments.json else "\n".join(lines(found)))
     if arguments.html is not None:
+        from runner.evaluation.page import write_page
+
         try:
-            write_page(arguments.html, finished, found)
+            write_page(arguments.html, finished, real, found)
         except OSError as error:
             raise UsageError(f"--html {arguments.html} cannot be written ({error.strerror}).") from None
 

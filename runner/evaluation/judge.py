@@ -1,8 +1,9 @@
 """The figures of an evaluation: distances of marginals, prediction, copies. OFFLINE ONLY, like `synth.metrics`.
 
-Each figure stands beside two that say what it means: that of a table with perfect single columns and nothing between them, and
-that of real rows themselves, one half against the other. `held_out`, real rows that were not in the run, take the place of the
-other half.
+Each figure stands beside two that say what it means: that of a table with the same single columns and nothing between them, and
+that of real rows themselves. All three are compared with the same real rows: those held out, or one random half where none were.
+Each brings as many rows to a comparison, at random, as the smallest of the three has, since few rows lie far from any others: so
+what is left of a distance beside that of real rows is the table's. Of few rows several halves and draws are taken, and the mean.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
 from synth.domain import Codes, Domain
+from synth.judgement.against_rows import PairBeside, beside
 from synth.metrics import random_cliques, workload_error
 from synth.metrics.copies import share_in
 from synth.metrics.prediction import auc
@@ -36,6 +38,8 @@ SETS = 300
 SEED = 20_261_122
 MAX_ROWS = 1 << 31
 WORST = 10
+ROWS_DRAWN, MAX_DRAWS = 40_000, 8
+"""Of all draws together, and the most draws."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,17 @@ class Evaluation:
     """What was found. rows: of the synthetic and the real table.
 
     distances: by the number of columns, mean total variation, 0 (equal) to 1. worst: pairs with their distances, the largest
-    first. prediction: area under the ROC curve of a model trained on the table, on real rows; None without a label. copies: share
-    of rows that equal a row of one half of the real ones. counts: of the real rows, by column.
+    first. relations: of each pair, in the real rows (those held out, if there are) and in the table. compared: rows of each table
+    in a comparison, and the rows compared with. prediction: area under the ROC curve of a model trained on the table, on real
+    rows; None without a label. copies: share of rows that equal a row of one half of the real ones. counts: of the real
+    rows, by column.
     """
 
     rows: tuple[int, int]
     distances: Mapping[int, Figure]
-    worst: Sequence[tuple[Clique, float]]
+    worst: Sequence[tuple[Clique, Figure]]
+    relations: Sequence[PairBeside]
+    compared: tuple[int, int]
     label: str | None
     prediction: Figure | None
     copies: Figure
@@ -112,30 +120,79 @@ def judge(run: Run, real: Table, held_out: Table | None = None, label: str | Non
     if min(len(synthetic), len(real)) < 2 or (held_out is not None and not len(held_out)):
         raise UsageError("An evaluation needs at least two synthetic and two real rows.")
     rng = np.random.default_rng(SEED)
-    halves = np.array_split(rng.permutation(real), 2)
-    fresh = halves[1] if held_out is None else held_out
-    known = halves[0] if held_out is None else real
     apart = np.column_stack([rng.permutation(column) for column in synthetic.T])
-    distances = {}
-    for degree in range(1, min(3, len(domain)) + 1):
-        sets = _sets(domain, degree, rng)
-        distances[degree] = Figure(
-            workload_error(real, synthetic, domain, sets) / 2,
-            workload_error(real, apart, domain, sets) / 2 if degree > 1 else None,
-            workload_error(known, fresh, domain, sets) / 2,
-        )
-    pairs = {pair: workload_error(real, synthetic, domain, [pair]) / 2 for pair in _sets(domain, 2, rng)}
+    pairs = _sets(domain, 2, rng)
+    sets = {1: _sets(domain, 1, rng), 2: pairs, 3: _sets(domain, 3, rng)}
+    sets = {degree: of for degree, of in sets.items() if of}
+    draws = _draws(real, held_out, (synthetic, apart), rng)
+    every = {
+        clique: _figure(domain, clique, draws, alone=degree == 1)
+        for degree, of in sets.items()
+        for clique in of
+    }
+    known, fresh = draws[0].known, draws[0].fresh
     return Evaluation(
         (len(synthetic), len(real)),
-        distances,
-        sorted(pairs.items(), key=lambda found: (-found[1], found[0]))[:WORST],
+        {degree: _mean([every[clique] for clique in of]) for degree, of in sets.items()},
+        sorted(((pair, every[pair]) for pair in set(pairs)), key=lambda found: (-found[1].value, found[0]))[
+            :WORST
+        ],
+        beside(
+            real if held_out is None else held_out, synthetic, domain, sorted(set(pairs), key=pairs.index)
+        ),
+        (len(draws[0].tables[0]), len(fresh)),
         label,
-        None if label is None else _prediction(domain, label, synthetic, known, fresh),
+        None
+        if label is None
+        else _mean([_prediction(domain, label, synthetic, draw.known, draw.fresh) for draw in draws]),
         Figure(share_in(synthetic, known), share_in(apart, known), share_in(fresh, known)),
         {
             name: np.bincount(real[:, place], minlength=domain[name].size).tolist()
             for place, name in enumerate(domain.names)
         },
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """known, fresh: real rows that a run may have seen, and those compared with. tables: synthetic, apart, real, alike long."""
+
+    known: Table
+    fresh: Table
+    tables: tuple[Table, Table, Table]
+
+
+def _draws(
+    real: Table, held_out: Table | None, made: tuple[Table, Table], rng: np.random.Generator
+) -> list[_Draw]:
+    found = []
+    split = np.random.default_rng(SEED)  # the same halves whatever table is judged
+    for _ in range(min(MAX_DRAWS, max(1, ROWS_DRAWN // len(real)))):
+        halves = np.array_split(split.permutation(real), 2)
+        known, fresh = (halves[0], halves[1]) if held_out is None else (real, held_out)
+        rows = min(len(known), len(made[0]))
+        tables = [table[rng.permutation(len(table))[:rows]] for table in (*made, known)]
+        found.append(_Draw(known, fresh, (tables[0], tables[1], tables[2])))
+    return found
+
+
+def _figure(domain: Domain, clique: Clique, draws: Sequence[_Draw], *, alone: bool) -> Figure:
+    """The distance of one set of columns, total variation. alone: of one column, which apart is the same."""
+    means = [
+        float(
+            np.mean([workload_error(draw.fresh, draw.tables[place], domain, [clique]) / 2 for draw in draws])
+        )
+        for place in ((0, 2) if alone else (0, 2, 1))
+    ]
+    return Figure(means[0], None if alone else means[2], means[1])
+
+
+def _mean(figures: Sequence[Figure]) -> Figure:
+    apart = [figure.apart for figure in figures if figure.apart is not None]
+    return Figure(
+        float(np.mean([figure.value for figure in figures])),
+        float(np.mean(apart)) if apart else None,
+        float(np.mean([figure.real for figure in figures])),
     )
 
 

@@ -1,50 +1,123 @@
-"""An evaluation for people: lines, JSON, and a page. All of them begin with what they are."""
+"""An evaluation in words: the verdict, lines for a terminal, JSON. All begin with what they are."""
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from markupsafe import Markup
 
 from runner.evaluation.judge import Evaluation, Figure
 
 if TYPE_CHECKING:
-    from runner.report.files import Run
+    from synth.judgement.against_rows import PairBeside
 
 NOT_PRIVATE = "Not private: these figures are functions of real rows. They are for whoever holds these; do not publish them."
 WAYS = {1: "single columns", 2: "pairs of columns", 3: "sets of three columns"}
 
 
+USELESS = 0.3
+"""Of what real rows tell of a label beyond chance: a table that tells less is not told from chance on a few hundred rows."""
+FAR = "A distance of 0.10 says that one row in ten would have to move to another cell."
+
+
 def rows_of(found: Evaluation) -> list[tuple[str, Figure, str]]:
-    """The figures: what, the figure, which direction is good."""
+    """The figures: what, the figure, which are better."""
     rows = [(f"distance of {WAYS[degree]}", figure, "lower") for degree, figure in found.distances.items()]
     if found.prediction is not None:
         rows.append((f"prediction of {found.label} (area under the curve)", found.prediction, "higher"))
-    rows.append(("rows that equal a real one", found.copies, "not above real rows"))
+    rows.append(("rows that equal a real one", found.copies, "up to real rows"))
     return rows
+
+
+def verdict(found: Evaluation) -> list[str]:
+    """What the figures come to, in sentences."""
+    related = [pair for pair in found.relations if pair.carried is not None]
+    kept = [pair for pair in related if pair.kept]
+    said = []
+    if not found.relations:
+        said.append("One column has no relations to judge.")
+    elif not related:
+        said.append(
+            f"The real rows show no relation between columns ({len(found.relations)} pairs looked at): there is none to keep."
+        )
+    elif not kept:
+        said.append(
+            f"Relations are lost: of {len(related)} pairs of columns that are related in the real rows, the table keeps none. "
+            "It is good for single columns only."
+        )
+    else:
+        lost = sorted((pair for pair in related if not pair.kept), key=lambda pair: -pair.real)
+        named = f"; lost: {', '.join(' x '.join(pair.columns) for pair in lost[:3])}" + ", .." * (
+            len(lost) > 3
+        )
+        carried = sum(min(1.0, max(0.0, pair.carried or 0.0)) for pair in related) / len(related)
+        said.append(
+            f"Relations kept: {len(kept)} of {len(related)} pairs of columns that are related in the real rows, "
+            f"{carried:.0%} of them on average{named if lost else ''}."
+        )
+    if found.prediction is not None:
+        ours, chance, real = found.prediction.value, found.prediction.apart or 0.5, found.prediction.real
+        if real - chance < 0.05:
+            worth = "real rows themselves hardly tell it"
+        elif ours - chance < USELESS * (real - chance) or (related and not kept):
+            worth = "useless: a table without relations does as well"
+        else:
+            worth = f"{min(1.0, (ours - chance) / (real - chance)):.0%} of what real rows give beyond chance"
+        said.append(
+            f"A model of {found.label} trained on the table reaches {ours:.2f} on real rows, "
+            f"one trained on real rows {real:.2f}: {worth}."
+        )
+    single = found.distances[1]
+    if single.value > 2 * single.real + 0.02:
+        said.append("Single columns are farther from the real ones than drawing rows explains.")
+    return said
 
 
 def lines(found: Evaluation) -> list[str]:
     """For a terminal."""
     rows = rows_of(found)
     width = max(len(what) for what, _, _ in rows)
-    table = [f"{'':{width}}  {'synthetic':>9}  {'columns apart':>13}  {'real rows':>9}  good"]
+    table = [f"{'':{width}}  {'synthetic':>9}  {'columns apart':>13}  {'real rows':>9}  better"]
     for what, figure, good in rows:
         apart = "" if figure.apart is None else f"{figure.apart:.4f}"
         table.append(f"{what:{width}}  {figure.value:9.4f}  {apart:>13}  {figure.real:9.4f}  {good}")
-    worst = ", ".join(f"{' x '.join(pair)} {value:.3f}" for pair, value in found.worst[:5])
+    related = [pair for pair in strongest(found) if pair.carried is not None][:5]
+    strengths = "; ".join(
+        f"{' x '.join(pair.columns)} {pair.real:.2f} / {pair.table:.2f}" for pair in related
+    )
+    worst = ", ".join(
+        f"{' x '.join(pair)} {figure.value:.3f} ({figure.real:.3f})" for pair, figure in found.worst[:5]
+    )
     return [
         NOT_PRIVATE,
         f"{found.rows[0]:,} synthetic rows against {found.rows[1]:,} real ones.",
         "",
+        *verdict(found),
+        "",
         *table,
         "",
-        *([f"Farthest pairs: {worst}."] if worst else []),
-        "Columns apart: the same columns without any relation. Real rows: one half, or those held out, against the others.",
+        *(
+            [f"Strongest relations, Cramer's V of the real rows / of the table: {strengths}."]
+            if related
+            else []
+        ),
+        *([f"Farthest pairs (in brackets: real rows): {worst}."] if worst else []),
+        yardsticks(found),
+        FAR,
     ]
+
+
+def yardsticks(found: Evaluation) -> str:
+    """What the figures stand beside."""
+    ours, theirs = found.compared
+    return (
+        "Columns apart: the same columns without any relation. Real rows: as good as a table gets. Distances: "
+        f"{ours:,} rows of each against the same {theirs:,} real ones that were kept apart."
+    )
+
+
+def strongest(found: Evaluation) -> list[PairBeside]:
+    """Pairs, the one of the strongest relation in the real rows first."""
+    return sorted(found.relations, key=lambda pair: (pair.carried is None, -pair.real, pair.columns))
 
 
 def to_json(found: Evaluation) -> str:
@@ -59,7 +132,20 @@ def to_json(found: Evaluation) -> str:
             "synthetic_rows": found.rows[0],
             "real_rows": found.rows[1],
             "distances": {str(degree): figure(of) for degree, of in found.distances.items()},
-            "worst_pairs": [{"columns": list(pair), "distance": value} for pair, value in found.worst],
+            "verdict": verdict(found),
+            "worst_pairs": [
+                {"columns": list(pair), "distance": of.value, **figure(of)} for pair, of in found.worst
+            ],
+            "relations": [
+                {
+                    "columns": list(pair.columns),
+                    "real_rows": pair.real,
+                    "synthetic": pair.table,
+                    "carried": pair.carried,
+                    "kept": pair.kept,
+                }
+                for pair in strongest(found)
+            ],
             **(
                 {"prediction": {"label": found.label, **figure(found.prediction)}}
                 if found.prediction is not None
@@ -69,22 +155,3 @@ def to_json(found: Evaluation) -> str:
         },
         indent=1,
     )
-
-
-def write_page(path: Path, run: Run, found: Evaluation) -> None:
-    """An HTML page, readable by its owner alone. Raises OSError."""
-    from runner.report.columns import real_and_synthetic
-    from runner.report.page import source_text, template
-
-    text = template("evaluation.html.j2").render(
-        style=Markup(source_text("report.css")),
-        study=run.facts["study"],
-        note=NOT_PRIVATE,
-        found=found,
-        rows=rows_of(found),
-        columns=real_and_synthetic(run, found.counts),
-    )
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as file:
-        file.write(text)

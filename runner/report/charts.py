@@ -153,7 +153,11 @@ def steps(
     return drawing(WIDTH, height, marks, title=title)
 
 
-def heat_map(names: Sequence[str], strength: NDArray[np.float64]) -> Markup:
+def heat_map(
+    names: Sequence[str],
+    strength: NDArray[np.float64],
+    title: str = "Association of every two columns in the model",
+) -> Markup:
     """The lower triangle of a symmetric matrix in 0..1; each name stands on the diagonal, for its row and its column."""
     cell = 26.0
     longest = min(16, max(map(len, names)))
@@ -193,7 +197,7 @@ def heat_map(names: Sequence[str], strength: NDArray[np.float64]) -> Markup:
         side + 7.2 * longest,
         side,
         marks,
-        title="Association of every two columns in the model",
+        title=title,
         description=f"Strongest: {said}." if said else "",
         class_="heat",
         scale=1.25,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.dependence import PairCounts, pairs_of, score
+from synth.dependence import PairCounts, pairs_of, residual, score
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -87,8 +87,8 @@ def relations(
             key = pair.columns if pair.columns in found or len(found) < MAX_PAIRS else None
             if key is not None and min(pair.counts.shape) > 1:
                 found.setdefault(key, []).append((pair, measured))
-    threshold = NormalDist().inv_cdf(1 - FALSE_ALARMS / max(1, len(found)))
-    seen = {key: of for key, of in found.items() if score(pair for pair, _ in of) > threshold}
+    limit = threshold(len(found))
+    seen = {key: of for key, of in found.items() if score(pair for pair, _ in of) > limit}
     answers = dict(zip(seen, model.marginals(list(seen)), strict=True))
     judged = [_judged(key, of, answers[key], sizes, independent) for key, of in seen.items()]
     kept = sorted((one for one in judged if one.kept >= KEPT), key=lambda one: (-one.strength, one.columns))
@@ -103,6 +103,26 @@ def relations(
         tuple(lost[:MAX_LISTED]),
         tuple(name for name in sizes if name not in related),
     )
+
+
+def threshold(pairs: int) -> float:
+    """The score above which one of so many pairs is taken to be related."""
+    return NormalDist().inv_cdf(1 - FALSE_ALARMS / max(1, pairs))
+
+
+def cramers_v(counts: Array, *, corrected: bool = False) -> float:
+    """Cramer's V of a table of counts (m, n), 0 to 1. corrected: for what drawing so many rows adds (Bergsma 2013)."""
+    total = float(counts.sum())
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1e-9, total)
+    there = expected > 0
+    used = [float((counts.sum(axis=axis) > 0).sum()) for axis in (0, 1)]
+    if min(used) < 2 or total <= 1:
+        return 0.0
+    phi2 = float((np.square(counts - expected)[there] / expected[there]).sum()) / total
+    if corrected:
+        phi2 = max(0.0, phi2 - (used[0] - 1) * (used[1] - 1) / (total - 1))
+        used = [most - (most - 1) ** 2 / (total - 1) for most in used]
+    return min(1.0, math.sqrt(phi2 / (min(used) - 1))) if min(used) > 1 else 0.0
 
 
 def _judged(
@@ -123,36 +143,20 @@ def _judged(
     carried = 0.0 if independent else _dependence(model)
     total = float(pair.counts.sum())
     noise = pair.noise_alone
-    size = float(np.square(_residual(pair.counts)).sum())
+    size = float(np.square(residual(pair.counts)).sum())
     shown = math.sqrt(max(size - noise, 0.05 * size)) / max(1.0, total)
     kept = min(1.0, carried / shown) if shown > 0 else 0.0
     strength = (
-        _cramer(model)
+        cramers_v(model)
         if kept >= KEPT
-        else min(1.0, _cramer(np.maximum(pair.counts, 0)) * math.sqrt(max(size - noise, 0) / size))
+        else min(1.0, cramers_v(np.maximum(pair.counts, 0)) * math.sqrt(max(size - noise, 0) / size))
     )
     return PairVerdict(columns, round(strength, 3), round(kept, 3))
 
 
-def _residual(counts: Array) -> Array:
-    total = max(1e-9, float(counts.sum()))
-    residual: Array = counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
-    return residual
-
-
 def _dependence(counts: Array) -> float:
     """||r|| as a share of the rows."""
-    return float(np.linalg.norm(_residual(counts))) / max(1e-9, float(counts.sum()))
-
-
-def _cramer(counts: Array) -> float:
-    """Cramer's V of a table of counts."""
-    total = float(counts.sum())
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1e-9, total)
-    there = expected > 0
-    chi2 = float((np.square(counts - expected)[there] / expected[there]).sum())
-    used = min(int((counts.sum(axis=axis) > 0).sum()) for axis in (0, 1)) - 1
-    return math.sqrt(chi2 / (total * used)) if used > 0 and total > 0 else 0.0
+    return float(np.linalg.norm(residual(counts))) / max(1e-9, float(counts.sum()))
 
 
 def _named(pairs: Sequence[PairVerdict]) -> str:
