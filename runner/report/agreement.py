@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runner.report.files import Clique, Run
+from synth.judgement.relations import cramers_v
 from synth.run import Measured
 
 if TYPE_CHECKING:
@@ -119,25 +120,25 @@ def _summed(run: Run, measurement: Measured, name: str) -> NDArray[np.float64]:
     )
 
 
-def cramers_v(counts: NDArray[np.float64]) -> float:
-    """Cramer's V of a table of two columns' counts, 0 (independent) to 1 (one decides the other); empty lines do not count."""
-    joint = np.clip(counts, 0.0, None)
-    least = 1e-12 * joint.sum()  # below it a product of two line sums could vanish in double precision
-    joint = joint[joint.sum(axis=1) > least][:, joint.sum(axis=0) > least]
-    if min(joint.shape) < 2:
-        return 0.0
-    joint = joint / joint.sum()
-    expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    squared = float(((joint - expected) ** 2 / expected).sum())
-    return min(1.0, math.sqrt(squared / (min(joint.shape) - 1)))
+def strength(run: Run, pair: Clique, counts: NDArray[np.float64]) -> float:
+    """Cramer's V of the model's counts of two columns."""
+    return cramers_v(np.asarray(counts, dtype=np.float64).reshape([run.domain.sizes[name] for name in pair]))
+
+
+def strengths(run: Run, cliques: Sequence[Clique]) -> dict[Clique, float]:
+    """Cramer's V in the model of every two columns of these, each pair in the order of its first clique."""
+    pairs = list(
+        dict.fromkeys(pair for clique in cliques for pair in combinations(run.domain.ordered(clique), 2))
+    )
+    return {
+        pair: strength(run, pair, counts)
+        for pair, counts in zip(pairs, run.model.marginals(pairs), strict=True)
+    }
 
 
 def associations(run: Run, names: Sequence[str]) -> NDArray[np.float64]:
     """Symmetric matrix of Cramer's V of the model, one row per name, ones on the diagonal."""
-    strength = np.eye(len(names))
-    pairs = list(combinations(range(len(names)), 2))
-    marginals = run.model.marginals([(names[i], names[j]) for i, j in pairs])
-    for (i, j), counts in zip(pairs, marginals, strict=True):
-        shape = run.domain.sizes[names[i]], run.domain.sizes[names[j]]
-        strength[i, j] = strength[j, i] = cramers_v(np.asarray(counts, dtype=np.float64).reshape(shape))
-    return strength
+    place, found = {name: at for at, name in enumerate(names)}, np.eye(len(names))
+    for (one, other), value in strengths(run, [tuple(names)]).items():
+        found[place[one], place[other]] = found[place[other], place[one]] = value
+    return found

@@ -15,13 +15,15 @@ from markupsafe import Markup
 
 from runner.report.files import Moment
 from runner.report.number_format import duration, percent, plain
-from runner.report.svg import drawing, group, label, path, tag, ticks
+from runner.report.svg import drawing, group, label, path, row_name, tag, ticks
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-WIDTH = 320.0
+WIDTH, LETTER = 320.0, 6.0
+MAX_LETTERS, MAX_NAME = 20, 24
+"""Of a line's name before it takes two lines, and of a name in the table of all pairs."""
 MAX_WRITTEN = 16  # columns of a heat map whose cells have room for their figures
 
 
@@ -54,7 +56,8 @@ def _dot(x: float, y: float, low: float, high: float, upright: bool, class_: str
 
 def bars(title: str, labels: Sequence[str], shares: Sequence[float], dots: Dots | None) -> Markup:
     """One horizontal bar per value: the synthetic share, and beside its end the measured one."""
-    left, right, pitch = 112.0, WIDTH - 46.0, 21.0
+    letters = min(MAX_LETTERS, max(map(len, labels), default=0))
+    left, right, pitch = max(60.0, 16 + LETTER * letters), WIDTH - 46.0, 21.0
     tops = (
         [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
     )
@@ -63,7 +66,7 @@ def bars(title: str, labels: Sequence[str], shares: Sequence[float], dots: Dots 
     marks = []
     for i, (name, share) in enumerate(zip(labels, shares, strict=True)):
         y = 4 + pitch * i
-        marks.append(label(left - 8, y + 12.5, name, anchor="end", most=18))
+        marks.append(row_name(left - 8, y + 8.5, name, MAX_LETTERS))
         marks.append(
             tag(
                 "rect",
@@ -160,7 +163,7 @@ def heat_map(
 ) -> Markup:
     """The lower triangle of a symmetric matrix in 0..1; each name stands on the diagonal, for its row and its column."""
     cell = 26.0
-    longest = min(16, max(map(len, names)))
+    longest = min(MAX_NAME, max(map(len, names)))
     marks = []
     for i, row in enumerate(names):
         for j, column in enumerate(names[:i]):
@@ -189,7 +192,7 @@ def heat_map(
                         anchor="middle",
                     )
                 )
-        marks.append(label(i * cell + 3, i * cell + cell * 0.62, row, most=16))
+        marks.append(label(i * cell + 3, i * cell + cell * 0.62, row, most=MAX_NAME))
     side = len(names) * cell
     pairs = [(float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)]
     said = "; ".join(f"{one} and {two} {value:.2f}" for value, one, two in sorted(pairs, reverse=True)[:5])

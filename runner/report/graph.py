@@ -1,5 +1,5 @@
-"""The measured marginals as a picture: a name per column, a shaded area per clique of three or more, a band per pair; lines alone
-where areas would hide one another.
+"""The measured marginals as a picture: a name per column, and a line between every two that were measured together, the
+heavier and darker the more the one tells of the other in the model.
 
 Columns measured together are drawn close: stress majorisation (Gansner, Koren, North 2004, SMACOF) of graph distances,
 started from classical scaling, so there is no random start and the same cliques give the same picture. Names are then
@@ -18,31 +18,29 @@ from numpy.typing import NDArray
 
 from runner.report.files import Clique
 from runner.report.number_format import clipped
-from runner.report.svg import drawing, group, label, path, tag
+from runner.report.svg import drawing, group, label, tag
 
-CHARACTER, PILL, HUES = 7.1, 26.0, 6
-MAX_LABEL = 18
+CHARACTER, PILL = 7.1, 26.0
+MAX_LABEL = 24
 STEP = 170.0
-BADGES = 40
-MAX_AREAS = 40
-"""More cliques are drawn as lines only, the heavier the more of them hold both columns."""
 
 
 def picture(
     columns: Sequence[str],
-    cliques: Mapping[Clique, Sequence[int]],
+    cliques: Sequence[Clique],
+    strengths: Mapping[Clique, float],
     *,
     width: float,
     height: float,
     class_: str,
 ) -> Markup:
-    """`cliques`: every measured clique of two or more columns with its places in the order of selection (may be empty)."""
+    """cliques: every measured one of two or more columns. strengths: of every two columns of one, 0 to 1."""
     linked = [name for name in columns if any(name in clique for clique in cliques)]
     apart = [name for name in columns if name not in linked]
     shown = {name: clipped(name, MAX_LABEL) for name in columns}
     rows = _lines(apart, shown, width)
     room = height if linked else PILL
-    places = _place(linked, list(cliques), {name: _pill(shown[name]) for name in linked}, width, room)
+    places = _place(linked, cliques, {name: _pill(shown[name]) for name in linked}, width, room)
     if linked:  # the picture is as high as what it shows
         top = min(y for _, y in places.values()) - PILL
         places = {name: (x, round(y - top, 1)) for name, (x, y) in places.items()}
@@ -53,7 +51,7 @@ def picture(
         for name in row:
             places[name] = (x + _pill(shown[name]) / 2, room + 18 + 34 * i)
             x += _pill(shown[name]) + 10
-    marks = [*([] if crowded(cliques) else _areas(cliques, places)), *_threads(cliques, places)]
+    marks = _threads(strengths, places)
     for name in columns:
         x, y = places[name]
         wide = _pill(shown[name])
@@ -75,18 +73,11 @@ def picture(
                 )
             )
         )
-    if sum(len(orders) for orders in cliques.values()) <= BADGES:
-        marks.extend(_badges(cliques, places, shown))
     total = room + 34 * len(rows) + 6
     described = "; ".join(" × ".join(clique) for clique in cliques) or "no two columns were measured together"
     return drawing(
         width, total, marks, title="Columns that were measured together", description=described, class_=class_
     )
-
-
-def crowded(cliques: Mapping[Clique, Sequence[int]]) -> bool:
-    """Whether there are too many cliques for an area each."""
-    return len(cliques) > MAX_AREAS
 
 
 def _pill(text: str) -> float:
@@ -107,109 +98,22 @@ def _lines(names: Sequence[str], shown: Mapping[str, str], width: float) -> list
     return rows
 
 
-def _areas(
-    cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]
-) -> list[Markup]:
-    """A translucent shape around each clique; larger cliques first, so that smaller ones stay visible."""
-    order = sorted(enumerate(cliques), key=lambda item: -len(item[1]))
-    shapes = []
-    for i, clique in order:
-        outline = _hull([places[name] for name in clique])
-        shape = tag("path", tag("title", " × ".join(clique)), d=path(outline, close=len(outline) > 2))
-        shapes.append(group((shape,), class_=f"area hue{i % HUES}"))
-    return shapes
-
-
-def _threads(
-    cliques: Mapping[Clique, Sequence[int]], places: Mapping[str, tuple[float, float]]
-) -> list[Markup]:
-    """A thin line for every two columns of a common clique, heavier the more cliques they share."""
-    shared: dict[tuple[str, str], int] = {}
-    for clique in cliques:
-        for one, two in combinations(sorted(clique), 2):
-            shared[one, two] = shared.get((one, two), 0) + 1
-    heavier = 6.0 / max(shared.values(), default=1) if crowded(cliques) else 0.7
+def _threads(strengths: Mapping[Clique, float], places: Mapping[str, tuple[float, float]]) -> list[Markup]:
+    """A line for every two columns of a common clique, the strongest on top."""
     return [
         tag(
             "line",
+            tag("title", f"{one} × {two}: {strength:.2f}"),
             x1=places[one][0],
             y1=places[one][1],
             x2=places[two][0],
             y2=places[two][1],
             class_="thread",
-            stroke_width=min(0.8 + heavier * count, 7.0 if crowded(cliques) else 5.0),
+            stroke_width=0.8 + 5.2 * strength,
+            stroke_opacity=min(1.0, 0.15 + 1.3 * strength),
         )
-        for (one, two), count in shared.items()
+        for (one, two), strength in sorted(strengths.items(), key=lambda item: item[1])
     ]
-
-
-def _badges(
-    cliques: Mapping[Clique, Sequence[int]],
-    places: Mapping[str, tuple[float, float]],
-    shown: Mapping[str, str],
-) -> list[Markup]:
-    """The order of selection in each clique's middle, moved off the names and off one another."""
-    taken = [(*places[name], _pill(shown[name]) / 2 + 9, PILL / 2 + 9) for name in places]
-    marks = []
-    for i, (clique, orders) in enumerate(cliques.items()):
-        if not orders:
-            continue
-        text = ", ".join(map(str, orders))
-        middle = np.mean([places[name] for name in clique], axis=0)
-        spots = [
-            (float(middle[0] + r * np.cos(a)), float(middle[1] + r * np.sin(a)))
-            for r in range(0, 90, 6)
-            for a in np.arange(12) * np.pi / 6
-        ]
-        free = (
-            spot
-            for spot in spots
-            if all(abs(spot[0] - x) > w or abs(spot[1] - y) > h for x, y, w, h in taken)
-        )
-        x, y = next(free, spots[0])
-        wide = 6.2 * len(text) + 9
-        taken.append((x, y, wide / 2 + 10, 19.0))
-        marks.append(
-            group(
-                (
-                    tag(
-                        "rect",
-                        x=x - wide / 2,
-                        y=y - 8,
-                        width=wide,
-                        height=16,
-                        rx=8,
-                        class_=f"badge hue{i % HUES}",
-                    ),
-                    label(x, y + 3.6, text, class_="order", anchor="middle"),
-                )
-            )
-        )
-    return marks
-
-
-def _hull(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Convex hull, counter-clockwise (Andrew's monotone chain)."""
-    ordered = sorted(set(points))
-    if len(ordered) < 3:
-        return ordered
-
-    def chain(sequence: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-        kept: list[tuple[float, float]] = []
-        for x, y in sequence:
-            while (
-                len(kept) > 1
-                and (
-                    (kept[-1][0] - kept[-2][0]) * (y - kept[-2][1])
-                    - (kept[-1][1] - kept[-2][1]) * (x - kept[-2][0])
-                )
-                <= 0
-            ):
-                kept.pop()
-            kept.append((x, y))
-        return kept[:-1]
-
-    return chain(ordered) + chain(ordered[::-1])
 
 
 def _place(

@@ -24,17 +24,19 @@ from markupsafe import Markup
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
 from runner.report import charts, graph, number_format, resolutions, split_training
-from runner.report.agreement import OneWay, agreements, associations, one_way
+from runner.report.agreement import OneWay, agreements, associations, one_way, strength, strengths
 from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.columns import measured, with_real
 from runner.report.files import Clique, Release, Run, facts_of, load
 from runner.report.head import unrelated
+from runner.report.pair_chart import pair_chart
 from runner.report.statement import how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 
-MAX_ASSOCIATED = 40
+MAX_ASSOCIATED, MAX_PAIRS, MAX_SHOWN = 40, 4, 6
+"""Columns of the table of all pairs; pictures of pairs; pictures of columns that are not folded away."""
 
 _PHASES = {
     "connect": "parties meet, prove who they are",
@@ -132,6 +134,9 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         label=((facts.get("public_study") or {}).get("workload") or {}).get("label"),
         marginals=_marginals(run),
         columns=[measured(run, one) for one in columns],
+        shown=MAX_SHOWN,
+        pairs=_pairs(run),
+        sent=sum(phase.get("bytes_sent", 0) for phase in facts["phases"]),
         noisy_total=run.noisy_total,
         sigmas=_sigmas(run),
         heat=_heat(run),
@@ -264,19 +269,31 @@ def _joined(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str
     return " × ".join(f"{name} ({sizes[name]} bins)" if name in sizes else name for name in clique)
 
 
+def _pairs(run: Run) -> list[dict[str, Any]]:
+    """The strongest relations kept, drawn from the model."""
+    kept = [tuple(pair["columns"]) for pair in (run.facts.get("relations") or {}).get("strongest", ())]
+    known = [pair for pair in kept[:MAX_PAIRS] if len(pair) == 2 and all(name in run.domain for name in pair)]
+    asked = (run.facts.get("public_study") or {}).get("workload") or {}
+    return [
+        {
+            "chart": pair_chart(run.domain, pair, [("synthetic rows", counts)], asked.get("label")),
+            "strength": strength(run, pair, counts),
+        }
+        for pair, counts in zip(known, run.model.marginals(known), strict=True)
+    ]
+
+
 def _map(run: Run) -> dict[str, Any]:
     """The picture of measured cliques, in two shapes, and the same as a list."""
-    order: dict[Clique, list[int]] = {m.columns: [] for m in run.measurements if len(m.clique) > 1}
-    for i, clique in enumerate(run.selected, 1):
-        if tuple(clique) in order:
-            order[tuple(clique)].append(i)
+    together = list(dict.fromkeys(m.columns for m in run.measurements if len(m.clique) > 1))
+    lines = strengths(run, together)
     names, rounds = run.domain.names, {m.round for m in run.measurements if m.round}
     tall = max(460.0, 34.0 * len(names))
     return {
         "wide": graph.picture(
-            names, order, width=760, height=max(440.0, 18.0 * len(names)), class_="graph wide"
+            names, together, lines, width=760, height=max(440.0, 18.0 * len(names)), class_="graph wide"
         ),
-        "narrow": graph.picture(names, order, width=370, height=tall, class_="graph narrow"),
+        "narrow": graph.picture(names, together, lines, width=370, height=tall, class_="graph narrow"),
         "selected": [
             (_joined(clique, bins), not rounds or number in rounds)
             for number, (clique, bins) in enumerate(zip(run.selected, run.resolutions, strict=True), 1)
@@ -284,9 +301,7 @@ def _map(run: Run) -> dict[str, Any]:
         "batch": max(
             (event.detail.get("picks", 1) for event in run.events if event.what == "select"), default=1
         ),
-        "several": len(order),
-        "crowded": graph.crowded(order),
-        "numbered": sum(map(len, order.values())) <= graph.BADGES,
+        "several": len(together),
         "single": len({m.columns for m in run.measurements if len(m.clique) == 1}),
     }
 

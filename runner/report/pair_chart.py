@@ -14,8 +14,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from runner.report.number_format import clipped, percent
-from runner.report.svg import drawing, label, tag
+from runner.report.charts import LETTER, MAX_LETTERS, WIDTH
+from runner.report.number_format import percent
+from runner.report.svg import drawing, label, row_name, tag
 from synth.domain import Binned, Column
 
 if TYPE_CHECKING:
@@ -24,10 +25,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-WIDTH, PITCH, TOP = 320.0, 21.0, 4.0
-MAX_LINES, MAX_SHARES, MAX_LETTERS = 7, 4, 20
-LETTER = 6.0
-"""Width of one, in units of the drawing."""
+PITCH, TOP = 21.0, 4.0
+MAX_LINES, MAX_SHARES = 7, 4
 SMALL = 0.02
 """Share of rows below which a group of its own is not shown for "missing" or "0"."""
 
@@ -111,12 +110,12 @@ def _span(column: Binned, codes: Sequence[int]) -> str:
 
 
 def _drawn(title: str, lines: Sequence[Group], shares: Sequence[Group], counts: Array) -> Markup:
-    names = [clipped(line.name, MAX_LETTERS) for line in lines]
-    left = min(0.42 * WIDTH, 14 + LETTER * max(map(len, names), default=0))
+    letters = min(MAX_LETTERS, max((len(line.name) for line in lines), default=0))
+    left = 16 + LETTER * letters
     marks: list[Any] = []
     for i, line in enumerate(lines):
         y = TOP + PITCH * i
-        marks.append(label(left - 8, y + 12.5, line.name, anchor="end", most=MAX_LETTERS))
+        marks.append(row_name(left - 8, y + 8.5, line.name, MAX_LETTERS))
         rows = counts[list(line.codes)].sum(axis=0)
         total, x = float(rows.sum()), left
         for k, share in enumerate(shares):

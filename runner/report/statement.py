@@ -116,17 +116,15 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     configured = _algorithm(facts)
     if configured is not None and not configured[0].sound(configured[1]):
         found.append(typeset(str(facts.get("claim", ""))))
-    if facts["deployment"] == "one-machine":
-        found.append(
-            "This run took place on one machine, and a run on one machine protects nobody from that machine: "
-            "whoever controls it could read every party’s records. It shows the computation and its result; "
-            "it is not a deployment."
-        )
     if in_the_clear(facts):
         found.append(
             f"This run protected nothing. Its backend was “{facts['backend']}”: one process gathered every party’s data in the "
-            "clear and answered as a trusted curator would. That is meant for tests, simulation and baselines. "
-            "Only the noise in what was released is that of a protected run."
+            "clear, as a trusted curator would. That is for tests, simulation and baselines."
+        )
+    elif facts["deployment"] == "one-machine":
+        found.append(
+            "This run took place on one machine, and a run on one machine protects nobody from that machine: "
+            "whoever controls it could read every party’s records."
         )
     if ((facts.get("public_study") or {}).get("study") or {}).get("research"):
         found.append(

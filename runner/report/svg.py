@@ -8,6 +8,7 @@ which keeps files small and the same inputs at the same bytes.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
@@ -87,6 +88,19 @@ def label(
     whole = tag("title", content) if shown != content else Markup("")
     return tag(
         "text", whole + escape(shown), x=x, y=y, class_=class_, text_anchor=anchor, transform=transform
+    )
+
+
+def row_name(right: float, middle: float, content: str, most: int) -> Markup:
+    """A line's name, ending at `right`: where it is longer than `most` characters in two smaller lines, cut beyond those."""
+    if len(content) <= most:
+        return label(right, middle + 4, content, anchor="end")
+    parts = textwrap.wrap(content, math.ceil(1.25 * most), max_lines=2, placeholder="…") or [content]
+    whole = tag("title", content)
+    places = (middle + 3.5,) if len(parts) == 1 else (middle - 1.5, middle + 8.5)
+    return group(
+        tag("text", whole + escape(part), x=right, y=y, class_="label small", text_anchor="end")
+        for part, y in zip(parts, places, strict=True)
     )
 
 

@@ -111,18 +111,24 @@ def threshold(pairs: int) -> float:
 
 
 def cramers_v(counts: Array, *, corrected: bool = False) -> float:
-    """Cramer's V of a table of counts (m, n), 0 to 1. corrected: for what drawing so many rows adds (Bergsma 2013)."""
-    total = float(counts.sum())
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1e-9, total)
-    there = expected > 0
-    used = [float((counts.sum(axis=axis) > 0).sum()) for axis in (0, 1)]
-    if min(used) < 2 or total <= 1:
+    """Cramer's V of a table of counts (m, n), 0 (independent) to 1 (one decides the other); empty lines do not count.
+
+    corrected: for what drawing so many rows adds (Bergsma 2013).
+    """
+    joint = np.clip(counts, 0.0, None)
+    total = float(joint.sum())
+    least = 1e-12 * total  # below it a product of two line sums could vanish in double precision
+    joint = joint[joint.sum(axis=1) > least][:, joint.sum(axis=0) > least]
+    used = [float(lines) for lines in joint.shape]
+    if min(used) < 2:
         return 0.0
-    phi2 = float((np.square(counts - expected)[there] / expected[there]).sum()) / total
-    if corrected:
-        phi2 = max(0.0, phi2 - (used[0] - 1) * (used[1] - 1) / (total - 1))
-        used = [most - (most - 1) ** 2 / (total - 1) for most in used]
-    return min(1.0, math.sqrt(phi2 / (min(used) - 1))) if min(used) > 1 else 0.0
+    joint = joint / joint.sum()
+    expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    squared = float((np.square(joint - expected) / expected).sum())
+    if corrected and total > 1:
+        squared = max(0.0, squared - (used[0] - 1) * (used[1] - 1) / (total - 1))
+        used = [lines - (lines - 1) ** 2 / (total - 1) for lines in used]
+    return min(1.0, math.sqrt(squared / (min(used) - 1))) if min(used) > 1 else 0.0
 
 
 def _judged(
@@ -149,7 +155,7 @@ def _judged(
     strength = (
         cramers_v(model)
         if kept >= KEPT
-        else min(1.0, cramers_v(np.maximum(pair.counts, 0)) * math.sqrt(max(size - noise, 0) / size))
+        else min(1.0, cramers_v(pair.counts) * math.sqrt(max(size - noise, 0) / size))
     )
     return PairVerdict(columns, round(strength, 3), round(kept, 3))
 

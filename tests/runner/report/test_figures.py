@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from scipy.stats.contingency import association
 
 from runner.report import charts, graph
-from runner.report.agreement import agreements, associations, cramers_v, one_way, synthetic_counts
+from runner.report.agreement import agreements, associations, one_way, synthetic_counts
 from runner.report.files import load
 from runner.report.number_format import duration, listed, moment, percent, plain, size
-from runner.report.svg import number, ticks
-from synth.domain import Categorical, Codes, Domain, Numeric
+from runner.report.pair_chart import MAX_LINES, groups, pair_chart
+from runner.report.svg import number, row_name, ticks
+from synth.domain import Categorical, Codes, Domain, Integer, Numeric
+from synth.judgement.relations import cramers_v
 from tests.runner.report.fake import GROUPS, PEOPLE, people, write_run
 
 
@@ -139,8 +141,10 @@ def test_names_in_the_graph_never_overlap(count: int, data: st.DataObject) -> No
     group = st.lists(st.sampled_from(names), min_size=2, max_size=3, unique=True)
     cliques = data.draw(st.lists(group.map(sorted).map(tuple), max_size=12, unique=True))
     for width, height in ((760.0, 440.0), (370.0, max(460.0, 34.0 * count))):
-        order = {clique: [i] for i, clique in enumerate(cliques)}
-        markup = graph.picture(names, order, width=width, height=height, class_="graph")
+        lines: dict[tuple[str, ...], float] = {
+            pair: 0.5 for clique in cliques for pair in combinations(clique, 2)
+        }
+        markup = graph.picture(names, cliques, lines, width=width, height=height, class_="graph")
         at = places(markup)
         assert set(at) == set(names)
         for (x1, y1, w1), (x2, y2, w2) in combinations(at.values(), 2):
@@ -151,10 +155,61 @@ def test_names_in_the_graph_never_overlap(count: int, data: st.DataObject) -> No
 
 def test_columns_measured_together_stand_closer() -> None:
     names = [f"c{i}" for i in range(8)]
-    chain = {(names[i], names[i + 1]): [i + 1] for i in range(7)}
-    at = places(graph.picture(names, chain, width=760, height=440, class_="graph"))  # type: ignore[arg-type]
+    chain = [(names[i], names[i + 1]) for i in range(7)]
+    at = places(graph.picture(names, chain, {}, width=760, height=440, class_="graph"))
     near = max(math.dist(at[a][:2], at[b][:2]) for a, b in chain)
     assert math.dist(at["c0"][:2], at["c7"][:2]) > 3 * near
+
+
+def test_the_stronger_a_relation_the_heavier_its_line_in_a_crowd() -> None:
+    """25 columns, every pair measured: no text but names, lines in the order of strength, each with its figure."""
+    names = [f"c{i}" for i in range(25)]
+    pairs = list(combinations(names, 2))
+    strengths: dict[tuple[str, ...], float] = {pair: i / len(pairs) for i, pair in enumerate(pairs)}
+    markup = graph.picture(names, pairs, strengths, width=760, height=450, class_="graph")
+    drawn = re.findall(r"<line [^>]*stroke-width=\"([\d.]+)\" stroke-opacity=\"([\d.]+)\"", markup)
+    widths, shades = ([float(line[place]) for line in drawn] for place in (0, 1))
+    assert len(drawn) == 300 and widths == sorted(widths) and shades == sorted(shades) and widths[-1] > 5
+    assert re.findall(r"<text[^>]*>([^<]*)</text>", markup) == names
+
+
+COUNTED = Integer(0, 99, 100)
+
+
+def test_a_pair_is_drawn_as_shares_that_add_up() -> None:
+    domain = Domain(("n", "answer"), (COUNTED, Categorical(("no", "yes"))))
+    counts = np.stack([np.full(100, 1.0), np.where(np.arange(100) < 50, 0.0, 3.0)], axis=1)
+    drawn = pair_chart(domain, ("n", "answer"), [("rows", counts)])
+    assert (drawn.lines, drawn.shares) == ("n", "answer") and [name for _, name in drawn.legend] == [
+        "no",
+        "yes",
+    ]
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)" height="17"', drawn.charts[0])]
+    lines = [widths[i] + widths[i + 1] for i in range(0, len(widths), 2)]
+    assert len(lines) == MAX_LINES and np.allclose(lines, lines[0], atol=0.02)
+    assert "75\u00a0%" in drawn.charts[0] and "100\u00a0%" in drawn.charts[0]
+    turned = pair_chart(domain, ("n", "answer"), [("rows", counts)], "n")
+    assert (turned.lines, turned.shares) == ("answer", "n")
+
+
+@given(st.lists(st.integers(0, 50), min_size=100, max_size=100), st.integers(2, 9))
+def test_groups_of_a_column_hold_every_row_once(sums: list[int], most: int) -> None:
+    found = groups(COUNTED, np.array(sums, dtype=np.float64), most)
+    codes = [code for group in found for code in group.codes]
+    assert len(found) <= most and len(codes) == len(set(codes))
+    assert sum(sums[code] for code in codes) == sum(sums)
+    of_texts = groups(Categorical(tuple(f"v{i}" for i in range(100))), np.array(sums, dtype=np.float64), most)
+    assert len(of_texts) <= most and sum(sums[code] for group in of_texts for code in group.codes) == sum(
+        sums
+    )
+
+
+def test_a_long_name_takes_two_lines_and_is_not_cut() -> None:
+    text = "a longer name of an occupation group"
+    markup = row_name(100, 10, text, 20)
+    assert markup.count("<text") == 2 and "…" not in markup
+    assert " ".join(re.findall(r"([^<>]+)</text>", markup)) == text
+    assert row_name(100, 10, "short", 20).count("<text") == 1
 
 
 def test_a_budget_bar_is_to_scale() -> None:
