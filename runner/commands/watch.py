@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Serve a page on the loopback address that follows the run in DIR, now and until Ctrl-C: phases, rounds, what
 was selected, the budget spent, bytes, who is being waited for, and the graph of columns counted together as
-it grows. It reads events.jsonl, which holds public facts only, and can be started before the run, beside
-it, or after it. The address that is printed holds a random word: nobody else of this machine can open it.
+it grows. It reads events.jsonl, which holds public facts only, and after the run run.json; it can be started
+before the run in a directory that is there, beside it, or after it. The address that is printed holds a
+random word: nobody else of this machine can open it.
 """
 
 
@@ -44,8 +45,11 @@ def run(arguments: argparse.Namespace) -> None:
 
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port must be from 0 to 65535, got {arguments.port}.")
-    if arguments.dir.exists() and not arguments.dir.is_dir():
-        raise UsageError(f"{arguments.dir} is not a directory; name the --out directory of a run.")
+    if not arguments.dir.is_dir():
+        what = "is not a directory" if arguments.dir.exists() else "does not exist"
+        raise UsageError(
+            f"{arguments.dir} {what}; name the --out directory of a run, or make it and start the run."
+        )
     with suppress(KeyboardInterrupt), watching(arguments.dir, arguments.port) as page:
         print(f"watching {arguments.dir}: {page.address} (Ctrl-C ends this page, not the run)", flush=True)
         while True:

@@ -54,7 +54,7 @@ def _pairs(run: Run, real: Table, found: Evaluation) -> list[dict[str, Any]]:
                 (what, marginal(codes, run.domain, pair.columns).astype(np.float64))
                 for what, codes in (("real rows", real), ("synthetic rows", run.codes))
             ]
-            drawn.append({"pair": pair, "chart": pair_chart(run.domain, pair.columns, counts, found.label)})
+            drawn.append({"judged": pair, "chart": pair_chart(run.domain, pair.columns, counts, found.label)})
     return drawn
 
 

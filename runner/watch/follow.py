@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.results.outdir import EVENTS, MARK, PARTY_FOLDERS, UNFINISHED
+from runner.watch.result import result
 from runner.watch.story import Story
 
 MAX_BYTES = 64 << 20
@@ -49,7 +50,13 @@ class Follower:
         state = "finished" if self.story.finished else "running" if running or not self._tails else "ended"
         if not self._tails and not running:
             state = "nothing yet"
-        return {**self.story.to_json(), "state": state, "report": (self.directory / "report.html").is_file()}
+        told = result(self.directory) if state == "finished" else {}
+        return {
+            **self.story.to_json(),
+            **told,
+            "state": state,
+            "report": (self.directory / "report.html").is_file(),
+        }
 
     def _paths(self) -> list[Path]:
         own = [*sorted(self.directory.glob(f"{PARTY_FOLDERS}/*")), self.directory]

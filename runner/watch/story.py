@@ -83,6 +83,12 @@ class Story:
         )
         return self.only or (tellers[0] if len(tellers) == 1 else leader)
 
+    @property
+    def tells_rounds(self) -> bool:
+        """Whether what is selected is known from these events: the leader tells of it, a party that obeys does not."""
+        leader = self.study.get("leader")
+        return leader is None or self._teller == leader
+
     def _told(self, member: Member, phase: str, name: str, event: Mapping[str, Any]) -> None:
         if name == "begun":
             self.study = {key: event[key] for key in FACTS}
@@ -185,6 +191,7 @@ class Story:
             "rho": self.rho,
             "rho_cap": self.rho_cap,
             "selected": self.selected,
+            "tells_rounds": self.tells_rounds,
             "edges": [[one, other, count] for (one, other), count in self.edges.items()],
             "parties": [vars(member) for member in self.members.values()],
             "waited_for": self.waited_for,

@@ -259,6 +259,56 @@ def test_a_run_that_ended_is_told_from_one_under_way(tmp_path: Path) -> None:
     assert Follower(tmp_path).look()["round"] == 0
 
 
+def test_after_the_run_every_party_shows_what_run_json_says(tmp_path: Path) -> None:
+    """A party that obeys hears neither what was selected nor what others sent; while it runs that is not known, and no 0."""
+    own = [event for event in EVENTS if event["party"] == "north"]
+    own[:0] = [{**BEGUN, "party": "north"}]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in own))
+    running = Follower(tmp_path).look()
+    assert running["state"] != "finished" and running["tells_rounds"] is False and running["selected"] == []
+    assert [party["told"] for party in running["parties"] if party["name"] != "north"] == [False, False]
+    written = {"t": 9.0, "party": "north", "phase": "report", "event": "written", "rows": 7}
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in [*own, written]))
+    facts = {
+        "selected": [["age", "sex"]],
+        "columns": [{"name": "age"}, {"name": "sex"}],
+        "rows": 7,
+        "privacy": {
+            "rho": 0.5,
+            "rho_spent": 0.4,
+            "events": [{"what": "measure", "cliques": [["age/4", "sex"], ["age"]]}],
+        },
+        "parties": [
+            {"name": "north", "role": "compute", "bytes_sent": 5},
+            {"name": "south", "role": "compute", "bytes_sent": 6},
+            {"name": "east", "role": "contribute"},
+        ],
+        "relations": {"sentence": "Relations kept: 1 of 1."},
+        "warnings": [{"code": "x", "text": "Few rows."}],
+    }
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    found = Follower(tmp_path).look()
+    assert found["state"] == "finished" and found["tells_rounds"] and found["edges"] == [["age", "sex", 1]]
+    assert [(party["sent"], party["done"]) for party in found["parties"]] == [
+        (5, True),
+        (6, True),
+        (None, True),
+    ]
+    assert (
+        found["verdict"] == "Relations kept: 1 of 1."
+        and found["warnings"] == ["Few rows."]
+        and found["rho"] == 0.4
+    )
+    for damaged in ("{", "[]", '{"selected": 3}', json.dumps({**facts, "parties": [{}]})):
+        (tmp_path / "run.json").write_text(damaged)
+        assert Follower(tmp_path).look()["state"] == "finished"
+
+
+def test_a_directory_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere does not exist; name the --out directory of a run" in capsys.readouterr().err
+
+
 @pytest.fixture
 def watch(under_way: Path) -> Iterator[Watch]:
     write(under_way, 9)

@@ -4,6 +4,8 @@
 const INTERVAL = 1000;
 const SVG = "http://www.w3.org/2000/svg";
 const WORDS = { running: "running", finished: "finished", ended: "ended without results", "nothing yet": "no run yet" };
+const UNKNOWN = "not known here";
+const MAX_LETTERS = 26;
 const $ = (id) => document.getElementById(id);
 let seen = new Set();
 
@@ -55,7 +57,9 @@ function graph(state) {
     tied.set(one, (tied.get(one) || 0) + count);
     tied.set(other, (tied.get(other) || 0) + count);
   }
-  const width = 520, height = 440, radius = columns.length > 30 ? 150 : 135; // the rest is for labels
+  const letters = Math.min(MAX_LETTERS, Math.max(12, ...columns.map((name) => name.length)));
+  const radius = columns.length > 30 ? 150 : 135, room = 20 + 7 * letters; // for labels
+  const width = 2 * (radius + room), height = 2 * (radius + Math.min(room, 40 + 4 * letters));
   const place = new Map(columns.map((name, number) => {
     const angle = (2 * Math.PI * number) / Math.max(columns.length, 1) - Math.PI / 2;
     return [name, [width / 2 + radius * Math.cos(angle), height / 2 + radius * Math.sin(angle), angle]];
@@ -69,7 +73,7 @@ function graph(state) {
   seen = fresh;
   for (const [name, [x, y, angle]] of place) {
     parts.push(shape("circle", { cx: x, cy: y, r: columns.length > 30 ? 3 : 5 }, tied.has(name) ? "tied" : ""));
-    const right = Math.cos(angle) >= 0, label = name.length > 12 ? `${name.slice(0, 11)}…` : name;
+    const right = Math.cos(angle) >= 0, label = name.length > MAX_LETTERS ? `${name.slice(0, MAX_LETTERS - 1)}…` : name;
     const turn = (angle * 180) / Math.PI + (right ? 0 : 180);
     parts.push(shape("text", {
       x: right ? 10 : -10, y: 4, "text-anchor": right ? "start" : "end", transform: `translate(${x} ${y}) rotate(${turn})`,
@@ -78,7 +82,8 @@ function graph(state) {
   $("graph").setAttribute("viewBox", `0 0 ${width} ${height}`);
   $("graph").replaceChildren(...parts);
   const pairs = state.edges.length;
-  if (columns.length) $("caption").textContent = `${columns.length} columns, ${pairs} ${pairs === 1 ? "pair" : "pairs"} counted together.`;
+  const counted = state.tells_rounds ? `${pairs} ${pairs === 1 ? "pair" : "pairs"} counted together` : `which are counted together is ${UNKNOWN}: ${state.study.leader} tells of it`;
+  if (columns.length) $("caption").textContent = `${columns.length} columns, ${counted}.`;
 }
 
 function selected(state) {
@@ -89,14 +94,15 @@ function selected(state) {
   });
   $("selected").replaceChildren(...items);
   $("none").hidden = items.length > 0;
+  $("none").textContent = state.tells_rounds ? (state.state === "finished" ? "Nothing." : "Nothing yet.") : `This is ${UNKNOWN} until the results are: ${state.study.leader} leads.`;
 }
 
 function parties(state) {
   $("parties").replaceChildren(...state.parties.map((party) => {
     const row = element("tr");
-    const now = party.done ? "has its results" : party.waits_for.length ? `waits for ${party.waits_for.join(", ")}` : party.phase;
+    const now = party.done ? "has its results" : party.waits_for.length ? `waits for ${party.waits_for.join(", ")}` : party.told ? party.phase : UNKNOWN;
     row.append(element("td", party.name), element("td", party.computes ? "computes" : "contributes"), element("td", now),
-      element("td", bytes(party.sent), "number"));
+      element("td", party.told && party.sent !== null && party.sent !== undefined ? bytes(party.sent) : UNKNOWN, "number"));
     return row;
   }));
 }
@@ -116,10 +122,15 @@ function show(state) {
   $("round").textContent = state.round ? (state.rounds ? `${state.round} of ${state.rounds}` : `${state.round}`) : "–";
   const left = state.state === "running" && state.left_s !== null ? `, about ${duration(state.left_s)} left` : "";
   $("time").textContent = state.t ? `${duration(state.t)}${left}` : "–";
-  $("bytes").textContent = bytes(state.parties.reduce((sum, party) => sum + party.sent, 0));
+  const known = state.parties.filter((party) => party.told && typeof party.sent === "number");
+  $("by").textContent = known.length === state.parties.length || !known.length ? "Sent by all" : `Sent by ${known.map((party) => party.name).join(", ")}`;
+  $("bytes").textContent = known.length ? bytes(known.reduce((sum, party) => sum + party.sent, 0)) : UNKNOWN;
   const percent = state.rho_cap ? Math.min(100, (100 * state.rho) / state.rho_cap) : 0;
   $("spent").style.width = `${percent}%`;
   $("meter").setAttribute("aria-valuenow", percent.toFixed(0));
+  $("verdict").hidden = !state.verdict;
+  $("verdict").textContent = state.verdict || "";
+  $("warnings").replaceChildren(...(state.warnings || []).map((text) => element("p", text, "warning")));
   phases(state);
   graph(state);
   selected(state);
