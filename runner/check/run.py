@@ -35,7 +35,7 @@ from runner.study import DataLocation, Party, Study, VerticalStudy, load, privat
 from runner.study.method import algorithm_of
 from runner.study.private_file import Private
 from runner.study.table import nearest
-from runner.study.unsafe import unsafe_of
+from runner.study.warned import warned_of
 from synth.algorithm import ALGORITHMS
 from synth.config import CELL_BYTES
 
@@ -82,7 +82,7 @@ def findings(
             )
             return
     yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
-    yield from (note(f"WARNING: {one.text}") for one in unsafe_of(study))
+    yield from (note(f"WARNING: {one.text}") for one in warned_of(study))
     if private is not None:
         yield fine(f"{private}: this party's private file")
     plan = None

@@ -5,25 +5,32 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
-from runner.commands import command
+from runner.commands import command, private_files_of_all
 from runner.study import load
-from runner.study.private_file import idle_here
+from runner.study.private_file import idle_here, location
+from runner.study.private_file import load as load_private
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from runner.forecast.quality import Quality
+    from runner.forecast.trial import Trial
+    from runner.study import Study
 
 DESCRIPTION = """\
 Say what a run of the study will do, before anybody starts it: what is asked and what it costs in
 privacy, rounds of messages, bytes, memory and time, and who learns what; and how good the table may
-become: rows for each cell against noise, bins that so many rows can carry, what to change. Rounds
-and bytes follow from public sizes; where they depend on the number of rows, which nobody knows
-beforehand, --rows may give a guess (default: the study's synthetic_rows, else about as many as the
-tables on this machine have, else max_rows).
+become: rows for each cell against noise, and whether relations between columns will be kept, which
+is tried on invented tables, as is what would help. Rounds and bytes follow from public sizes; where
+they depend on the number of rows, which nobody knows beforehand, --rows may give a guess (default:
+the study's synthetic_rows, else about as many as the tables on this machine have, also those that
+--private NAME=FILE names, else max_rows).
 
 With --compare: what the study would cost by every backend, who must not collude with whom, on
 what that rests, and what would have to change in the study. --delay-ms and --rate-mbit tell times
@@ -48,7 +55,17 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
-        "--rows", metavar="N", type=int, help="a guess at the number of rows of all custodians together"
+        "--rows",
+        metavar="N",
+        type=int,
+        help="a guess at the number of rows of all custodians together; vertical: of each owner's list",
+    )
+    parser.add_argument(
+        "--private",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        help="a party's private file, which names its table; what follows from that is for this party's eyes only",
     )
     parser.add_argument(
         "--compare", action="store_true", help="by every backend: costs, who must not collude, what to change"
@@ -97,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     for option, value, least in (("--delay-ms", delay, 0.0), ("--rate-mbit", rate, 0.01)):
         if value is not None and not least <= value <= 1e6:
             raise UsageError(f"{option} must be from {least:g} to 1,000,000, got {value:g}.")
-    study = load(arguments.study)
+    study = _with_tables(load(arguments.study), private_files_of_all(arguments.private))
     from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
@@ -108,13 +125,49 @@ def run(arguments: argparse.Namespace) -> None:
         return
     for error in idle_here(study).values():  # with another backend a party may have something to do
         raise error
-    from runner.forecast.quality import lines, quality
+    from runner.forecast import quality, trial
     from runner.party.synthesis import plan_of
 
     with Meter(sys.stderr) as meter:
         expected = forecast(study, arguments.rows, networks, meter.show)
-    found = quality(study, plan_of(study), expected.rows)
+    rows = expected.rows if expected.joining is None else expected.joining["population_rows"]
+    found = quality.quality(study, plan_of(study), rows)
+    tried = None if found is None else trial.trial(study, rows)
     if arguments.json:
-        print(json.dumps({**expected.to_json(), "quality": None if found is None else found.to_json()}))
-    else:
-        print("\n".join([words(study, expected), *([] if found is None else lines(found))]))
+        print(json.dumps({**expected.to_json(), "quality": _quality(found, tried)}))
+        return
+    told = [words(study, expected)]
+    told += [] if found is None else quality.lines(found)
+    told += [] if tried is None else trial.lines(tried)
+    print("\n".join(told))
+
+
+def _quality(found: Quality | None, tried: Trial | None) -> dict[str, Any] | None:
+    """JSON-able form of both."""
+    if found is None:
+        return None
+    return {
+        **found.to_json(),
+        "warning": None if tried is None or tried.related.keeps else tried.sentence,
+        "advice": [] if tried is None else [what for what, _ in tried.helps],
+        "trial": None if tried is None else tried.to_json(),
+    }
+
+
+def _with_tables(study: Study, private: Mapping[str, Path]) -> Study:
+    """The study with where these parties' tables lie. Raises `StudyInvalid`, `UsageError`."""
+    if not private:
+        return study
+    names = [party.name for party in study.parties]
+    for name, file in private.items():
+        if name not in names:
+            raise UsageError(
+                f"--private {name}={file}: the study has no party {name}; it has {', '.join(names)}."
+            )
+    parties = [
+        replace(party, data=location(study, party.name, load_private(private[party.name])))
+        if party.name in private
+        else party
+        for party in study.parties
+    ]
+    return replace(study, parties=tuple(parties))

@@ -11,7 +11,7 @@ from runner.check.vertical import POPULATIONS
 from runner.forecast.result import Forecast
 from runner.study import Study, VerticalStudy
 from runner.study.method import algorithm_of
-from runner.study.unsafe import unsafe_of
+from runner.study.warned import warned_of
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 SHOWN_CLOSES = 12
@@ -51,7 +51,7 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
     ]
     if asked["expected"] is not None:
         lines.insert(1, f"WARNING    {asked['expected']}")
-    lines[1:1] = [f"WARNING    {one.text}" for one in unsafe_of(study)]
+    lines[1:1] = [f"WARNING    {one.text}" for one in warned_of(study)]
     if algorithm.alternative(study.config) is not None:
         lines.insert(1, f"RESEARCH   {expected.claim}")
     if isinstance(algorithm, TrainedAlgorithm):
@@ -60,11 +60,6 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
         lines.append(f"label      every marginal of the workload has the column {asked['label']}")
     if asked["offered"] is not None and asked["offered"][0] < asked["candidates"]:
         lines += _offered(expected)
-    if asked["falls_back"]:
-        lines += [
-            f"too few    for about {expected.rows:,} rows joint marginals would be mostly noise, so the budget goes to",
-            "           single columns, which then are independent of each other; with more rows there is more to ask",
-        ]
     return lines + [
         f"too large  {' x '.join(clique)} exceeds max_model_mb: {algorithm.left_out}"
         for clique in expected.oversized
@@ -182,6 +177,7 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
     lines = [f"for about {expected.rows:,} rows (from {expected.rows_from}):"]
     if joining is not None:
         half = "" if joining["method"] != PSU else ", half of them common to all"
+        half += f"; a table of about {joining['population_rows']:,} rows"
         lines = [f"for about {expected.rows:,} records at each owner (from {expected.rows_from}){half}:"]
         if not BACKENDS[study.backend].ideal:
             lines.append(

@@ -1,4 +1,5 @@
-"""How good a table may become, before anybody runs it: rows per cell against noise, and what to change.
+"""How much noise a marginal will have, before anybody runs it: rows per cell against noise. What that makes of the table, and
+what may help, is tried (`trial`).
 
 Everything is a function of public sizes, the budget and a guess at the number of rows. The yardstick is that of
 `synth.fallback`: the noise of a marginal of n cells, as a share of the rows, is the mean L1 distance (0 to 2) that measuring it
@@ -14,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from synth.algorithm import ALGORITHMS, proposed
+from synth.algorithm import ALGORITHMS
 from synth.budget.charges import mean_noise
-from synth.config import ADAPTIVE
-from synth.fallback import SHARE, joining_cells, noise_share
+from synth.fallback import SHARE, noise_share
 
 if TYPE_CHECKING:
     from runner.study import Study
@@ -51,8 +51,7 @@ class PairQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """column_sd, pair_sd: of a count, in rows. cells: of a marginal whose noise stays below `CLEAR`. warning: set if private
-    independent columns would do about as well."""
+    """column_sd, pair_sd: of a count, in rows. cells: of a marginal whose noise stays below `CLEAR`."""
 
     rows: int
     column_sd: float
@@ -60,8 +59,6 @@ class Quality:
     columns: tuple[ColumnQuality, ...]
     pairs: tuple[PairQuality, ...]
     cells: int
-    warning: str | None
-    advice: tuple[str, ...]
 
     @property
     def bins(self) -> int:
@@ -92,13 +89,6 @@ def quality(study: Study, plan: Plan, rows: int) -> Quality | None:
         for cells in [sizes[pair[0]] * sizes[pair[1]]]
     )
     cells = int(CLEAR * rows / float(mean_noise(typical)))
-    simplest = noise_share(plan, joining_cells(plan.candidates), rows)
-    warning = None
-    if simplest > CLEAR:
-        warning = (
-            f"for about {rows:,} rows half of the columns or more can be joined to another only with noise of at least "
-            f"{simplest:.0%} of the rows: private independent columns would do about as well"
-        )
     return Quality(
         rows,
         float(plan.sigma2) ** 0.5,
@@ -106,49 +96,7 @@ def quality(study: Study, plan: Plan, rows: int) -> Quality | None:
         columns,
         pairs,
         cells,
-        warning,
-        _advice(study, plan, columns, pairs, math.isqrt(cells), rows),
     )
-
-
-def _advice(
-    study: Study,
-    plan: Plan,
-    columns: Sequence[ColumnQuality],
-    pairs: Sequence[PairQuality],
-    bins: int,
-    rows: int,
-) -> tuple[str, ...]:
-    """What to change in the study, the most useful first."""
-    found = []
-    algorithm, better = ALGORITHMS[study.algorithm], proposed()
-    rounds, option = getattr(study.config, "rounds", None), study.config.options().get("rounds")
-    free = plan.rounds[1] and not (study.contributors is not None and study.contributors.arriving)
-    if isinstance(rounds, int) and free and option is not None and ADAPTIVE in option.words:
-        joins = f"cannot even join {len(columns)} columns" if rounds < len(columns) - 1 else "are a guess"
-        found.append(
-            f'rounds = "{ADAPTIVE}" goes on as long as there is something to learn; {rounds} rounds {joins}'
-        )
-    lost = sum(pair.noise > LOST for pair in pairs)
-    if lost * 4 > len(pairs) and better.chooses_bins and not algorithm.chooses_bins:
-        found.append(f'algorithm = "{better.name}": {better.summary}')
-    wide = sorted((column for column in columns if column.values > bins), key=lambda each: -each.values)
-    if wide and bins >= 2 and not algorithm.chooses_bins:
-        names = ", ".join(f"{column.name} ({column.values})" for column in wide[:MAX_NAMED])
-        more = f" and {len(wide) - MAX_NAMED} more" if len(wide) > MAX_NAMED else ""
-        found.append(
-            f"fewer bins: so many rows carry about {bins} values of a column beside another's {bins}; more have "
-            f"{names}{more}"
-        )
-    widths = [len(clique) for clique in plan.workload.cliques]
-    if max(widths) > 2:
-        wider = sorted(plan.domain.cells(clique) for clique in plan.workload.cliques if len(clique) > 2)
-        share = noise_share(plan, wider[len(wider) // 2], rows)
-        if share > LOST:
-            found.append(
-                f"[workload] degree = 2: a typical marginal of {max(widths)} columns would carry noise of {share:.0%} of the rows"
-            )
-    return tuple(found)
 
 
 def lines(found: Quality) -> list[str]:
@@ -174,10 +122,6 @@ def lines(found: Quality) -> list[str]:
     told.append(
         f"  bins       a marginal of up to {found.cells:,} cells is clear: two columns of {found.bins:,} values each"
     )
-    told += [f"  advice     {sentence}" for sentence in found.advice]
-    if found.warning is not None:
-        first, _, second = found.warning.partition(": ")
-        told += [f"  WARNING    {first}:", f"             {second}"]
     return told
 
 
