@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.report.files import measurements_of
     from runner.results.finished_run import open_run
     from runner.results.query import ask
+    from runner.results.warnings import of_columns, tell
 
     finished = open_run(arguments.dir)
     measurements = measurements_of(arguments.dir, finished.domain)
@@ -75,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
         writer.writerows([*values, f"{count:.3f}", f"{share:.6f}", error] for values, count, share in rows)
     else:
         _print(answer, rows)
+    tell(of_columns(finished.facts, answer.columns))
 
 
 def _print(answer: Answer, rows: Sequence[Row]) -> None:

@@ -105,7 +105,7 @@ def trial(study: Study, rows: int) -> Trial | None:
     related = _tried(study, rows, TABLES, began + MAX_SECONDS / 3, related=True)
     unrelated = _tried(study, rows, TABLES, began + MAX_SECONDS / 2, related=False)
     helps: list[tuple[str, Tried]] = []
-    for words, other in _others(study):
+    for words, other in _others(study, kept=related.keeps):
         if time.process_time() - began > MAX_SECONDS:
             break
         try:
@@ -150,8 +150,8 @@ def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
     )
 
 
-def _others(study: Study) -> Iterator[tuple[str, Study]]:
-    """Studies that may keep more, and what is different in them, the least costly first."""
+def _others(study: Study, *, kept: bool) -> Iterator[tuple[str, Study]]:
+    """Studies that may keep more, and what is different in them, the least costly first. kept: whether this one keeps any."""
     spec, algorithm, better = dict(study.workload_spec), algorithm_of(study), proposed()
     if any(len(clique) > 2 for clique in study.workload.cliques):
         pairs = {key: value for key, value in spec.items() if key == "label"} | {"degree": 2}
@@ -160,7 +160,7 @@ def _others(study: Study) -> Iterator[tuple[str, Study]]:
     if isinstance(rounds, int) and option is not None and ADAPTIVE in option.words:
         adaptive: Any = replace(study.config, rounds=ADAPTIVE)  # type: ignore[call-arg]
         yield f'rounds = "{ADAPTIVE}"', replace(study, config=adaptive)
-    if spec.get("label") is not None:
+    if spec.get("label") is not None and not kept:  # with it, fewer relations are better ones
         without = {key: value for key, value in spec.items() if key != "label"}
         yield "[workload] without label", replace(study, workload_spec=without)
     if algorithm.name != better.name:

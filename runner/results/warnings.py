@@ -5,6 +5,7 @@ A function of what was released and of the study, so every party writes the same
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,24 @@ def texts_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(found, list):
         return ()
     return tuple(str(one["text"]) for one in found if isinstance(one, dict) and "text" in one)
+
+
+def of_columns(facts: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """What a run's verdict says against reading a relation out of these columns; nothing of one column, or without a verdict."""
+    found = facts.get("relations")
+    if len(columns) < 2 or not isinstance(found, dict):
+        return ()
+    if not found.get("kept"):
+        return ("No two columns of this table are related: this marginal shows single columns only.",)
+    alone = [name for name in columns if name in found.get("unrelated", ())]
+    lost = {frozenset(pair["columns"]) for pair in found.get("lost", ())}
+    if alone:
+        return (f"No relation of {', '.join(alone)} to another column shows in this table.",)
+    return tuple(
+        f"A relation of {' and '.join(pair)} showed through the noise, and this table does not keep it."
+        for pair in itertools.combinations(columns, 2)
+        if frozenset(pair) in lost
+    )
 
 
 def tell(texts: Sequence[str]) -> None:

@@ -81,8 +81,13 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     backend: Backend | None = None
     if "study" in root:
         name = head.text("name")
-        algorithm = ALGORITHMS.get(head.choice("algorithm", ALGORITHMS.names))
-        backend = BACKENDS.get(head.choice("backend", BACKENDS.names))
+        head.choice("algorithm", ALGORITHMS.names)
+        head.choice("backend", BACKENDS.names)
+        # of a word that names none nothing follows, such as which tables belong to it
+        algorithm, backend = (
+            ALGORITHMS.get(str(head.raw.get("algorithm"))),
+            BACKENDS.get(str(head.raw.get("backend"))),
+        )
         partition = head.choice("partition", PARTITIONS)
     privacy = _privacy(section("privacy", keys.PRIVACY), "privacy" in root)
     names, domain = read_domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)

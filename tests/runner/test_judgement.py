@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosynth import Study, Synthesizer
-from runner.results.warnings import texts_of, warnings_of
+from runner.results.warnings import of_columns, texts_of, warnings_of
 from runner.study import problems
 from synth.algorithm import proposed
 from synth.judgement.parameters import best_guess, unsafe
@@ -63,6 +63,20 @@ def test_a_table_without_relations_warns_before_anything_else() -> None:
 
 def test_warnings_of_an_earlier_version_or_of_anything_else_are_none() -> None:
     assert texts_of({}) == texts_of({"warnings": "x"}) == texts_of({"warnings": [3, {"code": "x"}]}) == ()
+
+
+def test_what_a_marginal_is_not_to_be_read_for() -> None:
+    facts = {"relations": {"kept": 2, "unrelated": ["a"], "lost": [{"columns": ["c", "b"]}]}}
+    assert of_columns(facts, ["a"]) == of_columns(facts, ["b", "d"]) == of_columns({}, ["a", "b"]) == ()
+    assert of_columns(facts, ["a", "b"]) == ("No relation of a to another column shows in this table.",)
+    (lost,) = of_columns(facts, ["b", "c", "d"])
+    assert lost.startswith("A relation of b and c showed")
+    assert "single columns only" in of_columns({"relations": {"kept": 0}}, ["b", "d"])[0]
+
+
+def test_a_word_that_names_no_algorithm_is_one_problem(tmp_path: Path) -> None:
+    (found,) = problems(write_study(tmp_path, ('algorithm = "aim"', 'algorithm = "ctgan"')))
+    assert "did you mean" in found
 
 
 def test_where_a_promise_says_little() -> None:
