@@ -90,6 +90,12 @@ class BudgetRefused(CosynthError):
     exit_code = 50
 
 
+class OutOfResources(CosynthError):
+    """This machine has no room on a disk, no memory or no file descriptors left, or does not let this user write."""
+
+    exit_code = 60
+
+
 class Interrupted(CosynthError):
     """The user pressed Ctrl-C (or sent SIGTERM)."""
 

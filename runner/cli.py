@@ -52,7 +52,7 @@ afterwards, without further budget:
 exit codes:
   0 done   1 internal error   2 usage   10 study invalid   20 peer unreachable or port in use
   21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
-  41 peer lost   50 budget refused   130 interrupted
+  41 peer lost   50 budget refused   60 no room, memory or descriptors   130 interrupted
 """
 COMMANDS = (
     "demo",

@@ -4,7 +4,6 @@ only."""
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import time
 import traceback
@@ -12,9 +11,7 @@ from pathlib import Path
 
 from mpc_protocols import errors
 from mpc_protocols.errors import CosynthError
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""A disk that is full, for everybody or for this user, and a file that is larger than one may be."""
+from mpc_protocols.resources import lacking
 
 
 def reason(error: OSError) -> str:
@@ -27,15 +24,6 @@ def append_private(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
         file.write(text)
-
-
-def _lacks_memory(error: BaseException) -> bool:
-    """Also where the system says it in other words than Python: of a mapping, or of a library that is loaded late."""
-    return (
-        isinstance(error, MemoryError)
-        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        or (isinstance(error, ImportError) and "failed to map segment" in str(error))
-    )
 
 
 def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
@@ -53,17 +41,8 @@ def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
             text = time.strftime("%Y-%m-%d %H:%M:%S ") + "".join(traceback.format_exception(error))
             append_private(log, text.encode("utf-8", "replace"))
             place = f"the traceback is in {log}"
-    if _lacks_memory(error):
-        return (
-            CosynthError.exit_code,
-            f"Out of memory; `python -m runner plan` says what a run needs ({place}).",
-        )
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return (
-            CosynthError.exit_code,
-            f"There is no room to write {error.filename2 or error.filename or 'a file'} ({reason(error)}); free some, and start "
-            f"again ({place}).",
-        )
+    if (lacked := lacking(error)) is not None:
+        return lacked.exit_code, lacked.sentence
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return (

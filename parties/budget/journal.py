@@ -11,6 +11,7 @@ as `FORMAT` says is an error. No private value is ever in it: events and inputs 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -19,8 +20,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, UsageError
 from mpc_protocols.functionality import Event
+from mpc_protocols.resources import lacking
 
 FORMAT = 3
 """A run has one journal, whatever the number of attempts (`docs/design/resume.md`). Its lines:
@@ -111,7 +113,7 @@ class Journal:
     def reopen(cls, path: str | os.PathLike[str], record: Record) -> Journal:
         """Go on with the journal of an interrupted run, as `read` found it: another attempt begins.
 
-        Raises `BudgetRefused` if it cannot be written.
+        Raises `OutOfResources` or `BudgetRefused` if it cannot be written.
         """
         journal = cls.__new__(cls)
         journal.path, journal._releases = Path(path), len(record.releases)
@@ -127,7 +129,7 @@ class Journal:
     def event(self, event: Event, inputs: bytes) -> int:
         """Put an event on disk, before anything of its release is opened; returns the release's number.
 
-        Raises `BudgetRefused` if it cannot be written: then nothing of it may be opened.
+        Raises `OutOfResources` or `BudgetRefused` if it cannot be written: then nothing of it may be opened.
         """
         self._append({"record": "event", "release": self._releases + 1, **_fields(event, inputs)})
         self._releases += 1
@@ -175,12 +177,11 @@ class Journal:
             raise self._unwritten(error) from None
         if written != len(line):
             self.close()  # nothing may follow a torn line
-            raise self._unwritten(OSError(0, "the disk is full"))
+            raise self._unwritten(OSError(errno.ENOSPC, "the disk is full"))
 
-    def _unwritten(self, error: OSError) -> BudgetRefused:
-        return BudgetRefused(
-            f"The journal {self.path} cannot be written ({error.strerror}), so nothing may be released; free "
-            "the disk or choose another --out."
+    def _unwritten(self, error: OSError) -> CosynthError:
+        return lacking(error, f"The journal {self.path}", ", so nothing may be released") or BudgetRefused(
+            f"The journal {self.path} cannot be written ({error.strerror}), so nothing may be released; choose another --out."
         )
 
 

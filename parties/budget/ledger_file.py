@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mpc_protocols.errors import BudgetRefused
+from mpc_protocols.resources import lacking
 
 _VERSION = 5
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
@@ -118,16 +119,18 @@ def _begun(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """What goes wrong with the file, as `BudgetRefused`."""
+    """What goes wrong with the file, as `OutOfResources` or `BudgetRefused`."""
     try:
         yield
     except (sqlite3.Error, OSError, ValueError) as error:
+        if (lacked := lacking(error, f"The ledger {path}", ", so nothing can be charged to it")) is not None:
+            raise lacked from None
         reason = type(error).__name__
     else:
         return
     raise BudgetRefused(
-        f"The ledger {path} cannot be used ({reason}), so nothing can be charged to it; check that "
-        "it is a Cosynth ledger, that this user may write it and that the disk is not full."
+        f"The ledger {path} cannot be used ({reason}), so nothing can be charged to it; check that it is a Cosynth ledger, and "
+        "that this user may write it."
     )
 
 

@@ -38,8 +38,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
+from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, UsageError
 from mpc_protocols.public.history import Sharing
+from mpc_protocols.resources import lacking
 
 FORMAT = 2
 MAGIC = b"cosynth state 1\n"
@@ -106,7 +107,8 @@ class RunState:
 
     @classmethod
     def create(cls, folder: Path, study: bytes, run: bytes, party: str, version: str) -> RunState:
-        """A new file. Raises `UsageError` if there is one of this run, `BudgetRefused` if it cannot be written."""
+        """A new file. Raises `UsageError` if there is one of this run, `OutOfResources` or `BudgetRefused` if it cannot be
+        written."""
         path = folder / NAME.format(run.hex()[:16])
         if path.exists():
             raise UsageError(f"{path} is the state of this very run; go on with it with --resume.")
@@ -269,7 +271,7 @@ class RunState:
         return held.shares
 
     def hold(self, number: int, inputs: bytes, shares: Callable[[], bytes]) -> None:
-        """See `History`. Raises `BudgetRefused` if it cannot be written."""
+        """See `History`. Raises `OutOfResources` or `BudgetRefused` if it cannot be written."""
         packed = shares()
         self._append({"kind": "held", "number": number, "inputs": inputs.hex()}, packed)
         self._wipe()
@@ -280,7 +282,7 @@ class RunState:
             self.note(self.marks[-1])
 
     def agreed(self, number: int) -> None:
-        """See `History`. Raises `BudgetRefused` if it cannot be written."""
+        """See `History`. Raises `OutOfResources` or `BudgetRefused` if it cannot be written."""
         if (
             not self.may_be_open
         ):  # durable, else a peer that got the opening could deny, after a crash here, that it held shares
@@ -302,7 +304,7 @@ class RunState:
         return {inputs: sharing for inputs, (number, sharing) in self._sharings.items() if number < known}
 
     def keep_sharing(self, inputs: bytes, left_out: Sequence[int], rows: bytes) -> None:
-        """See `History`. Raises `BudgetRefused` if it cannot be written."""
+        """See `History`. Raises `OutOfResources` or `BudgetRefused` if it cannot be written."""
         header = {
             "kind": "sharing",
             "number": len(self.results),
@@ -476,8 +478,7 @@ def _next(content: bytes, at: int) -> tuple[dict[str, Any], bytes, bytes, int] |
     return header, content[middle + 8 : end], hashed, end + 2 * HASH
 
 
-def _unwritten(path: Path, error: OSError) -> BudgetRefused:
-    return BudgetRefused(
-        f"The state {path} cannot be written ({error.strerror}), so nothing may be released; free the disk or choose another "
-        "--out."
+def _unwritten(path: Path, error: OSError) -> CosynthError:
+    return lacking(error, f"The state {path}", ", so nothing may be released") or BudgetRefused(
+        f"The state {path} cannot be written ({error.strerror}), so nothing may be released; choose another --out."
     )

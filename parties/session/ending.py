@@ -43,11 +43,12 @@ REASONS = {
     40: "the protocol was aborted",
     41: "a party was lost",
     50: "budget refused",
+    60: "its machine lacks room, memory, descriptors or leave to write",
     130: "it was interrupted",
 }
 """What an exit code in an ABORT frame means, in words."""
 
-KEPT = frozenset({1, 2, 10, 30, 50})
+KEPT = frozenset({1, 2, 10, 30, 50, 60})
 """Reasons of a party's own that travel as WITHDREW before all have assembled."""
 
 _SEEN: dict[int, tuple[type[CosynthError], str]] = {

@@ -30,6 +30,7 @@ from mpc_protocols.errors import (
     ProtocolAborted,
 )
 from mpc_protocols.functionality import Observe
+from mpc_protocols.resources import lacking
 from mpc_protocols.threads import start_thread
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
@@ -345,7 +346,7 @@ class _Session(Generic[T]):
             if self._connector is not None:
                 self._connector.progress.set()
         if self._party.fail(error):
-            own = error.exit_code if isinstance(error, CosynthError) else 1
+            own = (error if isinstance(error, CosynthError) else lacking(error) or CosynthError).exit_code
             if own in KEPT and not self._party.assembled:
                 own = WITHDREW
             self._last_words = frames.abort(

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
+from mpc_protocols.errors import BudgetRefused, DataRefused, OutOfResources, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
 from runner.party.alignment import check_size, identifier_policy, own_columns
 from runner.study import DataLocation, Study, VerticalStudy
@@ -275,7 +275,7 @@ class Custodian:
             return
         from parties.budget.ledger import Ledger
 
-        with suppress(BudgetRefused, StudyInvalid, DataRefused):
+        with suppress(BudgetRefused, OutOfResources, StudyInvalid, DataRefused):
             Ledger(self._private.ledger.file).refuse(self.proposal(digest), code)
 
     def begin(self, event: Event, release: int | None = None) -> None:

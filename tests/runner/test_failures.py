@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
 import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from mpc_protocols.errors import PeerLost
 from runner.failures import describe
+from runner.party.record.logs import LogFile
+from tests.runner import small
+
+FULL = os.strerror(errno.ENOSPC)
+
+
+def of_sqlite(code: int) -> sqlite3.Error:
+    error = sqlite3.OperationalError("private words")
+    error.sqlite_errorcode = code
+    return error
 
 
 @pytest.mark.parametrize(
@@ -19,24 +36,72 @@ from runner.failures import describe
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "Out of memory; "),
         (ImportError("/x/_common.so: failed to map segment from shared object"), "Out of memory; "),
         (
-            OSError(errno.EFBIG, os.strerror(errno.EFBIG), "a.csv", None, "b.csv"),
-            "There is no room to write b.csv (file too large); free some, and start again",
+            OSError(errno.EFBIG, "File too large", "a.csv", None, "b.csv"),
+            "b.csv cannot be used (the disk is full); free",
         ),
+        (OSError(errno.ENOSPC, FULL), "A file cannot be used (the disk is full); "),
         (
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-            "There is no room to write a file (no space left on device); ",
+            OSError(errno.EMFILE, "private words"),
+            "A file cannot be used (no file descriptors are left); raise the limit",
         ),
+        (OSError(errno.EROFS, "private words", "out"), "out cannot be used (it may not be written); "),
+        (of_sqlite(sqlite3.SQLITE_FULL), "A file cannot be used (the disk is full); "),
+        (of_sqlite(sqlite3.SQLITE_IOERR_NOMEM), "Out of memory; "),
         (ImportError("no such name"), "Internal error: ImportError"),
         (OSError(errno.EIO, "private words"), "Internal error: OSError"),
     ],
 )
-def test_memory_and_disks_run_out_and_all_else_is_a_defect(
+def test_what_a_machine_lacks_has_a_code_of_its_own_and_all_else_is_a_defect(
     tmp_path: Path, error: Exception, words: str
 ) -> None:
     log = tmp_path / "private.log"
     code, sentence = describe(error, log)
-    assert code == 1 and sentence.startswith(words)
+    assert code == (1 if words.startswith("Internal") else 60) and sentence.startswith(words)
     assert "private words" not in sentence and type(error).__name__ in log.read_text()
+
+
+def test_a_log_that_cannot_be_written_writes_nothing_elsewhere(capfd: pytest.CaptureFixture[str]) -> None:
+    """Python's own handler prints the record, with its arguments, to stderr, which the host keeps."""
+    for kind, quiet in ((logging.FileHandler, False), (LogFile, True)):
+        log = kind("/dev/full", encoding="utf-8")
+        logger = logging.Logger("private")
+        logger.addHandler(log)
+        logger.info("own data: %d rows; clamped %s", 300, {"age": 57})
+        with contextlib.suppress(OSError):
+            log.close()
+        assert ("57" not in capfd.readouterr().err) == quiet
+
+
+@pytest.mark.parametrize("room", [0, 1500, 6000])
+def test_a_full_disk_ends_a_run_with_one_sentence_and_nothing_private(tmp_path: Path, room: int) -> None:
+    """A limit on the size of any file stands in for the disk: the system refuses the same writes, in each of the processes."""
+    trial = small.write(tmp_path / "study")
+    asked = [sys.executable, "-m", "runner", "run", str(trial.path), "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "COSYNTH_LEDGER": str(tmp_path / "ledger.db")}
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    end = subprocess.run(
+        asked, env=environment, preexec_fn=limited, capture_output=True, text=True, timeout=300
+    )
+    assert end.returncode == 60, (end.returncode, end.stderr)
+    assert end.stderr.count("cannot be used (") == 1 and "Traceback" not in end.stderr + end.stdout
+    for words in ("own data", "clamped", "internal error", "Logging error"):
+        assert words not in end.stderr + end.stdout
+    assert not list((tmp_path / "out").rglob("synthetic.csv")) and not list(
+        (tmp_path / "out").rglob("run.json")
+    )
+    again = subprocess.run(
+        [*asked, "--resume" if list((tmp_path / "out").rglob("state-*")) else "--replace"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "out" / "synthetic.csv").is_file()
 
 
 def test_a_failure_with_a_sentence_keeps_it() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,18 @@ def facts_of(study: Study) -> dict[str, Any]:
         "parties": [{"name": party.name, "computes": party.compute} for party in study.parties],
         "columns": list(study.domain.names),
     }
+
+
+class LogFile(logging.FileHandler):
+    """A log that keeps to its file: what cannot be written there is lost, and is written nowhere else (Python's own handlers
+    write it to stderr, which a host keeps where others read it)."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
 
 
 class _Loggers:
@@ -74,8 +86,10 @@ def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[Ev
     """The events and the logs of this process, for as long as it runs; the private log is in the directory `private`."""
     paths = account(options.out)
     handlers = {
-        "cosynth": logging.FileHandler(paths[LOG], mode="w", encoding="utf-8"),
-        PRIVATE: logging.FileHandler(private_log(private), encoding="utf-8"),
+        "cosynth": LogFile(paths[LOG], mode="w", encoding="utf-8"),
+        PRIVATE: LogFile(private_log(private), encoding="utf-8"),
+        # which may quote what failed, and would write to stderr
+        "asyncio": LogFile(private_log(private), encoding="utf-8"),
     }
     for handler in handlers.values():
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
