@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
 from runner.commands import command, private_files_of_all
-from runner.study import load
-from runner.study.private_file import idle_here, location
-from runner.study.private_file import load as load_private
+from runner.study import load, private_file
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -123,7 +121,9 @@ def run(arguments: argparse.Namespace) -> None:
             compared = compare(study, arguments.rows, networks, meter.show)
         print(json.dumps(compared.to_json()) if arguments.json else comparison(compared))
         return
-    for error in idle_here(study).values():  # with another backend a party may have something to do
+    for error in private_file.idle_here(
+        study
+    ).values():  # with another backend a party may have something to do
         raise error
     from runner.forecast import quality, trial
     from runner.party.synthesis import plan_of
@@ -165,7 +165,7 @@ def _with_tables(study: Study, private: Mapping[str, Path]) -> Study:
                 f"--private {name}={file}: the study has no party {name}; it has {', '.join(names)}."
             )
     parties = [
-        replace(party, data=location(study, party.name, load_private(private[party.name])))
+        replace(party, data=private_file.location(study, party.name, private_file.load(private[party.name])))
         if party.name in private
         else party
         for party in study.parties

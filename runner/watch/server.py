@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,8 +34,51 @@ FILES = {
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
+MAX_CONNECTIONS = 16
+"""At a time: a page asks once a second, in one connection each time."""
+DROPPED_S = 1.0
+"""How long one that is dropped gets to end before the next one is."""
 LAST_LOOK_S = 2.5
 """How long a page that is open gets to see that the run has ended."""
+
+
+class _Server(ThreadingHTTPServer):
+    """Holds `MAX_CONNECTIONS` connections, in the process of a party: for one more the oldest is dropped. Whoever connects
+    without end may keep the page from being seen, and takes nothing from the run."""
+
+    daemon_threads, request_queue_size = True, 128
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: OrderedDict[socket.socket, None] = OrderedDict()
+        self._changes, self._slots = threading.Lock(), threading.Semaphore(MAX_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, once there is room."""
+        while not self._slots.acquire(blocking=False):
+            with self._changes:
+                oldest = next(iter(self._open), None)
+                if oldest is not None:
+                    del self._open[oldest]
+                    with suppress(OSError):  # its thread reads the end, and closes it
+                        oldest.shutdown(socket.SHUT_RDWR)
+            if self._slots.acquire(timeout=DROPPED_S):
+                break
+        with self._changes:
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """In that thread. A slot is free when the descriptor is."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._changes:
+                self._open.pop(request, None)
+            self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that broke says nothing: not in the party's stderr either."""
 
 
 class Watch:
@@ -45,12 +90,11 @@ class Watch:
         self.secret = secrets.token_urlsafe(12)
         self.asked, self.told_end = 0.0, False
         try:
-            self._server = ThreadingHTTPServer((HOST, port), type("Bound", (_Handler,), {"watch": self}))
+            self._server = _Server((HOST, port), type("Bound", (_Handler,), {"watch": self}))
         except OSError:
             raise PeerUnreachable(
                 f"Port {port} of {HOST} is in use; name another with --port, or none."
             ) from None
-        self._server.daemon_threads = True
         self.address = f"http://{HOST}:{self._server.server_port}/{self.secret}/"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.2,), name="watch", daemon=True

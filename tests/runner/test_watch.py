@@ -5,11 +5,14 @@ from __future__ import annotations
 import fcntl
 import io
 import json
+import os
 import re
 import shutil
+import socket
 import subprocess
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import resources
@@ -24,7 +27,7 @@ from runner.cli import main
 from runner.results.outdir import claim, install
 from runner.watch.bars import Bars, duration, words
 from runner.watch.follow import Follower
-from runner.watch.server import Watch
+from runner.watch.server import MAX_CONNECTIONS, Watch
 from runner.watch.story import Story
 from tests.runner import small
 
@@ -348,6 +351,28 @@ def test_the_page_is_for_who_has_its_address(watch: Watch) -> None:
     assert get(watch.address, Host=f"localhost:{watch.port}")[0] == 200
     state = json.loads(get(watch.address + "state")[2])
     assert state["state"] == "running" and state["round"] == 1 and state["parties"][0]["sent"] == 5000
+
+
+def test_connections_without_end_take_nothing_from_the_run(watch: Watch) -> None:
+    """Held and refilled by somebody who does not know the secret word: of each, descriptors of the party's process are few."""
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before, held = descriptors(), deque[socket.socket]()
+    for number in range(400):
+        mine = socket.create_connection(("127.0.0.1", watch.port), timeout=300)
+        if number % 3 == 0:
+            mine.sendall(b"GET /")
+        held.append(mine)
+        if len(held) > 80:
+            held.popleft().close()
+    assert (
+        descriptors() - before <= len(held) + MAX_CONNECTIONS + 4
+    )  # the client's ends are this process's, too
+    for mine in held:
+        mine.close()
+    assert get(watch.address + "state")[0] == 200
 
 
 def test_it_can_only_be_read(watch: Watch) -> None:
