@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _CSV_FAULTS = {
     "Expected Number of Columns": "does not have as many fields as the header line",
-    "unterminated quote": "has a quotation mark that is not closed, or text beside a quoted field",
+    "unterminated quote": "has a quotation mark that is not closed within 2 MB, or text beside a quoted field",
     "not utf-8": "is not UTF-8 text",
     "invalid unicode": "is not UTF-8 text",
     "Maximum line size": "is longer than 2 MB",
@@ -72,6 +72,8 @@ def unopened(location: Location, error: Exception) -> str:
         return f"{location.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
     if location.kind == "sqlite":
         return f"{location.label} cannot be opened: not a SQLite database, or another process is writing it."
+    if location.kind == "duckdb" and kind == "PermissionException":
+        return f"{location.label} reads files beside its database, and no view may; make a table of what it reads."
     if location.kind == "duckdb":
         return f"{location.label} cannot be opened: not a DuckDB database, or another process has it open for writing."
     return unread(location, error)
@@ -140,6 +142,8 @@ def unread(location: Location, error: Exception) -> str:
             f"{location.label} holds a value that is not of its column's type (a day that does not exist, a text among numbers); "
             "a view can leave it out or cast it."
         )
+    if type(error).__name__ == "PermissionException":
+        return f"{location.label} reads files beside its database, and no view may; make a table of what it reads."
     if location.kind != "csv":
         return f"{location.label} could not be read to its end; check the database and this user's right to read."
     dialect = location.dialect

@@ -93,6 +93,13 @@ def open_source(location: Location) -> Source:
     return Source(location)
 
 
+def _parquet_names(location: Location) -> tuple[str, ...]:
+    """The names of a file's columns as they stand there."""
+    from pyarrow import parquet
+
+    return tuple(parquet.read_schema(location.path).names)
+
+
 class Source:
     """An open table: its column names, and its rows in blocks. Use as a context manager, or `close` it.
 
@@ -127,7 +134,9 @@ class Source:
             raise DataRefused(
                 f"{self.label} has a column {ROW_NUMBER} of its own and is not read in ranges; rename it."
             )
-        # a CSV's fields go by position: DuckDB's names ignore case, and a header may repeat a name
+        # fields of files go by position: DuckDB's names ignore case, and a file may repeat a name
+        if location.kind == "parquet":
+            header = read_errors.attempt(lambda: _parquet_names(location), self._unopened)
         self._header = header or self._engine.fields
         self.columns: tuple[str, ...] = self._header
 

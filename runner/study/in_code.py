@@ -17,6 +17,7 @@ from runner.study.keys import WAVE
 from runner.study.model import Study
 from runner.study.parties import placed
 from runner.study.read import read_tree
+from runner.study.table import parse_toml
 from runner.study.toml_text import to_toml
 from synth.algorithm import ALGORITHMS, proposed
 
@@ -43,7 +44,7 @@ def from_dict(tree: Mapping[str, Any], base: Path | None = None) -> Study:
 def from_toml(text: str, base: Path | None = None) -> Study:
     """The study of a study file's text. Raises `StudyInvalid`, also for a text that is not TOML."""
     try:
-        tree = tomllib.loads(text)
+        tree = parse_toml(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise StudyInvalid(f"{IN_CODE}: its text is not TOML ({_said(error)}).") from None
     return from_dict(tree, base)

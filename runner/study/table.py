@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +21,32 @@ from runner.failures import reason
 
 Own = TypeVar("Own", bound=Options)
 
+MAX_PARTS, MAX_DIGITS = 64, 4000
+"""Of a dotted key, which costs the parser their square, and of a number; Python itself reads few more."""
+_LONG_KEY = re.compile(
+    r"""(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){""" + str(MAX_PARTS) + "}",
+    re.ASCII | re.MULTILINE,
+)
+_LONG_NUMBER = re.compile(r"(?<![\w-])[0-9_]{" + str(MAX_DIGITS) + "}")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """`tomllib.loads`, in time that follows the text's length. Raises `tomllib.TOMLDecodeError`, also for a larger one."""
+    for pattern, what in (
+        (_LONG_KEY, f"A key of more than {MAX_PARTS} parts"),
+        (_LONG_NUMBER, f"A number of more than {MAX_DIGITS:,} digits"),
+    ):
+        if found := pattern.search(text):
+            before = text[: found.start()]
+            line, column = before.count("\n") + 1, found.start() - before.rfind("\n")
+            raise tomllib.TOMLDecodeError(f"{what} (at line {line}, column {column})")
+    return tomllib.loads(text)
+
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises `StudyInvalid` naming the file, and line and column of a syntax error."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors write its mark
+        return parse_toml(path.read_bytes().decode("utf-8-sig"))  # some editors write its mark
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         what, _, place = message.rpartition(" (at ")

@@ -13,8 +13,9 @@ import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from parties.budget.notion import ProtectedUnit
-from runner.study import digest, load, private_file, problems
+from runner.study import Study, digest, load, private_file, problems
 from runner.study.hashing import agreed_tree
+from runner.study.table import parse_toml
 from tests.runner.studies import STUDY, write_study
 
 NORTH = '[[party]]\nname = "north"\naddress = "127.0.0.1:7101"\ndata = "north.csv"\n'
@@ -471,3 +472,24 @@ def test_reading_studies_needs_the_standard_library_only(tmp_path: Path) -> None
         "parties",
         "sitecustomize",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = " + "9" * 6000, "line 2, column 5: A number of more than 4,000 digits; correct"),
+        ("a." * 20_000 + "a = 1", "A key of more than 64 parts; correct"),
+        ("[" + '"b" . ' * 20_000 + "c]", "A key of more than 64 parts; correct"),
+        ("x = { " + "a." * 20_000 + "a = 1 }", "A key of more than 64 parts; correct"),
+    ],
+)
+def test_what_a_parser_takes_long_for_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "study.toml").write_text(f"[study]\n{text}\n")
+    (found,) = problems(tmp_path / "study.toml")
+    assert words in found and len(found) < 200
+    with pytest.raises(StudyInvalid):
+        Study.from_toml(text)
+
+
+def test_dots_within_a_value_are_no_key(tmp_path: Path) -> None:
+    assert parse_toml('name = "' + "a." * 500 + '"') == {"name": "a." * 500}

@@ -155,6 +155,48 @@ def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
     assert_says(caught.value, "table absent does not exist")
 
 
+@pytest.mark.parametrize(
+    "view", ["read_csv('{}')", "read_text('{}')", "read_blob('{}')", "glob('{}')", "'{}'"]
+)
+def test_views_of_a_database_read_no_other_file(tmp_path: Path, view: str) -> None:
+    """The database may be somebody else's: what it holds reads itself, and nothing that this user may read."""
+    import duckdb
+
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE rows AS SELECT range AS a FROM range(5)")
+        database.execute("CREATE VIEW own AS SELECT a FROM rows WHERE a < 3")
+        database.execute(f"CREATE VIEW other AS SELECT * FROM {view.format(tmp_path / 'other.csv')}")
+    with pytest.raises(DataRefused) as caught:
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "other"}))
+    assert_says(caught.value, "table other reads files beside its database, and no view may")
+    assert "other.csv" not in caught.value.sentence
+    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "own"})) as source:
+        assert len(rows_of(source, ["a"])) == 3
+
+
+def test_a_name_that_stands_twice_in_a_parquet_file_is_seen_twice(tmp_path: Path) -> None:
+    """DuckDB calls the second one age_1: then the study's age would be the first, and nobody told of the other."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["age", "age"])
+    parquet.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("age,age\n1,3\n2,4\n")
+    for name in ("t.parquet", "t.csv"):
+        with open_source(locate(name, tmp_path)) as source:
+            assert source.columns == ("age", "age")
+
+
+def test_a_quoted_field_that_is_too_long_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('a,b\n1,"' + "x" * 3_000_000 + '"\n2,3\n')
+    (tmp_path / "u.csv").write_text('a,b\n1,"' + "x\n" * 20_000_000 + '"\n2,3\n')
+    for name in ("t.csv", "u.csv"):
+        with open_source(locate(name, tmp_path)) as source, pytest.raises(DataRefused) as caught:
+            rows_of(source, ["a"])
+        assert "2 MB" in caught.value.sentence
+
+
 def test_nobody_writes_a_database_that_is_being_read(tmp_path: Path) -> None:
     """Every statement of one opening sees the same rows: another process cannot even open it for writing meanwhile."""
     location = write_duckdb(tmp_path / "t.duckdb", {"a": ["p", "q"] * 1000})
