@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpc_protocols.foreign_text import shown
+
 
 class CosynthError(Exception):
     """A failure with a sentence for the user and an exit code for the shell."""
@@ -16,8 +18,8 @@ class CosynthError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+        self.sentence = shown(sentence)
+        super().__init__(self.sentence)
 
 
 class UsageError(CosynthError):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
+from mpc_protocols.foreign_text import shown
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -153,11 +154,6 @@ def facts(certificate: x509.Certificate) -> Facts:
         fingerprint=hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest(),
         authority=authority,
     )
-
-
-def shown(text: str) -> str:
-    """A certificate's text for a person: what could command a terminal is replaced."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def names_of(certificate: x509.Certificate) -> list[str]:

@@ -40,6 +40,7 @@ from mpc_protocols.errors import (
     ProtocolAborted,
     UsageError,
 )
+from mpc_protocols.foreign_text import shown
 from parties.inbox.files import delete, discard_unfinished, write_private
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Inbox:
         Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept. Whatever a file
         makes go wrong here refuses that file; of an unforeseen error only the kind is told. `InboxUnusable`: no fault of it.
         """
-        return self._refusing(lambda: self._add(self._read(file), now), shown(file))
+        return self._refusing(lambda: self._add(self._read(file), now), shown(str(file)))
 
     def take(self, content: bytes, now: datetime, called: str) -> tuple[Outcome, str]:
         """The same of a bundle that is no file. called: what it is, in sentences, after "the bundle"."""
@@ -451,12 +452,6 @@ def _of_round(name: str, round: int) -> str:
     """A file's name for the list of a round."""
     stem, dot, suffix = name.partition(".")
     return name if round == 1 else f"{stem}-{round}{dot}{suffix}"
-
-
-def shown(file: Path) -> str:
-    """A path that anybody may have named, for people to read: what is not plain stands as its escapes."""
-    text = str(file)
-    return text if text.isascii() and text.isprintable() else ascii(text)
 
 
 def _earlier(folder: Path) -> Path | None:

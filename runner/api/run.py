@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.foreign_text import shown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -72,13 +73,15 @@ class Run:
     def __str__(self) -> str:
         facts, told = self.summary, [f"WARNING: {text}" for text in self.warnings]
         relations = facts.get("relations", {}).get("sentence")
-        return "\n".join(
-            [
-                f"{facts['study']}: {facts['rows']:,} rows, {len(facts['columns'])} columns, epsilon "
-                f"{facts['privacy']['epsilon']:g}, in {self.directory}",
-                *([relations] if relations else []),
-                *told,
-            ]
+        return shown(
+            "\n".join(
+                [
+                    f"{facts['study']}: {facts['rows']:,} rows, {len(facts['columns'])} columns, epsilon "
+                    f"{facts['privacy']['epsilon']:g}, in {self.directory}",
+                    *([relations] if relations else []),
+                    *told,
+                ]
+            )
         )
 
     @property

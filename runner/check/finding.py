@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.foreign_text import shown
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,12 @@ class Finding:
 
 def fine(text: str) -> Finding:
     """A look that found nothing wrong."""
-    return Finding(text)
+    return Finding(shown(text, line=True))
 
 
 def note(text: str) -> Finding:
     """Something to know that does not prevent a run."""
-    return Finding(text, note=True)
+    return Finding(shown(text, line=True), note=True)
 
 
 def problem(error: CosynthError) -> Finding:

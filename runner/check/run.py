@@ -31,6 +31,7 @@ from runner.party import second_proposal
 from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
+from runner.results.formulas import formulas
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
 from runner.study.method import algorithm_of
 from runner.study.private_file import Private
@@ -83,6 +84,7 @@ def findings(
             return
     yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
     yield from (note(f"WARNING: {one.text}") for one in warned_of(study))
+    yield from _formulas(study)
     if private is not None:
         yield fine(f"{private}: this party's private file")
     plan = None
@@ -116,6 +118,20 @@ def findings(
         yield from _peers(study, party, own, known)
     elif connect:
         yield note("the others are met once this party has its port")
+
+
+def _formulas(study: Study) -> Iterator[Finding]:
+    """Whether a spreadsheet would run what the study calls its columns or values."""
+    found = [
+        f"the column {name}" if value is None else f"{value} of {name}"
+        for name, value in formulas(study.domain)
+    ]
+    if found:
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        yield note(
+            f"WARNING: a spreadsheet that opens synthetic.csv runs as formulas: {', '.join(found[:3])}{more}; "
+            "`sample --csv-safe` writes a table with an apostrophe before them"
+        )
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, PeerUnreachable, UsageError
+from mpc_protocols.foreign_text import shown
 from runner.commands import command
 from runner.study import Study, load, private_file
 from runner.study.table import nearest, read_toml
@@ -159,13 +160,12 @@ def _make_key(path: Path, party: str, own: private_file.Private) -> None:
 
 def _add(inbox: Inbox, files: Sequence[Path]) -> None:
     from parties.inbox.arrivals import WORDS
-    from parties.inbox.store import shown
 
     refused: list[CosynthError] = []
     for file in files:
         try:
             outcome, contributor = inbox.add(file, datetime.now(UTC))
-            print(f"{shown(file)}: {WORDS[outcome]}, of {contributor}")
+            print(f"{shown(str(file))}: {WORDS[outcome]}, of {contributor}")
         except CosynthError as error:
             refused.append(error)
             if len(files) > 1:
@@ -182,11 +182,10 @@ def _add(inbox: Inbox, files: Sequence[Path]) -> None:
 
 def _watch(inbox: Inbox, folder: Path) -> None:
     from parties.inbox.arrivals import Arrivals
-    from parties.inbox.store import shown
 
     if not folder.is_dir():
         raise UsageError(f"--watch {folder} is not a folder; name the one in which bundles arrive.")
-    print(f"watching {shown(folder)}; stop with Ctrl-C", flush=True)
+    print(f"watching {shown(str(folder))}; stop with Ctrl-C", flush=True)
     arrivals = Arrivals(inbox, folder, lambda line: print(line, flush=True))
     while True:
         arrivals.sweep(datetime.now(UTC))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.foreign_text import shown
 from runner.commands import command
 from runner.study import private_file
 
@@ -207,7 +208,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
     if not datasets:
         print("no run yet, nothing spent")
     for dataset in datasets:
-        print(f"\ndata set: {dataset['dataset']}")
+        print(f"\ndata set: {shown(dataset['dataset'])}")
         if dataset["runs"]:
             print(_sum(dataset, uncapped))
             if open_handed := sum(facts["claim"] == "none" for facts in dataset["runs"]):
@@ -310,6 +311,7 @@ def _refused(facts: dict[str, Any]) -> tuple[str, ...]:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """With rules on a terminal, plain columns in a pipe."""
+    rows = [tuple(map(shown, row)) for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.foreign_text import shown
 from runner.commands import command, private_files_of_all
 from runner.study import load, private_file
 
@@ -119,7 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.compare:
         with Meter(sys.stderr) as meter:
             compared = compare(study, arguments.rows, networks, meter.show)
-        print(json.dumps(compared.to_json()) if arguments.json else comparison(compared))
+        print(json.dumps(compared.to_json()) if arguments.json else shown(comparison(compared)))
         return
     for error in private_file.idle_here(
         study
@@ -139,7 +140,7 @@ def run(arguments: argparse.Namespace) -> None:
     told = [words(study, expected)]
     told += [] if found is None else quality.lines(found)
     told += [] if tried is None else trial.lines(tried)
-    print("\n".join(told))
+    print(shown("\n".join(told)))
 
 
 def _quality(found: Quality | None, tried: Trial | None) -> dict[str, Any] | None:

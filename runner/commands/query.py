@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpc_protocols.foreign_text import shown
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -41,12 +42,18 @@ def add(commands: Commands) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="a JSON object")
     form.add_argument("--csv", action="store_true", help="CSV")
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="CSV with an apostrophe before names and values that a spreadsheet would run as formulas",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from runner.report.files import measurements_of
     from runner.results.finished_run import open_run
+    from runner.results.formulas import harmless
     from runner.results.query import ask
     from runner.results.warnings import of_columns, tell
 
@@ -69,11 +76,14 @@ def run(arguments: argparse.Namespace) -> None:
                 }
             )
         )
-    elif arguments.csv:
+    elif arguments.csv or arguments.csv_safe:
+        kept = harmless if arguments.csv_safe else str
         error = "" if answer.standard_error is None else f"{answer.standard_error:.3f}"
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([*answer.columns, "count", "share", "standard_error"])
-        writer.writerows([*values, f"{count:.3f}", f"{share:.6f}", error] for values, count, share in rows)
+        writer.writerow([*map(kept, answer.columns), "count", "share", "standard_error"])
+        writer.writerows(
+            [*map(kept, values), f"{count:.3f}", f"{share:.6f}", error] for values, count, share in rows
+        )
     else:
         _print(answer, rows)
     tell(of_columns(finished.facts, answer.columns))
@@ -81,10 +91,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _print(answer: Answer, rows: Sequence[Row]) -> None:
     columns = answer.columns
-    shown = [(*values, f"{count:,.0f}", f"{100 * share:.1f} %") for values, count, share in rows]
+    told = [(*map(shown, values), f"{count:,.0f}", f"{100 * share:.1f} %") for values, count, share in rows]
     header = (*columns, "rows (estimate)", "share")
-    widths = [max(len(line[i]) for line in [header, *shown]) for i in range(len(header))]
-    for line in [header, *shown]:
+    widths = [max(len(line[i]) for line in [header, *told]) for i in range(len(header))]
+    for line in [header, *told]:
         cells = [
             text.rjust(width) if i >= len(columns) else text.ljust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,11 @@ def add(commands: Commands) -> None:
         type=Path,
         help="write a .csv or .parquet file (default: CSV on standard output)",
     )
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="in CSV, an apostrophe before names and values that a spreadsheet would run as formulas",
+    )
     parser.add_argument("--seed", metavar="S", type=int, help="the same rows for the same seed")
 
 
@@ -67,7 +73,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))
-    write = write_table if suffix == ".csv" else write_parquet
+    if arguments.csv_safe and suffix != ".csv":
+        raise UsageError(f"--csv-safe is about CSV; {target} holds texts as texts, and needs none.")
+    write = partial(write_table, safe=arguments.csv_safe) if suffix == ".csv" else write_parquet
     try:
         with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent if target else None) as name:
             rows = Path(name) / "rows"

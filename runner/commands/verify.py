@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.foreign_text import shown
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.json:
             print(json.dumps({"kind": kind, "text": finding.text}), flush=True)
         elif not finding.error or first is not None:
-            print(f"{kind:<12} {finding.text}", flush=True)
+            print(f"{kind:<12} {shown(finding.text)}", flush=True)
         first = first or finding.error
     if first is not None:
         raise first

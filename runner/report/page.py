@@ -22,6 +22,7 @@ import jinja2
 from markupsafe import Markup
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.foreign_text import shown
 from runner.failures import reason
 from runner.report import charts, graph, number_format, resolutions, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way, strength, strengths
@@ -93,6 +94,9 @@ def template(name: str = "report.html.j2") -> jinja2.Template:
     """The page without its figures, compiled."""
     environment = jinja2.Environment(
         autoescape=True,
+        finalize=lambda value: (
+            shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

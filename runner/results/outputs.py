@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runner.results import outdir
+from runner.results.formulas import harmless
 from runner.results.release import Release
 from synth.domain import Binned, Calendar, Categorical, DateTime
 
@@ -92,20 +93,26 @@ def measurements_json(release: Release, domain: Domain) -> str:
     )
 
 
-def write_table(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
+def write_table(
+    path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int, *, safe: bool = False
+) -> None:
     """Write synthetic rows, (rows, columns) codes, as CSV: codes as integers, or values decoded by the public seed.
 
-    A missing value is an empty field; days and times are as ISO 8601 has them.
+    A missing value is an empty field; days and times are as ISO 8601 has them. safe: an apostrophe stands before what a
+    spreadsheet would run (`formulas`).
     """
     # the csv module rather than Arrow, whose arrays of NumPy values load pandas
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(domain.names)
+        writer.writerow([harmless(name) for name in domain.names] if safe else domain.names)
         for columns in _decoded(codes, domain, seed):
             for j, column in enumerate(domain.columns):
                 if isinstance(column, Calendar):
                     columns[j] = [None if value is None else value.isoformat() for value in columns[j]]
-            writer.writerows(zip(*columns, strict=True))
+            rows = zip(*columns, strict=True)
+            writer.writerows(
+                [harmless(value) for value in row] for row in rows
+            ) if safe else writer.writerows(rows)
 
 
 def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:

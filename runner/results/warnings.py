@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.foreign_text import shown
 from synth.judgement.parameters import unsafe
 from synth.judgement.warned import Warned
 
@@ -101,4 +102,4 @@ def tell(texts: Sequence[str]) -> None:
     """As the last lines on stderr."""
     sys.stdout.flush()
     for text in texts:
-        print(f"WARNING: {text}", file=sys.stderr)
+        print(f"WARNING: {shown(text)}", file=sys.stderr)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity
+from mpc_protocols.foreign_text import shown
 from parties import certificates
 from parties.certificates import Credential
 
@@ -123,7 +124,7 @@ def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
     assert all(
         text.isprintable() and text.startswith(("north", "CN=north")) for text in (*found.names, found.issuer)
     )
-    assert certificates.shown("nördlich 1") == "nördlich 1"
+    assert shown("nördlich 1") == "nördlich 1"
 
 
 def unreadable(der: bytes) -> tuple[bytes, bytes]:

@@ -13,6 +13,7 @@ import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from parties.budget.notion import ProtectedUnit
+from runner.cli import main
 from runner.study import Study, digest, load, private_file, problems
 from runner.study.hashing import agreed_tree
 from runner.study.table import parse_toml
@@ -493,3 +494,22 @@ def test_what_a_parser_takes_long_for_is_one_sentence(tmp_path: Path, text: str,
 
 def test_dots_within_a_value_are_no_key(tmp_path: Path) -> None:
     assert parse_toml('name = "' + "a." * 500 + '"') == {"name": "a." * 500}
+
+
+def test_what_a_study_is_called_commands_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ESC, BEL and a turned direction in the study's name, a party's, and an unknown key: `check` and `plan` show escapes."""
+    hostile = "t\\u001b]0;pwned\\u0007\\u202e"
+    for change in (
+        ('name = "trial"', f'name = "{hostile}"'),
+        ('name = "north"', f'name = "{hostile}"'),
+        ("[privacy]", f'[privacy]\n"{hostile}" = 1'),
+    ):
+        path = write_study(tmp_path, change)
+        for asked in ("check", "plan"):
+            main([asked, str(path)])
+        said = capsys.readouterr()
+        told = said.out + said.err
+        assert "\\x1b]0;pwned\\x07\\u202e" in told or "\\\\u001b" in told
+        assert not {"\x1b", "\x07", "\u202e"} & set(told)

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpc_protocols.errors import PeerIdentity
+from mpc_protocols.foreign_text import shown
 from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport.frames import PROTOCOL
@@ -161,7 +162,7 @@ def names_in(certificate: Mapping[str, Any]) -> list[str]:
 
 def quoted(names: list[str]) -> str:
     """Names for a sentence."""
-    return " and ".join(f"'{certificates.shown(name)}'" for name in names[:3]) or "nobody"
+    return " and ".join(f"'{shown(name)}'" for name in names[:3]) or "nobody"
 
 
 def own_identity(config: SessionConfig) -> Identity:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from mpc_protocols.foreign_text import shown
 from runner.party.options import Progress
 from runner.watch.story import Story
 
@@ -40,7 +41,7 @@ class Output:
         if self._stream is None:
             return
         try:
-            self._stream.write(text + "\n")
+            self._stream.write(shown(text) + "\n")
             self._stream.flush()
         except (BrokenPipeError, ValueError):
             self._stream = None

@@ -1,0 +1,30 @@
+"""Text of others as people see it: nothing that commands a terminal or turns the direction of writing."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.foreign_text import shown
+
+
+@given(st.text())
+def test_what_is_shown_has_no_character_that_nobody_sees(text: str) -> None:
+    told = shown(text, line=True)
+    assert not any(unicodedata.category(letter)[0] == "C" for letter in told) and "\n" not in told
+    assert shown(told, line=True) == told
+
+
+@pytest.mark.parametrize("text", ["Zürich x 3", "年齢", "1\u00a0000 rows", "naïve “quoted” 🙂"])
+def test_what_people_write_stays(text: str) -> None:
+    assert shown(text) == text
+
+
+def test_escapes() -> None:
+    assert shown("a\x1b]0;p\x07\u202eb\U000e0001") == "a\\x1b]0;p\\x07\\u202eb\\U000e0001"
+    assert shown("two\nlines\t!") == "two\nlines\t!" and shown("two\nlines", line=True) == "two\\x0alines"
+    assert StudyInvalid("key \x1b[2J.").sentence == "key \\x1b[2J."
