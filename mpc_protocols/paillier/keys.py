@@ -9,7 +9,8 @@ h_s is a function of n, so that nobody need believe a false one. Key objects are
 from `secrets`. This is the only file that imports `phe` (GPL-3.0) and `gmpy2`: an optional part of the installation.
 
 Assumption: deciding n-th residues modulo n^2 is hard (DCR), also with exponents of half the length, for which factoring n is what
-is known to break them (Goldreich, Rosen, Journal of Cryptology 2003). That n is well made is up to its owner.
+is known to break them (Goldreich, Rosen, Journal of Cryptology 2003). That n is well made is up to its owner, but for
+what `parse` sees.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import secrets
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import gmpy2
 from gmpy2 import mpz
@@ -27,9 +29,17 @@ from phe.paillier import PaillierPrivateKey, PaillierPublicKey
 from mpc_protocols.errors import ProtocolAborted
 
 DERIVATION = b"cosynth-paillier-v1-base"
+MIN_FACTOR = 1 << 16
+"""Of a factor of n: smaller ones are looked for. That n has two factors only, its owner does not prove."""
 THREADS = min(4, os.cpu_count() or 1)
 WINDOWS = (1, 2, 4, 8)
 """Bits of an exponent's digits that a table may have; they divide a byte's."""
+
+
+@cache
+def _small_primes() -> mpz:
+    """The product of the primes below MIN_FACTOR."""
+    return gmpy2.primorial(MIN_FACTOR - 1)
 
 
 class PublicKey:
@@ -44,9 +54,16 @@ class PublicKey:
 
     @classmethod
     def parse(cls, encoded: bytes | memoryview, bits: int) -> PublicKey:
-        """The key of so many bits. Raises `ProtocolAborted` for an n that no honest owner makes."""
+        """The key of so many bits. Raises `ProtocolAborted` for an n that no honest owner makes, as far as that is seen: it is
+        prime, a power, or has a factor below MIN_FACTOR."""
         n = mpz(int.from_bytes(encoded, "big"))
-        if n.bit_length() != bits or n % 4 != 1 or gmpy2.is_prime(n) or gmpy2.is_square(n):
+        if (
+            n.bit_length() != bits
+            or n % 4 != 1
+            or gmpy2.is_prime(n)
+            or gmpy2.is_power(n)
+            or gmpy2.gcd(n, _small_primes()) != 1
+        ):
             raise ProtocolAborted(
                 f"The key holder sent a public key that is no product of two primes of {bits // 2} bits; stop the run."
             )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import socket
 import ssl
 import time
@@ -49,6 +50,7 @@ LINGER_S = 2.0
 MAX_AT_ONCE = 16
 MAX_AN_HOUR = 20
 HOUR_S = 3600.0
+_HEAD_ENDS = re.compile(rb"\n\r?\n")
 
 
 def server_tls(cert: Path, key: Path) -> ssl.SSLContext:
@@ -219,8 +221,24 @@ class _Line:
         self._connection, self._reader, self._writer = connection, reader, writer
 
     async def head(self) -> h11.Request:
-        """The request's head."""
-        event = await self._next()
+        """The request's head, counted as it comes: h11 bounds only what is not yet whole. Raises `_RefusedError`."""
+        received = bytearray()
+        while True:
+            data = await self._reader.read(CHUNK)
+            received += data
+            end = _HEAD_ENDS.search(received)
+            if (len(received) if end is None else end.end()) > MAX_HEAD:
+                raise _RefusedError(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    f"The head of a request has at most {MAX_HEAD} bytes.",
+                )
+            if end is not None or not data:
+                break
+        try:
+            self._connection.receive_data(bytes(received))
+            event = await self._next()
+        except h11.RemoteProtocolError:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "This is no request of HTTP/1.1.") from None
         if not isinstance(event, h11.Request):
             raise EOFError
         return event

@@ -100,6 +100,18 @@ def test_what_is_no_key_is_refused(key: PrivateKey) -> None:
             PublicKey.parse(int(n).to_bytes(BITS // 8, "big"), BITS)
 
 
+@pytest.mark.parametrize("factor", [3, 7, 257, 65_521])
+def test_a_small_factor_is_seen(factor: int) -> None:
+    """n = f p with a prime p, of the right length and residue: who made it reads every residue modulo f."""
+    prime = gmpy2.next_prime((gmpy2.mpz(3) << BITS - 2) // factor)
+    while factor * prime % 4 != 1:
+        prime = gmpy2.next_prime(prime)
+    n = int(factor * prime)
+    assert n.bit_length() == BITS
+    with pytest.raises(ProtocolAborted, match="no product of two primes"):
+        PublicKey.parse(n.to_bytes(BITS // 8, "big"), BITS)
+
+
 def test_what_is_no_ciphertext_is_refused(key: PrivateKey) -> None:
     public, (p, _, _) = key.public, key._parts[0]
     good = Encryption(public).encrypt([bytes(SIZE)])[0]

@@ -242,6 +242,31 @@ def test_noise_ends_its_own_connection_only(world: World, certs: Path, noise: by
         assert world.contribution("c00").deliver(file, box) == "accepted"
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"PUT /bundle HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 3000 + b"\r\n", b"431"),
+        (b"PUT /bundle HTTP/1.1\r\nHost: x\r\na: " + b"b" * 20_000 + b"\r\n\r\n", b"431"),
+        (b"PUT /bundle HTTP/1.1\r\nHost: x\r\na: " + b"b" * 20_000, b"431"),
+        (b"PUT bundle\r\n\r\n", b"400"),
+        (b"GET /bundle HTTP/1.1\r\nHost: x\r\na: " + b"b" * 8000 + b"\r\n\r\n", b"405"),
+    ],
+)
+def test_a_head_that_is_too_long_or_none_is_answered(
+    world: World, certs: Path, head: bytes, status: bytes
+) -> None:
+    with (
+        serving(world, certs) as box,
+        socket.create_connection((box.host, box.port), 60) as plain,
+        box.tls.wrap_socket(plain, server_hostname="north") as link,
+    ):
+        link.sendall(head)
+        answer = b""
+        while b"\r\n\r\n" not in answer and (more := link.recv(1 << 16)):
+            answer += more
+    assert answer.startswith(b"HTTP/1.1 " + status)
+
+
 def test_a_box_that_is_not_the_party_s_gets_nothing(world: World, certs: Path, tmp_path: Path) -> None:
     """Another party's certificate, another authority, no TLS at all."""
     file = world.contribute("c00")
