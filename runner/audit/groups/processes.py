@@ -341,7 +341,6 @@ GROUP = Group(
             "fault",
             "Four guises: another party's certificate, another CA's, an expired one, another party's name.",
             dialled,
-            profile=Profile.DEFAULT,
         ),
         Check(
             "keys",
@@ -349,7 +348,6 @@ GROUP = Group(
             "fault",
             "A party that goes on with such a key, or ends with another code than 21.",
             keys,
-            profile=Profile.DEFAULT,
         ),
         Check(
             "killed",
