@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
+from mpc_protocols.errors import BudgetRefused, DataRefused, OutOfResources, UsageError
 from mpc_protocols.functionality import Event
 from parties.budget.journal import Header, Journal, Release, read
 
@@ -181,7 +181,7 @@ def test_a_disk_that_is_full_stops_the_run_before_a_release(
     journal = write(tmp_path / "j")
     whole = os.write
     monkeypatch.setattr("os.write", lambda descriptor, line: whole(descriptor, line[:9]))
-    with pytest.raises(BudgetRefused, match="full"):
+    with pytest.raises(OutOfResources, match="full"):
         journal.event(EVENTS[0], b"")
     monkeypatch.undo()
     with pytest.raises(BudgetRefused):  # nothing may follow a torn line
