@@ -52,7 +52,7 @@ class Arrivals:
         for file in whole:
             try:
                 outcome, contributor = self._inbox.add(file, now)
-                self._tell(f"{shown(str(file))}: {WORDS[outcome]}, of {contributor}")
+                self._tell(f"{shown(str(file), line=True)}: {WORDS[outcome]}, of {contributor}")
                 moved = _removed(file)
             except InboxUnusable as error:
                 self._tell(error.sentence)
@@ -61,7 +61,7 @@ class Arrivals:
                 self._tell(error.sentence)
                 moved = _set_aside(file)
             if not moved:
-                self._tell(f"{shown(str(file))} cannot be moved away and is not looked at again")
+                self._tell(f"{shown(str(file), line=True)} cannot be moved away and is not looked at again")
                 self._done[file] = seen[file]
 
 

@@ -137,7 +137,7 @@ class Inbox:
         Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept. Whatever a file
         makes go wrong here refuses that file; of an unforeseen error only the kind is told. `InboxUnusable`: no fault of it.
         """
-        return self._refusing(lambda: self._add(self._read(file), now), shown(str(file)))
+        return self._refusing(lambda: self._add(self._read(file), now), shown(str(file), line=True))
 
     def take(self, content: bytes, now: datetime, called: str) -> tuple[Outcome, str]:
         """The same of a bundle that is no file. called: what it is, in sentences, after "the bundle"."""
