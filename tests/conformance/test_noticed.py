@@ -24,6 +24,16 @@ from synth.run import Synthesis
 from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
 from tests.toys.open_method import Open
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
+from tests.toys.reading_algorithms import (
+    AsksByTruth,
+    ReadsAndRemembers,
+    ReadsAndTells,
+    ReadsForNothing,
+    ReadsMemory,
+    ReadsRows,
+    ReadsTable,
+    ReadsTotal,
+)
 from tests.toys.uniform_algorithm import Uniform
 
 
@@ -229,4 +239,38 @@ class Whimsical(Uniform):
     ],
 )
 def test_a_defective_algorithm(algorithm: type[Uniform], about: str, words: str) -> None:
+    assert words in failing(check_algorithm(algorithm()), about)
+
+
+READS = "reads nothing of an oracle"
+SAME = "whatever rows are behind them ("
+USUAL, ONE = SAME + "20,000", SAME + "one row"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "about", "words"),
+    [
+        *(
+            (algorithm, READS, "has read ")
+            for algorithm in (
+                ReadsRows,
+                ReadsAndRemembers,
+                ReadsTotal,
+                ReadsTable,
+                ReadsForNothing,
+                ReadsAndTells,
+                AsksByTruth,
+            )
+        ),
+        (ReadsRows, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsRows, ONE, "behind the same answers, rows came out differently"),
+        (ReadsAndRemembers, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsMemory, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsTotal, USUAL, "behind the same answers, noisy_total came out differently"),
+        (ReadsTable, USUAL, "behind the same answers, table came out differently"),
+        (ReadsAndTells, USUAL, "what observers are told"),
+        (AsksByTruth, USUAL, "must ask the same, whatever rows"),
+    ],
+)
+def test_an_algorithm_that_looks_behind_the_answers(algorithm: type[Uniform], about: str, words: str) -> None:
     assert words in failing(check_algorithm(algorithm()), about)

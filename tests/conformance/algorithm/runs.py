@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Adjacency, Guard, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
+from mpc_protocols.public.history import NO_HISTORY, History
 from synth.algorithm import Algorithm
 from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
@@ -60,6 +61,13 @@ WORLDS = (
 )
 
 
+def other_rows(on: World) -> World:
+    """The same columns with rows that have nothing in common with the table's: more of them, and independent ones."""
+    rng, rows = np.random.default_rng(8), 3 * len(on.codes) + 1000
+    codes = [rng.integers(0, size, rows) for size in on.domain.sizes.values()]
+    return replace(on, codes=np.stack(codes, axis=1).astype(np.int64))
+
+
 @dataclass
 class Ran:
     """What a run left. told: phase, event and fields of every observation."""
@@ -91,10 +99,11 @@ def plan_of(
     return plan
 
 
-def oracle_of(plan: Plan, on: World, guard: Guard) -> IdealOracle:
+def oracle_of(plan: Plan, on: World, guard: Guard, history: History = NO_HISTORY) -> IdealOracle:
     """The ideal functionality on this table, with the same noise each time: a run repeats itself as long as it asks the same."""
     facts = StudyFacts(on.domain.sizes, plan.charges.adjacency, plan.charges.unit_rows, ROW_CAP, bytes(32))
-    return IdealOracle(facts, counter(on.codes, on.domain.sizes), guard, np.random.default_rng(571).bytes)
+    noise = np.random.default_rng(571).bytes
+    return IdealOracle(facts, counter(on.codes, on.domain.sizes), guard, noise, history=history)
 
 
 def run_algorithm(

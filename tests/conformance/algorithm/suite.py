@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Adjacency, unobserved
+from mpc_protocols.functionality import Adjacency, Observe, unobserved
 from synth.algorithm import Algorithm
+from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
 from synth.plan import Plan
 from synth.run import Synthesis, without_levels
 from synth.workload import Workload
+from tests.conformance.algorithm.released import Answers, compare_released, sealed
 from tests.conformance.algorithm.runs import (
     DELTA,
     EPSILON,
@@ -29,6 +31,7 @@ from tests.conformance.algorithm.runs import (
     Ran,
     World,
     oracle_of,
+    other_rows,
     plan_of,
     run_algorithm,
 )
@@ -42,6 +45,8 @@ PROMISES: tuple[tuple[Adjacency, int], ...] = (
     ("replace", 1),
     ("replace", 3),
 )
+SOME_WORLDS = WORLDS[2], WORLDS[-1]
+"""With one row, where noise decides everything, and with a wide column."""
 SOME_ROWS = 200
 """Of each synthetic table, at most."""
 
@@ -67,6 +72,9 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
         add(f"a run within its budget ({on})", _run, on)
     add("the budget holds whatever the answers are", _wild, usual)
     add("it asks the same after the same answers, without data", _repeated, usual)
+    add("it reads nothing of an oracle but its answers", _sealed, usual)
+    for on in (usual, *SOME_WORLDS):
+        add(f"the same answers give the same result, whatever rows are behind them ({on})", _other_rows, on)
     add("a refused question ends the run", _refused, usual)
     return checks
 
@@ -263,6 +271,44 @@ def _repeated(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World
         (second.rows, second.selections) == (first.synthesis.rows, first.synthesis.selections),
         "the same answers must give the same result.",
     )
+
+
+def _sealed(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
+    """Also where it makes nothing of what it reads, or has another way if there is nothing to read."""
+    plan, read = plan_of(algorithm, config, on), list[str]()
+    try:
+        algorithm.run(sealed(oracle_of(plan, on, Accountant(plan.budget)), read), plan, unobserved)
+    except Exception:
+        if not read:
+            raise
+    expect(
+        not read,
+        f"it must read nothing of an oracle but its answers and what is public, and has read {', '.join(sorted(set(read)))}.",
+    )
+
+
+def _other_rows(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
+    """Two oracles of the very class that runs have, which give the same answers: the second one's private side is another
+    table. Whatever differs came from there."""
+    plan, results, answers = plan_of(algorithm, config, on), list[Synthesis](), [Answers()]
+    answers.append(Answers(known=answers[0]))
+    told: tuple[list[Any], list[Any]] = ([], [])
+    for table, history, heard in zip((on, other_rows(on)), answers, told, strict=True):
+        oracle = oracle_of(plan, table, Accountant(plan.budget), history)
+        results.append(algorithm.run(oracle, plan, _without_times(heard)))
+    expect(
+        len(answers[0].values) == len(answers[1].values),
+        f"after the same answers it must ask the same; it asked {len(answers[0].values)} and then {len(answers[1].values)}.",
+    )
+    compare_released(*results)
+    expect(told[0] == told[1], "what observers are told must follow from the answers alone, but for times.")
+
+
+def _without_times(heard: list[Any]) -> Observe:
+    def hear(phase: str, event: str, **fields: Any) -> None:
+        heard.append((phase, event, {name: value for name, value in fields.items() if name != "seconds"}))
+
+    return hear
 
 
 def _refused(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
