@@ -22,6 +22,8 @@ from mpc_protocols.wire import Wire
 from synth.plan import Plan
 from synth.run import Synthesis
 from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
+from tests.toys import careless_backends as careless
+from tests.toys.late_guards import LateInTheClear, LateOnShares, When
 from tests.toys.open_method import Open
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
 from tests.toys.reading_algorithms import (
@@ -125,6 +127,58 @@ class Cheap(Plain):
 )
 def test_a_defective_backend(oracle: type[PlainOracle], about: str, words: str) -> None:
     assert words in failing(check_oracle(plain(oracle)), about)
+
+
+FRESH, LAW, ORDER = "noise is there, and fresh", "noise of every size", "no guard is asked after"
+
+
+@pytest.mark.parametrize(
+    ("oracle", "about", "words"),
+    [
+        (careless.SeededOracle, FRESH, "fresh noise, in each run"),
+        (careless.SessionOracle, FRESH, "fresh noise, in each run"),
+        (careless.SeededPicksOracle, FRESH, "noise of selections"),
+        (careless.SeededTotalOracle, FRESH, "noise of totals"),
+        (careless.LargeExactOracle, LAW, "no noise: shared marginal of 257 cells."),
+        (careless.SmallExactOracle, LAW, "marginal of 1 cells"),
+        (careless.DerivedExactOracle, LAW, "no noise: derived marginal of "),
+        (careless.BatchExactOracle, LAW, "cells, in a batch."),
+        (
+            careless.LargeNarrowOracle,
+            LAW,
+            "0.25 times the variance that was asked for: shared marginal of 1025",
+        ),
+        (careless.TailExactOracle, LAW, "draws in a row may occur twice"),
+        (careless.RepeatingOracle, LAW, "draws in a row may occur twice"),
+        (careless.FewDistancesOracle, LAW, "no noise: 12 distances."),
+    ],
+)
+def test_a_backend_with_careless_noise(oracle: type[careless.IdealOracle], about: str, words: str) -> None:
+    assert words in failing(check_oracle(careless.Careless(oracle)), about)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("before holding", "before noise of a total is drawn"),
+        ("before opening", "was held by party 0 before"),
+        ("afterwards", "was held by party 0 before"),
+    ],
+)
+def test_a_guard_that_is_asked_late_in_the_clear(when: When, words: str) -> None:
+    assert words in failing(check_oracle(LateInTheClear(when)), ORDER)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("before holding", "bytes of a measure of 2000 cells before its guard was asked"),
+        ("before opening", "was held by party 0 before"),
+        ("afterwards", "was held by party 0 before"),
+    ],
+)
+def test_a_guard_that_is_asked_late_on_shares(when: When, words: str) -> None:
+    assert words in failing(check_oracle(LateOnShares(when)), ORDER)
 
 
 def test_a_cost_model_that_forgets_something() -> None:
