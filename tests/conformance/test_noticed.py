@@ -19,9 +19,17 @@ from mpc_protocols.partition import Partition
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
+from synth.algorithms.aim.algorithm import AimConfig
 from synth.plan import Plan
 from synth.run import Synthesis
-from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
+from tests.conformance import (
+    Check,
+    NonconformingError,
+    check_algorithm,
+    check_alignment,
+    check_arriving,
+    check_oracle,
+)
 from tests.toys import careless_backends as careless
 from tests.toys.late_guards import LateInTheClear, LateOnShares, When
 from tests.toys.open_method import Open
@@ -30,6 +38,7 @@ from tests.toys.reading_algorithms import (
     AsksByTruth,
     ReadsAndRemembers,
     ReadsAndTells,
+    ReadsArrivals,
     ReadsForNothing,
     ReadsMemory,
     ReadsRows,
@@ -161,7 +170,6 @@ def test_a_backend_with_careless_noise(oracle: type[careless.IdealOracle], about
     ("when", "words"),
     [
         ("before holding", "before noise of a total is drawn"),
-        ("before opening", "was held by party 0 before"),
         ("afterwards", "was held by party 0 before"),
     ],
 )
@@ -328,3 +336,11 @@ USUAL, ONE = SAME + "20,000", SAME + "one row"
 )
 def test_an_algorithm_that_looks_behind_the_answers(algorithm: type[Uniform], about: str, words: str) -> None:
     assert words in failing(check_algorithm(algorithm()), about)
+
+
+@pytest.mark.parametrize(
+    ("about", "words"), [(READS, "has read "), (USUAL, "behind the same answers, rows came out differently")]
+)
+def test_an_algorithm_that_looks_behind_the_answers_while_contributors_arrive(about: str, words: str) -> None:
+    arriving = ReadsArrivals(rounds=3, again=True)
+    assert words in failing(check_arriving(arriving, AimConfig(rounds=3)), about)

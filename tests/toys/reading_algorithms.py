@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe
 from mpc_protocols.ideal.oracle import IdealOracle
+from synth.algorithms.aim.arriving import AimWhileArriving, ArrivingPlan
 from synth.plan import Plan
 from synth.run import Synthesis
 from tests.toys.uniform_algorithm import Uniform
@@ -97,6 +98,21 @@ class ReadsMemory(Uniform):
         done = super().run(oracle, plan, observe)
         found = next(_oracles_behind(oracle), None)
         return done if found is None else replace(done, rows=exact_rows(found._counts, plan))
+
+
+class ReadsArrivals(AimWhileArriving):
+    """AIM in rounds of arrivals, whose table has as many rows as have come."""
+
+    def run_on(self, oracles: Iterable[MarginalOracle], plan: ArrivingPlan, observe: Observe) -> Synthesis:
+        known: list[LocalCounts | None] = []
+
+        def watched() -> Iterator[MarginalOracle]:
+            for oracle in oracles:
+                known.append(private_counts(oracle))
+                yield oracle
+
+        done = super().run_on(watched(), plan, observe)
+        return done if known[-1] is None else replace(done, rows=exact_rows(known[-1], plan))
 
 
 def _oracles_behind(something: object) -> Iterator[IdealOracle]:

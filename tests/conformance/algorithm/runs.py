@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Adjacency, Guard, StudyFacts
+from mpc_protocols.functionality import Adjacency, Guard, MarginalOracle, Observe, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.public.history import NO_HISTORY, History
-from synth.algorithm import Algorithm
+from synth.algorithm import Algorithm, WhileArriving
 from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Codes, Domain
@@ -66,6 +66,28 @@ def other_rows(on: World) -> World:
     rng, rows = np.random.default_rng(8), 3 * len(on.codes) + 1000
     codes = [rng.integers(0, size, rows) for size in on.domain.sizes.values()]
     return replace(on, codes=np.stack(codes, axis=1).astype(np.int64))
+
+
+def tables_of(algorithm: Algorithm[Any, Any], plan: Plan, on: World) -> list[World]:
+    """What the oracles of a run are about: the table; in each round of arrivals, as much of it as is there."""
+    if not isinstance(algorithm, WhileArriving):
+        return [on]
+    rounds = plan.rounds[1]
+    return [replace(on, codes=on.codes[: len(on.codes) * (turn + 1) // rounds]) for turn in range(rounds)]
+
+
+def conducted(
+    algorithm: Algorithm[Any, Any],
+    plan: Plan,
+    oracles: Sequence[MarginalOracle],
+    observe: Observe = unobserved,
+) -> Synthesis:
+    """A run on its oracle, or on those of its rounds. Raises what the algorithm raises."""
+    if isinstance(algorithm, WhileArriving):
+        return algorithm.run_on(iter(oracles), plan, observe)
+    [oracle] = oracles
+    synthesis: Synthesis = algorithm.run(oracle, plan, observe)
+    return synthesis
 
 
 @dataclass

@@ -16,7 +16,7 @@ import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Observe, unobserved
-from synth.algorithm import Algorithm
+from synth.algorithm import Algorithm, WhileArriving
 from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
@@ -30,10 +30,12 @@ from tests.conformance.algorithm.runs import (
     WORLDS,
     Ran,
     World,
+    conducted,
     oracle_of,
     other_rows,
     plan_of,
     run_algorithm,
+    tables_of,
 )
 from tests.conformance.algorithm.watched import Repeated, Watched
 from tests.conformance.checks import Check, expect, refusal
@@ -47,6 +49,8 @@ PROMISES: tuple[tuple[Adjacency, int], ...] = (
 )
 SOME_WORLDS = WORLDS[2], WORLDS[-1]
 """With one row, where noise decides everything, and with a wide column."""
+READS_NOTHING = "it reads nothing of an oracle but its answers"
+SAME_RESULT = "the same answers give the same result, whatever rows are behind them"
 SOME_ROWS = 200
 """Of each synthetic table, at most."""
 
@@ -72,11 +76,19 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
         add(f"a run within its budget ({on})", _run, on)
     add("the budget holds whatever the answers are", _wild, usual)
     add("it asks the same after the same answers, without data", _repeated, usual)
-    add("it reads nothing of an oracle but its answers", _sealed, usual)
+    add(READS_NOTHING, _sealed, usual)
     for on in (usual, *SOME_WORLDS):
-        add(f"the same answers give the same result, whatever rows are behind them ({on})", _other_rows, on)
+        add(f"{SAME_RESULT} ({on})", _other_rows, on)
     add("a refused question ends the run", _refused, usual)
     return checks
+
+
+def check_arriving(algorithm: WhileArriving[Any, Any], config: AlgorithmConfig) -> list[Check]:
+    """What an algorithm knows that asks in rounds of arrivals. config: of the runs."""
+    return [
+        Check(f'algorithm "{algorithm.name}"', name, partial(body, algorithm, config, WORLDS[0]))
+        for name, body in ((READS_NOTHING, _sealed), (f"{SAME_RESULT} ({WORLDS[0]})", _other_rows))
+    ]
 
 
 def _words(algorithm: Algorithm[Any, Any], config: AlgorithmConfig) -> None:
@@ -276,8 +288,10 @@ def _repeated(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World
 def _sealed(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
     """Also where it makes nothing of what it reads, or has another way if there is nothing to read."""
     plan, read = plan_of(algorithm, config, on), list[str]()
+    guard = Accountant(plan.budget)
+    oracles = [sealed(oracle_of(plan, table, guard), read) for table in tables_of(algorithm, plan, on)]
     try:
-        algorithm.run(sealed(oracle_of(plan, on, Accountant(plan.budget)), read), plan, unobserved)
+        conducted(algorithm, plan, oracles)
     except Exception:
         if not read:
             raise
@@ -290,15 +304,20 @@ def _sealed(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) 
 def _other_rows(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
     """Two oracles of the very class that runs have, which give the same answers: the second one's private side is another
     table. Whatever differs came from there."""
-    plan, results, answers = plan_of(algorithm, config, on), list[Synthesis](), [Answers()]
-    answers.append(Answers(known=answers[0]))
-    told: tuple[list[Any], list[Any]] = ([], [])
-    for table, history, heard in zip((on, other_rows(on)), answers, told, strict=True):
-        oracle = oracle_of(plan, table, Accountant(plan.budget), history)
-        results.append(algorithm.run(oracle, plan, _without_times(heard)))
+    plan = plan_of(algorithm, config, on)
+    results, told, asked = list[Synthesis](), list[list[Any]](), list[int]()
+    histories = [Answers() for _ in tables_of(algorithm, plan, on)]
+    for table in (on, other_rows(on)):
+        guard, heard = Accountant(plan.budget), list[Any]()
+        tables = tables_of(algorithm, plan, table)
+        oracles = [oracle_of(plan, one, guard, of) for one, of in zip(tables, histories, strict=True)]
+        results.append(conducted(algorithm, plan, oracles, _without_times(heard)))
+        told.append(heard)
+        asked.append(sum(len(answers.values) for answers in histories))
+        histories = [Answers(known=answers) for answers in histories]
     expect(
-        len(answers[0].values) == len(answers[1].values),
-        f"after the same answers it must ask the same; it asked {len(answers[0].values)} and then {len(answers[1].values)}.",
+        asked[0] == asked[1],
+        f"after the same answers it must ask the same; it asked {asked[0]} times and then {asked[1]} times.",
     )
     compare_released(*results)
     expect(told[0] == told[1], "what observers are told must follow from the answers alone, but for times.")

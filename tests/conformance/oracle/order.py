@@ -43,8 +43,8 @@ class _Kept(NoHistory):
 
 
 def guards_come_first(backend: Backend, parties: Parties) -> None:
-    """By what can be seen of computing: results that are held or known; messages, but for the answers that the leader sends; and in
-    the clear, where nothing is sent, random bytes that are taken from the system."""
+    """By what can be seen of computing: results that are held or known; messages, but for the answers that the leader sends; and
+    in the clear, where nothing is sent, random bytes that are taken from the system."""
     log = Log()
 
     def body(oracle: MarginalOracle) -> None:
