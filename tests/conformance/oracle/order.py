@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ from tests.conformance.oracle.refusals import WIDE, Log
 from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
 from tests.worlds.tables import SMALL
 
-EVENTS = {"total": 1, "measure": 1, "distances": 1, "select": 3}
-"""What is asked, in this order, and how many events each is."""
+EVENTS = (1, 1, 1, 1, 1, 3)
+"""Of what is asked: a total before each measurement, distances and selection. When its guard is asked about a total, a party has
+sent everything of the step before; what follows is small."""
 CELLS = WIDE["x"] * WIDE["y"]
 """Of the marginal that all but the total are about: computing with it takes more bytes."""
 
@@ -54,8 +56,10 @@ def guards_come_first(backend: Backend, parties: Parties) -> None:
         oracle.total(SMALL)
         log.note("measure", -1)
         oracle.measure(handles[:1], SMALL)
+        oracle.total(SMALL)
         log.note("distances", -1)
         oracle.distances(handles, answers, SMALL)
+        oracle.total(SMALL)
         log.note("select", -1)
         oracle.select(handles, answers, [Fraction(1)] * 4, [Fraction(0)] * 4, Fraction(1), 3)
 
@@ -73,7 +77,7 @@ def guards_come_first(backend: Backend, parties: Parties) -> None:
     entries, leader = log.entries, backend.leader(parties.computing)
     for party in range(parties.computing):
         _results_follow(entries, party, parties.computing)
-        for what in EVENTS:
+        for what in ("total", "measure", "distances", "select"):
             before = _before_asking(entries, what, party)
             expect(
                 not any(kind == "drawn" for kind, _, _ in before),
@@ -96,7 +100,7 @@ def _before_asking(entries: list[tuple[str, int, int]], what: str, party: int) -
 def _results_follow(entries: list[tuple[str, int, int]], party: int, computing: int) -> None:
     """A result is held once this party's guard allows all its events, and known once all guards do."""
     steps: dict[int, int] = {}
-    due = [sum(list(EVENTS.values())[: turn + 1]) for turn in range(len(EVENTS))]
+    due = list(accumulate(EVENTS))
     asked = [0] * computing
     for what, who, number in entries:
         if what == "asked":
