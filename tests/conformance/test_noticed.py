@@ -31,6 +31,7 @@ from tests.conformance import (
     check_oracle,
 )
 from tests.toys import careless_backends as careless
+from tests.toys.giving_up import GivesUp
 from tests.toys.late_guards import LateInTheClear, LateOnShares, When
 from tests.toys.open_method import Open
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
@@ -344,3 +345,7 @@ def test_an_algorithm_that_looks_behind_the_answers(algorithm: type[Uniform], ab
 def test_an_algorithm_that_looks_behind_the_answers_while_contributors_arrive(about: str, words: str) -> None:
     arriving = ReadsArrivals(rounds=3, again=True)
     assert words in failing(check_arriving(arriving, AimConfig(rounds=3)), about)
+
+
+def test_an_algorithm_that_looks_at_noise_alone() -> None:
+    assert "noise alone says nothing" in failing(check_algorithm(GivesUp()), "not by noise alone")

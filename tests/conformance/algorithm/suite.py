@@ -27,10 +27,12 @@ from tests.conformance.algorithm.released import Answers, compare_released, seal
 from tests.conformance.algorithm.runs import (
     DELTA,
     EPSILON,
+    SMALL_EPSILON,
     WORLDS,
     Ran,
     World,
     conducted,
+    dependent,
     oracle_of,
     other_rows,
     plan_of,
@@ -79,6 +81,7 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
     add(READS_NOTHING, _sealed, usual)
     for on in (usual, *SOME_WORLDS):
         add(f"{SAME_RESULT} ({on})", _other_rows, on)
+    add("it gives columns up by what it has seen of them, not by noise alone", _looks, dependent())
     add("a refused question ends the run", _refused, usual)
     return checks
 
@@ -282,6 +285,22 @@ def _repeated(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World
     expect(
         (second.rows, second.selections) == (first.synthesis.rows, first.synthesis.selections),
         "the same answers must give the same result.",
+    )
+
+
+def _looks(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
+    """Where noise is large and dependence clear beyond it, whoever can measure what joins columns must have looked."""
+    plan = plan_of(algorithm, config, on, epsilon=SMALL_EPSILON)
+    if not any(len(clique) > 1 for clique in plan.candidates):
+        return
+    synthesis = conducted(algorithm, plan, [oracle_of(plan, on, Accountant(plan.budget))])
+    expect(
+        any(len(measured.clique) > 1 for measured in synthesis.measurements),
+        "it must measure something that joins columns before it takes them for independent; noise alone says nothing of them.",
+    )
+    expect(
+        synthesis.noise_share is None,
+        "it must not take columns for independent that tell one another in what it has measured.",
     )
 
 
