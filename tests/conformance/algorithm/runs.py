@@ -62,7 +62,7 @@ WORLDS = (
 
 
 def dependent() -> World:
-    """2,000 rows of six columns, each of which tells the others but for 6 % of the rows. At `SMALL_EPSILON` a typical question has
+    """2,000 rows of six columns, each of which tells another but for 4 % of the rows. At `SMALL_EPSILON` a typical question has
     noise of 0.4 of the rows (`noise_share`), above the limit of every algorithm; pairs are 1.4 of them from independent (L1)."""
     rng, rows, values = np.random.default_rng(9), 2000, 4
     first = rng.integers(0, values, rows)
