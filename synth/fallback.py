@@ -9,9 +9,10 @@ sqrt(2/pi), sigma the noise at which a marginal costs a twentieth of the whole b
 
     noise share = c sigma n / noisy total
 
-is about the mean L1 distance that measuring it would bring into the table. Above a limit, everything that is left of the budget
-goes to the one-column marginals; together with those measured before, they are then as exact as the whole budget could make
-them. The rule reads public sizes and the released total alone: it is post-processing, and costs nothing where it does not apply.
+is about the mean L1 distance that measuring it would bring into the table. Above a limit the table is small, and each joint
+marginal must be worth its price (`synth.small_table`). Where what was bought shows no dependence, or nothing could, all that is
+left of the budget goes to the one-column marginals; together with those measured before, they are then about as exact as the
+whole budget could make them. All of it reads public sizes and released values: post-processing.
 
 The limits were set on tables of 300 and 1,200 rows (`python -m runner bench utility --tables NAME@ROWS`); they are cautious: some
 strongly dependent small tables would gain from their algorithm, and fall back all the same.
@@ -51,7 +52,7 @@ def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
 
 
 def least_share(columns: int) -> Fraction:
-    """The least of the budget that a measurement on a small table of so many columns may get."""
+    """The least of the budget that a measurement on a small table of so many columns, or at the end of a run, may get."""
     return min(MIN_COLUMNS / columns, MIN_TRIAL / TRIAL_ROUNDS * (1 - TRIAL_SELECTING))
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.dependence import column_sums
-from synth.fallback import noise_share, sentence
+from synth.fallback import least_share, noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.mrf.fit import TOLERANCE
 from synth.small_table import Bought
@@ -168,13 +168,6 @@ class Run:
             **self.spending(),
         )
 
-    def falls_back(self, cells: int, limit: float) -> bool:
-        """Whether a question of so many cells has more noise than this share of the rows: `synth.fallback`."""
-        if noise_share(self.plan, cells, self.noisy_total) <= limit:
-            return False
-        self.fall_back(cells, limit)
-        return True
-
     def fall_back(self, cells: int, limit: float) -> None:
         """Have the columns take what is left: a question of so many cells has more noise than `limit` of the rows, and none
         that was tried has shown dependence."""
@@ -183,9 +176,12 @@ class Run:
         self.observe("select", "fallback", cells=cells, limit=limit, reason=reason)
 
     def sharpen(self) -> None:
-        """Spend what remains on the one-way marginals when no candidate can win. Ends the run."""
-        number = len(self.selected) + 1
-        self.sharpen_columns(self.left, number)
+        """Spend what remains on the one-way marginals when no candidate can win. Ends the run.
+
+        Less than plans reckon with is left: there may be no noise of such a variance."""
+        number, plan = len(self.selected) + 1, self.plan
+        if self.left >= len(plan.one_way) * least_share(len(plan.domain)) * plan.budget.rho_cap:
+            self.sharpen_columns(self.left, number)
         self.refit(number, FINAL_ITERATIONS)
 
     def sharpen_columns(self, rho: Fraction, number: int = 0) -> None:

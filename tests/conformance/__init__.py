@@ -12,9 +12,16 @@ else, and look only at what its kind promises (`mpc_protocols/backend.py`, `mpc_
 `synth/algorithm.py`); what a version claims beyond that (views, attacks, utility) has tests of its own.
 """
 
-from tests.conformance.algorithm.suite import check_algorithm
+from tests.conformance.algorithm.suite import check_algorithm, check_arriving
 from tests.conformance.alignment import check_alignment
 from tests.conformance.checks import Check, NonconformingError
 from tests.conformance.oracle.suite import check_oracle
 
-__all__ = ["Check", "NonconformingError", "check_algorithm", "check_alignment", "check_oracle"]
+__all__ = [
+    "Check",
+    "NonconformingError",
+    "check_algorithm",
+    "check_alignment",
+    "check_arriving",
+    "check_oracle",
+]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
+from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.aim.arriving import AimWhileArriving
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.training import Training
-from tests.conformance import Check, check_algorithm
+from tests.conformance import Check, check_algorithm, check_arriving
 from tests.toys import uniform_algorithm
 
 MAKE_TABLES = [algorithm for algorithm in ALGORITHMS if not isinstance(algorithm, Training)]
@@ -19,6 +21,7 @@ CHECKS = [
     for check in check_algorithm(algorithm)
 ]
 CHECKS += check_algorithm(ALGORITHMS["flaim"], FlaimConfig(variant="one-shot"))
+CHECKS += check_arriving(AimWhileArriving(rounds=3, again=True), AimConfig(rounds=3))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)

@@ -19,11 +19,33 @@ from mpc_protocols.partition import Partition
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
+from synth.algorithms.aim.algorithm import AimConfig
 from synth.plan import Plan
 from synth.run import Synthesis
-from tests.conformance import Check, NonconformingError, check_algorithm, check_alignment, check_oracle
+from tests.conformance import (
+    Check,
+    NonconformingError,
+    check_algorithm,
+    check_alignment,
+    check_arriving,
+    check_oracle,
+)
+from tests.toys import careless_backends as careless
+from tests.toys.giving_up import GivesUp
+from tests.toys.late_guards import LateInTheClear, LateOnShares, When
 from tests.toys.open_method import Open
 from tests.toys.plain_backend import Plain, PlainDryRun, PlainOracle
+from tests.toys.reading_algorithms import (
+    AsksByTruth,
+    ReadsAndRemembers,
+    ReadsAndTells,
+    ReadsArrivals,
+    ReadsForNothing,
+    ReadsMemory,
+    ReadsRows,
+    ReadsTable,
+    ReadsTotal,
+)
 from tests.toys.uniform_algorithm import Uniform
 
 
@@ -115,6 +137,57 @@ class Cheap(Plain):
 )
 def test_a_defective_backend(oracle: type[PlainOracle], about: str, words: str) -> None:
     assert words in failing(check_oracle(plain(oracle)), about)
+
+
+FRESH, LAW, ORDER = "noise is there, and fresh", "noise of every size", "no guard is asked after"
+
+
+@pytest.mark.parametrize(
+    ("oracle", "about", "words"),
+    [
+        (careless.SeededOracle, FRESH, "fresh noise, in each run"),
+        (careless.SessionOracle, FRESH, "fresh noise, in each run"),
+        (careless.SeededPicksOracle, FRESH, "noise of selections"),
+        (careless.SeededTotalOracle, FRESH, "noise of totals"),
+        (careless.LargeExactOracle, LAW, "no noise: shared marginal of 257 cells."),
+        (careless.SmallExactOracle, LAW, "marginal of 1 cells"),
+        (careless.DerivedExactOracle, LAW, "no noise: derived marginal of "),
+        (careless.BatchExactOracle, LAW, "cells, in a batch."),
+        (
+            careless.LargeNarrowOracle,
+            LAW,
+            "0.25 times the variance that was asked for: shared marginal of 1025",
+        ),
+        (careless.TailExactOracle, LAW, "draws in a row may occur twice"),
+        (careless.RepeatingOracle, LAW, "draws in a row may occur twice"),
+        (careless.FewDistancesOracle, LAW, "no noise: 12 distances."),
+    ],
+)
+def test_a_backend_with_careless_noise(oracle: type[careless.IdealOracle], about: str, words: str) -> None:
+    assert words in failing(check_oracle(careless.Careless(oracle)), about)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("before holding", "before noise of a total is drawn"),
+        ("afterwards", "was held by party 0 before"),
+    ],
+)
+def test_a_guard_that_is_asked_late_in_the_clear(when: When, words: str) -> None:
+    assert words in failing(check_oracle(LateInTheClear(when)), ORDER)
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("before holding", "bytes of a measure of 2000 cells before its guard was asked"),
+        ("before opening", "was held by party 0 before"),
+        ("afterwards", "was held by party 0 before"),
+    ],
+)
+def test_a_guard_that_is_asked_late_on_shares(when: When, words: str) -> None:
+    assert words in failing(check_oracle(LateOnShares(when)), ORDER)
 
 
 def test_a_cost_model_that_forgets_something() -> None:
@@ -230,3 +303,49 @@ class Whimsical(Uniform):
 )
 def test_a_defective_algorithm(algorithm: type[Uniform], about: str, words: str) -> None:
     assert words in failing(check_algorithm(algorithm()), about)
+
+
+READS = "reads nothing of an oracle"
+SAME = "whatever rows are behind them ("
+USUAL, ONE = SAME + "20,000", SAME + "one row"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "about", "words"),
+    [
+        *(
+            (algorithm, READS, "has read ")
+            for algorithm in (
+                ReadsRows,
+                ReadsAndRemembers,
+                ReadsTotal,
+                ReadsTable,
+                ReadsForNothing,
+                ReadsAndTells,
+                AsksByTruth,
+            )
+        ),
+        (ReadsRows, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsRows, ONE, "behind the same answers, rows came out differently"),
+        (ReadsAndRemembers, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsMemory, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsTotal, USUAL, "behind the same answers, noisy_total came out differently"),
+        (ReadsTable, USUAL, "behind the same answers, table came out differently"),
+        (ReadsAndTells, USUAL, "what observers are told"),
+        (AsksByTruth, USUAL, "must ask the same, whatever rows"),
+    ],
+)
+def test_an_algorithm_that_looks_behind_the_answers(algorithm: type[Uniform], about: str, words: str) -> None:
+    assert words in failing(check_algorithm(algorithm()), about)
+
+
+@pytest.mark.parametrize(
+    ("about", "words"), [(READS, "has read "), (USUAL, "behind the same answers, rows came out differently")]
+)
+def test_an_algorithm_that_looks_behind_the_answers_while_contributors_arrive(about: str, words: str) -> None:
+    arriving = ReadsArrivals(rounds=3, again=True)
+    assert words in failing(check_arriving(arriving, AimConfig(rounds=3)), about)
+
+
+def test_an_algorithm_that_looks_at_noise_alone() -> None:
+    assert "noise alone says nothing" in failing(check_algorithm(GivesUp()), "not by noise alone")

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.functionality import unobserved
+from mpc_protocols.functionality import StudyFacts, unobserved
+from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.budget.accounting import Accountant
-from synth.fallback import MAX_SHARE, joining_cells, median, noise_share, sentence
+from synth.fallback import MAX_SHARE, joining_cells, least_share, median, noise_share, sentence
 from synth.workload import Workload
-from tests.synth.oracles import chain, ideal
+from tests.synth.oracles import chain, codes_domain, counts_of, ideal
 
 RUNS = [
     ("aim", {"rounds": "adaptive"}),
@@ -121,3 +122,23 @@ def test_the_number_of_rows_is_counted_with_the_whole_budget() -> None:
         last.append(abs(got.model.total - 200))
         assert got.rows == max(0, round(got.model.total))
     assert np.mean(last) < 0.6 * np.mean(first)
+
+
+@pytest.mark.parametrize("name", ["aim", "mwem", "mst", "mosaic", "privmrf"])
+def test_next_to_nothing_of_the_budget_is_not_spent_on_the_columns(name: str) -> None:
+    """Where all rounds of a small table were worth it, what was left by rounding alone asked for noise that there is not (10)."""
+    rng, algorithm = np.random.default_rng(9), ALGORITHMS[name]
+    first = rng.integers(0, 2, 600)
+    codes = np.stack([np.where(rng.random(600) < 0.03, 1 - first, first) for _ in range(6)], axis=1)
+    domain = codes_domain(**dict.fromkeys("abcdef", 2))
+    workload = Workload.from_spec({"degree": 2}, domain)
+    plan = algorithm.plan(
+        domain, workload, algorithm.config(), epsilon=0.3, delta=1e-6, adjacency="add-remove"
+    )
+    least = len(domain) * least_share(len(domain)) * plan.budget.rho_cap
+    facts = StudyFacts(domain.sizes, "add-remove", 1, 1 << 20, bytes(32))
+    for seed in range(6):
+        guard = Accountant(plan.budget)
+        noise = np.random.default_rng(seed).bytes
+        algorithm.run(IdealOracle(facts, counts_of(codes, domain), guard, noise), plan, unobserved)
+        assert plan.budget.rho_cap - guard.rho <= least

@@ -15,22 +15,29 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
-from mpc_protocols.functionality import Adjacency, unobserved
-from synth.algorithm import Algorithm
+from mpc_protocols.functionality import Adjacency, Observe, unobserved
+from synth.algorithm import Algorithm, WhileArriving
+from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
 from synth.plan import Plan
 from synth.run import Synthesis, without_levels
 from synth.workload import Workload
+from tests.conformance.algorithm.released import Answers, compare_released, sealed
 from tests.conformance.algorithm.runs import (
     DELTA,
     EPSILON,
+    SMALL_EPSILON,
     WORLDS,
     Ran,
     World,
+    conducted,
+    dependent,
     oracle_of,
+    other_rows,
     plan_of,
     run_algorithm,
+    tables_of,
 )
 from tests.conformance.algorithm.watched import Repeated, Watched
 from tests.conformance.checks import Check, expect, refusal
@@ -42,6 +49,10 @@ PROMISES: tuple[tuple[Adjacency, int], ...] = (
     ("replace", 1),
     ("replace", 3),
 )
+SOME_WORLDS = WORLDS[2], WORLDS[-1]
+"""With one row, where noise decides everything, and with a wide column."""
+READS_NOTHING = "it reads nothing of an oracle but its answers"
+SAME_RESULT = "the same answers give the same result, whatever rows are behind them"
 SOME_ROWS = 200
 """Of each synthetic table, at most."""
 
@@ -67,8 +78,20 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
         add(f"a run within its budget ({on})", _run, on)
     add("the budget holds whatever the answers are", _wild, usual)
     add("it asks the same after the same answers, without data", _repeated, usual)
+    add(READS_NOTHING, _sealed, usual)
+    for on in (usual, *SOME_WORLDS):
+        add(f"{SAME_RESULT} ({on})", _other_rows, on)
+    add("it gives columns up by what it has seen of them, not by noise alone", _looks, dependent())
     add("a refused question ends the run", _refused, usual)
     return checks
+
+
+def check_arriving(algorithm: WhileArriving[Any, Any], config: AlgorithmConfig) -> list[Check]:
+    """What an algorithm knows that asks in rounds of arrivals. config: of the runs."""
+    return [
+        Check(f'algorithm "{algorithm.name}"', name, partial(body, algorithm, config, WORLDS[0]))
+        for name, body in ((READS_NOTHING, _sealed), (f"{SAME_RESULT} ({WORLDS[0]})", _other_rows))
+    ]
 
 
 def _words(algorithm: Algorithm[Any, Any], config: AlgorithmConfig) -> None:
@@ -263,6 +286,67 @@ def _repeated(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World
         (second.rows, second.selections) == (first.synthesis.rows, first.synthesis.selections),
         "the same answers must give the same result.",
     )
+
+
+def _looks(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
+    """Where noise is large and dependence clear beyond it, whoever can measure what joins columns must have looked."""
+    plan = plan_of(algorithm, config, on, epsilon=SMALL_EPSILON)
+    if not any(len(clique) > 1 for clique in plan.candidates):
+        return
+    synthesis = conducted(algorithm, plan, [oracle_of(plan, on, Accountant(plan.budget))])
+    expect(
+        any(len(measured.clique) > 1 for measured in synthesis.measurements),
+        "it must measure something that joins columns before it takes them for independent; noise alone says nothing of them.",
+    )
+    expect(
+        synthesis.noise_share is None,
+        "it must not take columns for independent that tell one another in what it has measured.",
+    )
+
+
+def _sealed(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
+    """Also where it makes nothing of what it reads, or has another way if there is nothing to read."""
+    plan, read = plan_of(algorithm, config, on), list[str]()
+    guard = Accountant(plan.budget)
+    oracles = [sealed(oracle_of(plan, table, guard), read) for table in tables_of(algorithm, plan, on)]
+    try:
+        conducted(algorithm, plan, oracles)
+    except Exception:
+        if not read:
+            raise
+    expect(
+        not read,
+        f"it must read nothing of an oracle but its answers and what is public, and has read {', '.join(sorted(set(read)))}.",
+    )
+
+
+def _other_rows(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
+    """Two oracles of the very class that runs have, which give the same answers: the second one's private side is another
+    table. Whatever differs came from there."""
+    plan = plan_of(algorithm, config, on)
+    results, told, asked = list[Synthesis](), list[list[Any]](), list[int]()
+    histories = [Answers() for _ in tables_of(algorithm, plan, on)]
+    for table in (on, other_rows(on)):
+        guard, heard = Accountant(plan.budget), list[Any]()
+        tables = tables_of(algorithm, plan, table)
+        oracles = [oracle_of(plan, one, guard, of) for one, of in zip(tables, histories, strict=True)]
+        results.append(conducted(algorithm, plan, oracles, _without_times(heard)))
+        told.append(heard)
+        asked.append(sum(len(answers.values) for answers in histories))
+        histories = [Answers(known=answers) for answers in histories]
+    expect(
+        asked[0] == asked[1],
+        f"after the same answers it must ask the same; it asked {asked[0]} times and then {asked[1]} times.",
+    )
+    compare_released(*results)
+    expect(told[0] == told[1], "what observers are told must follow from the answers alone, but for times.")
+
+
+def _without_times(heard: list[Any]) -> Observe:
+    def hear(phase: str, event: str, **fields: Any) -> None:
+        heard.append((phase, event, {name: value for name, value in fields.items() if name != "seconds"}))
+
+    return hear
 
 
 def _refused(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:

@@ -1,14 +1,12 @@
-"""Checks of what is answered: as by ideal for every table, facts and partition, with exact costs, and with noise."""
+"""Checks of what is answered: as by ideal for every table, facts and partition, and with exact costs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_protocols.backend import Backend
 from mpc_protocols.errors import DataRefused, StudyInvalid
@@ -96,35 +94,6 @@ def too_many_rows(backend: Backend, parties: Parties) -> None:
         with refusal(DataRefused, f"1234 rows of party {culprit} where 1000 are allowed") as caught:
             run_backend(backend, lambda oracle: oracle.prepare([("a", "b")]), data, parties, facts)
         expect("1234" not in caught[0].sentence, f"an error must hold no private value: {caught[0].sentence}")
-
-
-def noise(backend: Backend, parties: Parties) -> None:
-    """600 draws at sigma 10: their squares' sum over 100 has 600 degrees of freedom; five standard deviations are 173.
-
-    And 40 selections between two equal candidates do not all fall alike. False alarms: 1e-6 and 2e-12.
-    """
-    data, facts = data_of(ROWS, parties), facts_of(backend, parties)
-
-    def body(oracle: MarginalOracle) -> tuple[list[NDArray[np.int64]], list[int]]:
-        handle, *pair = oracle.prepare([("a", "b", "c"), ("a",), ("d",)])
-        noisy = [oracle.measure([handle], Fraction(100))[0] for _ in range(10)]
-        even = [np.zeros(3), np.zeros(2)]
-        picked: list[int] = []
-        for _ in range(40):
-            picked += oracle.select(pair, even, [Fraction(1)] * 2, [Fraction(0)] * 2, Fraction(1))
-        return noisy, picked
-
-    noisy, picked = run_backend(backend, body, data, parties, facts).answers
-    noise = np.array(noisy) - together(data)([("a", "b", "c")])[0]
-    expect(
-        len({tuple(row) for row in noise.tolist()}) == 10, "each of ten measurements must have fresh noise."
-    )
-    size = float((noise**2).sum()) / 100
-    expect(
-        abs(size - 600) < 173,
-        f"600 draws at sigma 10 must have squares of about 60,000, and have {100 * size:.0f}.",
-    )
-    expect(set(picked) == {0, 1}, "of two equal candidates each must be selected sometimes.")
 
 
 def vertical(backend: Backend, population: Population) -> None:

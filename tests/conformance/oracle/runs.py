@@ -15,6 +15,7 @@ from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Traffic, Wire
 from runner.audit.subjects.bent_wire import Bend, bent
 from tests.worlds.guards import Recorder
@@ -70,15 +71,16 @@ def run_backend(
     guards: Sequence[Recorder] | None = None,
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
+    histories: Sequence[History] | None = None,
 ) -> Ran:
     """Run `body` at the leader with everybody else taking part. Raises what the first party to fail raised.
 
-    data: of each party, by number. facts: of all, or of each.
+    data: of each party, by number. facts: of all, or of each. histories: of the computing parties.
     """
     each = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
     guards = list(guards) if guards is not None else [Recorder() for _ in range(parties.computing)]
     if isinstance(backend, ClearBackend):
-        oracle = backend.oracle(each[0], together(data), guards[0])
+        oracle = backend.oracle(each[0], together(data), guards[0], *(histories or ())[:1])
         return Ran(body(oracle), [], guards)
     assert isinstance(backend, DistributedBackend)
     leader = each[0].leader
@@ -90,11 +92,12 @@ def run_backend(
         wire = bent(plain, bend)
         mine, me = data[wire.me], wire.me
         guard: Guard = guards[me] if me < parties.computing else AllowAll()
+        history = histories[me] if histories is not None and me < parties.computing else NO_HISTORY
         if me == leader:
-            with backend.lead(wire, each[me], mine, guard, unobserved) as oracle:
+            with backend.lead(wire, each[me], mine, guard, unobserved, history) as oracle:
                 return body(oracle)
         if me < parties.computing:
-            return backend.follow(wire, each[me], mine, guard, unobserved)
+            return backend.follow(wire, each[me], mine, guard, unobserved, history)
         assert mine is not None
         backend.contribute(wire, each[me], mine)
         return None
