@@ -87,8 +87,9 @@ class Paillier(PaillierOfShares):
 
 _CIPHERTEXTS = (
     "Contributors send Paillier ciphertexts to the computing party that does not lead; the leading one holds the private key and "
-    "decrypts sums only, masked within a statistical distance of 2^-40 over the whole run. That its key is well made is taken on "
-    "trust.",
+    "decrypts sums only, masked within a statistical distance of 2^-40 over the whole run. It proves to all of them that its key "
+    "is a product of different primes above 2^16, none of which divides another one minus 1 (a lie passes with 2^-128 a try, "
+    "with SHAKE256 as a random oracle); that there are two of them, long enough, is taken on trust.",
     "A contributor that sends other plaintexts than counts can do what false counts do: it adds numbers of its choice to cells. "
     "And with a chance below 2^-30 for each cell that another's record touches, that record counts in one cell more.",
 )

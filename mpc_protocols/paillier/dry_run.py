@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.step_costs import FreshInputs
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes
+from mpc_protocols.paillier.packing import HEADER_BYTES, Packing, key_bytes, proof_bytes
 from mpc_protocols.pair.circuits.sign import chunks
 from mpc_protocols.pair.dry_run import PairDryRun
 from mpc_protocols.pair.steps import OwnersTables, StepCosts
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from mpc_protocols.partition import Partition
 
 DECRYPT_S, CARRY_S, KEY_S = 12e-3, 2e-7, 2.0
-"""CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, for a cell, and for the key."""
+"""CPU seconds of the key holder, which has most to do, at 3,072 bits: for a ciphertext, for a cell, for the key and its proof."""
 
 
 class EncryptedStepCosts(StepCosts):
     """Steps whose input is ciphertexts: `blocks` are the cells of each message of them."""
 
     def __init__(self, contributors: int, leader: int, key_bits: int) -> None:
-        self._key_bytes = key_bytes(key_bits) if contributors else 0
+        self._key_bytes = key_bytes(key_bits)
+        self._start_bytes = self._key_bytes + proof_bytes(key_bits) if contributors else 0
         self.slots = 1
         """Of a plaintext of the next sharing."""
         super().__init__(contributors, leader=leader)
@@ -32,7 +33,7 @@ class EncryptedStepCosts(StepCosts):
     def _start(self) -> None:
         super()._start()
         others = [peer for peer in range(len(self.tally.clocks)) if peer != self._leader]
-        self.tally.step([(self._leader, peer, self._key_bytes) for peer in others])
+        self.tally.step([(self._leader, peer, self._start_bytes) for peer in others])
 
     def _input(self, inputs: FreshInputs[OwnersTables]) -> None:
         super()._input(replace(inputs, blocks=()))

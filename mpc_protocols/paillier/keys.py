@@ -10,7 +10,7 @@ from `secrets`. This is the only file that imports `phe` (GPL-3.0) and `gmpy2`: 
 
 Assumption: deciding n-th residues modulo n^2 is hard (DCR), also with exponents of half the length, for which factoring n is what
 is known to break them (Goldreich, Rosen, Journal of Cryptology 2003). That n is well made is up to its owner, but for
-what `parse` sees.
+what `parse` sees and `key_proof` proves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mpc_protocols.errors import ProtocolAborted
 
 DERIVATION = b"cosynth-paillier-v1-base"
 MIN_FACTOR = 1 << 16
-"""Of a factor of n: smaller ones are looked for. That n has two factors only, its owner does not prove."""
+"""Of a factor of n: smaller ones are looked for. That n has no more than two factors nobody proves."""
 THREADS = min(4, os.cpu_count() or 1)
 WINDOWS = (1, 2, 4, 8)
 """Bits of an exponent's digits that a table may have; they divide a byte's."""
@@ -65,7 +65,7 @@ class PublicKey:
             or gmpy2.gcd(n, _small_primes()) != 1
         ):
             raise ProtocolAborted(
-                f"The key holder sent a public key that is no product of two primes of {bits // 2} bits; stop the run."
+                "The key holder sent a public key that is too short, a prime, a power or has a small factor; stop the run."
             )
         return cls(int(n))
 
@@ -78,6 +78,16 @@ class PublicKey:
         digest = hashlib.shake_256(DERIVATION + self.to_bytes()).digest(self.bits // 8 + 16)
         x = mpz(int.from_bytes(digest, "big")) % self.n
         return gmpy2.powmod(self.n - x * x % self.n, self.n, self.square)
+
+    def are_roots(self, roots: Sequence[int], of: Sequence[int]) -> bool:
+        """Whether these are n-th roots modulo n, one of each number, of which none shares a divisor with n."""
+        product = mpz(1)
+        for number in of:
+            product = product * number % self.n
+        return gmpy2.gcd(product, self.n) == 1 and all(
+            0 < root < self.n and gmpy2.powmod(root, self.n, self.n) == number % self.n
+            for root, number in zip(roots, of, strict=True)
+        )
 
     def add(self, left: mpz, right: mpz) -> mpz:
         """A ciphertext of the sum of two plaintexts."""
@@ -203,6 +213,22 @@ class PrivateKey:
                 int(x).to_bytes(-(-self.public.bits // 8), "little")[:size]
                 for x in pool.map(self._open, ciphertexts)
             ]
+
+    def roots(self, numbers: Sequence[int]) -> list[int]:
+        """The n-th root of each number modulo n."""
+        primes = [prime for prime, _, _ in self._parts]
+        exponents = [gmpy2.invert(self.public.n, prime - 1) for prime in primes]
+        return [
+            int(
+                self._key.crt(
+                    *(
+                        int(gmpy2.powmod_sec(number, exponent, prime))
+                        for exponent, prime in zip(exponents, primes, strict=True)
+                    )
+                )
+            )
+            for number in numbers
+        ]
 
     def _open(self, ciphertext: mpz) -> mpz:
         of_p, of_q = (

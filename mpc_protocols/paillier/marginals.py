@@ -1,7 +1,7 @@
 """The marginals of all custodians' rows, of whom those that do not compute send ciphertexts (`contribution`).
 
-With the first message of a run the leader hands its public key to all others, over links that authenticate it. A key serves one
-run. Where nobody contributes there is none.
+With the first message of a run the leader hands its public key to all others, over links that authenticate it, and a proof
+that it is well made (`key_proof`), which each of them checks. A key serves one run. Where nobody contributes there is none.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from mpc_protocols.engine.inputs.contribution import ranges
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.paillier import key_proof
 from mpc_protocols.paillier.contribution import (
     Sharing,
     add_encrypted,
@@ -21,7 +22,7 @@ from mpc_protocols.paillier.contribution import (
     send_encrypted,
 )
 from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
-from mpc_protocols.paillier.packing import key_bytes
+from mpc_protocols.paillier.packing import key_bytes, proof_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
 
@@ -32,7 +33,8 @@ class EncryptedMarginals(AdditiveMarginals):
     def __init__(
         self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None, key_bits: int
     ) -> None:
-        """counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (no public key of so many bits)."""
+        """counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (no public key of so many bits, no
+        proof)."""
         self._transfers, self._facts, self._counts = transfers, facts, counts
         self._number = 0
         wire = transfers.link.wire
@@ -42,8 +44,9 @@ class EncryptedMarginals(AdditiveMarginals):
         if wire.contributors and wire.me == facts.leader:
             self._key = PrivateKey.generate(key_bits)
             public = self._key.public.to_bytes()
+            proof = key_proof.prove(self._key, wire.session_id, wire.me)
             for peer in (transfers.link.peer, *wire.contributors):
-                wire.send(peer, public)
+                wire.send(peer, public + proof)
         elif wire.contributors:
             self._encryption = _receive_key(wire, facts, key_bits)
             public = self._encryption.key.to_bytes()
@@ -66,7 +69,7 @@ class Contributor:
     """A custodian that does not compute: it takes the key, and sends ciphertexts of what it is asked for."""
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts, key_bits: int) -> None:
-        """Raises `ProtocolAborted` (no public key of so many bits)."""
+        """Raises `ProtocolAborted` (no public key of so many bits, or no proof)."""
         self._wire, self._facts, self._counts = wire, facts, counts
         self._encryption = _receive_key(wire, facts, key_bits)
         self._number = 0
@@ -80,5 +83,9 @@ class Contributor:
 
 
 def _receive_key(wire: Wire, facts: StudyFacts, key_bits: int) -> Encryption:
-    """Encryption under the key that the leader hands out."""
-    return Encryption(PublicKey.parse(wire.receive(facts.leader, key_bytes(key_bits)), key_bits))
+    """Encryption under the key that the leader hands out and proves well made."""
+    size = key_bytes(key_bits)
+    received = wire.receive(facts.leader, size + proof_bytes(key_bits))
+    key = PublicKey.parse(received[:size], key_bits)
+    key_proof.check(key, received[size:], wire.session_id, facts.leader)
+    return Encryption(key)

@@ -29,10 +29,18 @@ SLOT_BITS = 32
 MESSAGE_PLAINTEXTS = 256
 """Plaintexts whose ciphertexts travel in one message."""
 
+ROOTS = 8
+"""That prove a key well made."""
+
 
 def key_bytes(bits: int) -> int:
     """Bytes of a public key on the wire."""
     return -(-bits // 8)
+
+
+def proof_bytes(bits: int) -> int:
+    """Bytes of a proof for a key of so many bits (`key_proof`)."""
+    return ROOTS * key_bytes(bits)
 
 
 @dataclass(frozen=True)
