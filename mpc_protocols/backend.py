@@ -98,6 +98,11 @@ class DryRun(MarginalOracle):
         return 0, 0
 
     @property
+    def proofs(self) -> int:
+        """Batches that the computing parties have proved to each other so far."""
+        return 0
+
+    @property
     @abstractmethod
     def shared_cells(self) -> int:
         """Cells made available so far."""
@@ -154,7 +159,8 @@ class Backend(ABC):
     @property
     @abstractmethod
     def claim(self) -> str:
-        """Towards whom, and as long as what, inputs stay hidden: a part of run.json's `claim`, without a full stop."""
+        """Towards whom, as long as what, and resting on what inputs stay hidden: a part of run.json's `claim`, without a full
+        stop."""
 
     @abstractmethod
     def threat(self, vertical: bool) -> tuple[str, ...]:
@@ -173,6 +179,10 @@ class Backend(ABC):
 
         counts: the table's marginals. computing, contributing: numbers of parties. split: of a vertical study's common table.
         """
+
+    def lg_chance(self, proofs: int) -> float:
+        """Where `malicious`: lg of a bound on the chance that a deviation passes so many batches of proofs."""
+        return float("-inf")
 
     def configured(self, options: Options, partition: str = "horizontal") -> Backend:
         """The backend as its own table of the study says. options: of the class that `options` names. partition: of the study's
@@ -243,11 +253,15 @@ class Backend(ABC):
         )
 
 
+KEYED: Final = "AES and keyed BLAKE2b as pseudo-random functions"
+"""What everybody's streams rest on (`engine.prg`)."""
+
+
 class DistributedBackend(Backend):
     """A backend of parties that compute together.
 
     together: of the computing parties, what must not happen, e.g. "no two of them work together". assumption: what the
-    protection rests on besides, e.g. "AES". compares_openings: whether a party that is sent a false part of what is opened
+    protection rests on besides, KEYED or more. compares_openings: whether a party that is sent a false part of what is opened
     notices it before it does anything with it. shows: what a computing party sees of the others' data, e.g. "random-looking
     shares". how: how the statistics came about, a sentence.
     """
@@ -267,6 +281,13 @@ class DistributedBackend(Backend):
         """Who must not work together, as a noun: "any 2 of the 3", "both"."""
         fewest = self.coalition(computing)
         return "both" if fewest == computing == 2 else f"any {fewest} of the {computing}"
+
+    @property
+    def claim(self) -> str:
+        return (
+            "nothing else is revealed to a party, as long as all follow the protocol and among the computing parties "
+            f"{self.together} (this rests on {self.assumption})"
+        )
 
     @abstractmethod
     def lead(

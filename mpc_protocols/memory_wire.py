@@ -58,6 +58,7 @@ class _Party:
         self.bytes_sent = 0
         self.bytes_received = 0
         self.messages_sent = 0
+        self.proofs = 0
 
 
 class MemoryNetwork:
@@ -146,7 +147,9 @@ class MemoryNetwork:
         """Counters of one party."""
         party = self._members[number]
         with party.lock:
-            return Traffic(party.bytes_sent, party.bytes_received, party.messages_sent, party.clock)
+            return Traffic(
+                party.bytes_sent, party.bytes_received, party.messages_sent, party.clock, party.proofs
+            )
 
     def run(self, functions: Sequence[Callable[[Wire], T]]) -> list[T]:
         """Run function i as party i, each in a thread; results in order, or the exception that was raised first."""
@@ -245,6 +248,10 @@ class MemoryWire:
             raise ValueError(f"Stream name {name!r} is in use already.")
         self._forked.add(name)
         return f"{self._stream}/{name}"
+
+    def count_proof(self) -> None:
+        with self._party.lock:
+            self._party.proofs += 1
 
     def traffic(self) -> Traffic:
         return self._network.traffic(self.me)

@@ -42,6 +42,10 @@ class TalliedDryRun(IdealDryRun):
         return self.tally.sent
 
     @property
+    def proofs(self) -> int:
+        return self.tally.proofs
+
+    @property
     def marks(self) -> Sequence[tuple[int, int]]:
         return self._marks
 

@@ -21,12 +21,13 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Traffic:
-    """One party's traffic, both ways: payload bytes, messages, and the length of the longest chain (rounds)."""
+    """One party's traffic, both ways: payload bytes, messages, the length of the longest chain (rounds), batches proved."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
     messages_sent: int = 0
     rounds: int = 0
+    proofs: int = 0
 
 
 class Wire(Protocol):
@@ -74,6 +75,9 @@ class Wire(Protocol):
 
         Raises `ValueError` for a name that this stream's wire has forked already.
         """
+
+    def count_proof(self) -> None:
+        """Count a batch of what was computed that the computing parties prove to each other."""
 
     def traffic(self) -> Traffic:
         """Counters of the whole party since the start (not of this stream alone)."""

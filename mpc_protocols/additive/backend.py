@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
+    KEYED,
     SEMI_HONEST,
     DryRun,
     EngineBackend,
@@ -26,7 +27,7 @@ _OWNERS = (
     "Two of the three own the columns and send them to each other under masks that the remaining one knows, which receives none "
     "of them."
 )
-_ASSUMPTION = "The protection rests on AES for the masks, and on nothing else; CrypTen's own random numbers are not used."
+_ASSUMPTION = f"The protection rests on {KEYED}, for the masks, and on nothing else; CrypTen's own random numbers are not used."
 _NOISE = (
     "The noise is drawn inside the protocol from random bits of the first two computing parties: neither of them nor the dealer "
     "knows any part of it. The dealer sees no message between these two, and hears a result when it has been opened."
@@ -45,19 +46,12 @@ class Additive(EngineBackend):
     unchecked = ""
     extra, requires = "crypten", ("torch", "crypten")
     together = "no two of them work together"
-    assumption = "AES"
+    assumption = KEYED
     shows = "random-looking shares"
     how = (
         "Two parties computed these statistics on secret shares, with correlated randomness from a third: nobody gathered the "
         "data, and only noisy results were opened."
     )
-
-    @property
-    def claim(self) -> str:
-        return (
-            "nothing else is revealed to a party, as long as all follow the protocol, no two of the three computing parties "
-            "work together, and AES is not broken"
-        )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         pooled = "every owner's columns, record by record" if vertical else "everybody's counts"

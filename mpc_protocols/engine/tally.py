@@ -24,11 +24,12 @@ AGREEMENT = 32
 
 @dataclass
 class Tally:
-    """Clocks, bytes and messages of the parties: those that compute, then the contributors."""
+    """Clocks, bytes and messages of the parties: those that compute, then the contributors. proofs: batches proved by all."""
 
     clocks: list[int]
     sent: list[int]
     messages: list[int]
+    proofs: int = 0
 
     @classmethod
     def of(cls, parties: int = 3) -> Tally:

@@ -41,7 +41,10 @@ class Paillier(PaillierOfShares):
     """`input = "paillier"`."""
 
     summary = "two parties, to whom contributors send Paillier ciphertexts"
-    assumption = "AES, Diffie-Hellman on ristretto255, and Paillier's cryptosystem at 3,072 bits"
+    assumption = (
+        f"{Pair.assumption}, and deciding n-th residues modulo n^2 (Paillier's cryptosystem) at 3,072 bits, also with exponents "
+        "of half the length"
+    )
     extra, requires = "paillier", ("phe", "gmpy2")
     unchecked = (
         'ciphertexts of all are added up before they are shared; [paillier] input = "shares" has them checked'
@@ -59,10 +62,6 @@ class Paillier(PaillierOfShares):
     def configured(self, options: Options, partition: str = "horizontal") -> Backend:
         """Columns of two owners are joined by these two, who compute: then nobody has anything to encrypt."""
         return PaillierOfShares() if options == PaillierOptions("shares") or partition == "vertical" else self
-
-    @property
-    def claim(self) -> str:
-        return f"{super().claim}, nor Paillier's cryptosystem at {self._key_bits:,} bits"
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         return (*super().threat(vertical), *(() if vertical else _CIPHERTEXTS))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
+    KEYED,
     SEMI_HONEST,
     DryRun,
     EngineBackend,
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from mpc_protocols.partition import Partition
 
 _ONE_OF_TWO = "At most one of the two computing parties is corrupted, together with any number of recipients and contributors."
+_ASSUMPTION = (
+    f"{KEYED}, AES under public keys as an ideal permutation, "
+    "and Diffie-Hellman on ristretto255 with BLAKE2b as a random oracle"
+)
 _ASSUMPTIONS = (
-    "The protection is computational: it rests on AES, and on Diffie-Hellman in the group ristretto255 for the keys that "
-    "the two parties agree on at the start."
+    f"The protection is computational: it rests on {_ASSUMPTION}, for the keys agreed on at the start."
 )
 _NOISE = "The noise is drawn inside the protocol from random bits of both computing parties: neither knows any part of it."
 
@@ -36,16 +40,9 @@ class Pair(EngineBackend):
     two_owners = True
     unchecked = ""
     together = "the two of them do not work together"
-    assumption = "AES, and Diffie-Hellman on ristretto255"
+    assumption = _ASSUMPTION
     shows = "random-looking shares"
     how = "Two parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
-
-    @property
-    def claim(self) -> str:
-        return (
-            "nothing else is revealed to a party, as long as all follow the protocol, the two computing parties do not work "
-            "together, and AES and Diffie-Hellman on ristretto255 are not broken"
-        )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         pooled = "every owner's columns, record by record" if vertical else "everybody's counts"

@@ -22,7 +22,7 @@ WORD_S = 1e-8
 @dataclass(frozen=True)
 class Forecast:
     """By wire number: bytes sent, seconds of one core. false_merges: probability that two identifiers become one. beside_bytes:
-    memory of a computing party beside its lists."""
+    memory of a computing party beside its lists. proofs: batches that the computing parties prove."""
 
     sent: Mapping[int, int]
     seconds: Mapping[int, float]
@@ -30,6 +30,7 @@ class Forecast:
     exponentiations: Mapping[int, int] = field(default_factory=dict)
     false_merges: float = 0.0
     beside_bytes: int = 0
+    proofs: int = 0
 
 
 def list_lengths(spec: AlignmentSpec, sizes: Sequence[int]) -> list[int]:

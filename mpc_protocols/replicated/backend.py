@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
+    KEYED,
     SEMI_HONEST,
     Backend,
     CohortParts,
@@ -41,18 +42,11 @@ class Replicated(EngineBackend):
     cohorts = True
     securities = ("semi-honest", "malicious")
     together = "no two of them work together"
-    assumption = "AES"
+    assumption = KEYED
     unchecked = ""
     compares_openings = True
     shows = "random-looking shares"
     how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
-
-    @property
-    def claim(self) -> str:
-        return (
-            "nothing else is revealed to a party, as long as all follow the protocol and no two of the three computing parties "
-            "work together"
-        )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         pooled = "every owner's columns, record by record" if vertical else "everybody's counts"

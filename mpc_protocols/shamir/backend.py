@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import (
     DISHONEST_CUSTODIAN,
     DISHONEST_OWNER,
+    KEYED,
     SEMI_HONEST,
     DryRun,
     EngineBackend,
@@ -22,7 +23,7 @@ _MINORITY = (
     "minority, one of three or four, two of five or six, three of seven or eight, four of nine. One more that pool what they "
     "hold can reconstruct "
 )
-_ASSUMPTION = "The protection rests on AES for what parties draw from shared keys, and on nothing else."
+_ASSUMPTION = f"The protection rests on {KEYED}, for what parties draw from shared keys, and on nothing else."
 _NOISE = (
     "The noise is drawn inside the protocol: no minority of the computing parties knows any part of it, so nobody can "
     "subtract it."
@@ -39,19 +40,12 @@ class Shamir(EngineBackend):
     by_default = None
     unchecked = ""
     together = "fewer than half of them work together"
-    assumption = "AES"
+    assumption = KEYED
     shows = "random-looking shares"
     how = (
         "The computing parties added up these statistics on Shamir shares: nobody gathered the data, and only noisy results "
         "were opened."
     )
-
-    @property
-    def claim(self) -> str:
-        return (
-            "nothing else is revealed to a party, as long as all follow the protocol and fewer than half of the computing "
-            "parties work together"
-        )
 
     def coalition(self, computing: int) -> int:
         return (computing + 1) // 2

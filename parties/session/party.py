@@ -50,7 +50,7 @@ class Party:
         self._unopened = dict.fromkeys(range(len(names)), 0)
         self._departed: set[int] = set()
         self._waits: dict[object, tuple[int | None, float]] = {}
-        self._clock = self._sent = self._received = self._messages = 0
+        self._clock = self._sent = self._received = self._messages = self._proofs = 0
 
     def fail(self, error: BaseException) -> bool:
         """Record why the run ends, if nothing has been recorded yet, and wake everybody. True if this is the cause."""
@@ -146,10 +146,15 @@ class Party:
             self._received += len(message.payload)
             self._clock = max(self._clock, message.depth)
 
+    def proving(self) -> None:
+        """Count a batch of proofs."""
+        with self._lock:
+            self._proofs += 1
+
     def traffic(self) -> Traffic:
         """Counters of the whole party."""
         with self._lock:
-            return Traffic(self._sent, self._received, self._messages, self._clock)
+            return Traffic(self._sent, self._received, self._messages, self._clock, self._proofs)
 
 
 class SessionWire:
@@ -262,6 +267,10 @@ class SessionWire:
     def all_assembled(self) -> None:
         """All parties have their data and their budget: from now on the others may learn why this party stops."""
         self._party.assembled = True
+
+    def count_proof(self) -> None:
+        """Count a batch of proofs of the whole party."""
+        self._party.proving()
 
     def traffic(self) -> Traffic:
         """Counters of the whole party since the start."""

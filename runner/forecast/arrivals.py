@@ -20,7 +20,7 @@ class DryRounds:
     """What all rounds cost together, as one dry run tells it."""
 
     presumed = True
-    input_checks = (0, 0)
+    input_checks, proofs = (0, 0), 0
 
     def __init__(self, study: Study, dry_run: Callable[[float], DryRun]) -> None:
         """dry_run: of a round in which this share of the rows is there."""

@@ -199,6 +199,11 @@ def _costs(study: Study, expected: Forecast) -> list[str]:
             + (" (computes)" if party.role == "compute" else " (contributes)")
             for party in expected.parties
         ]
+    if expected.soundness is not None:
+        proofs, lg_chance = expected.soundness["proofs"], expected.soundness["lg_chance"]
+        lines.append(
+            f"  proofs     {proofs:,} batches; a deviation passes them with a chance below 2^{lg_chance:g}"
+        )
     lines.append(f"  memory     about {expected.memory_mb:,} MB per party")
     lines.append(
         "  time       "

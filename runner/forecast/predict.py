@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import AllowAll, DryRun
@@ -154,6 +155,9 @@ def forecast(
         ),
         oversized=plan.oversized,
         inputs=_input_checks(study, oracle.input_checks),
+        soundness=_soundness(
+            study, ceil(oracle.proofs * whole) + (0 if joined is None else joined.cost.proofs)
+        ),
         bundle=None if study.contributors is None else _bundle(study, plan),
         joining=joined_facts(study, plan, joined)
         if joined is not None and isinstance(study, VerticalStudy)
@@ -227,6 +231,13 @@ def _memory_mb(study: Study, oracle: DryRun | DryRounds, joined: Joining | None,
     beside = max(oracle.beside_bytes, to_join)
     cells = CELL_BYTES * oracle.shared_cells + ROW_BYTES * held * rows
     return PROCESS_MB + (beside + cells + identifiers) / 2**20 + 8 * study.config.model_mb
+
+
+def _soundness(study: Study, proofs: int) -> dict[str, Any] | None:
+    """What run.json says of it, with the number foreseen."""
+    if not proofs:
+        return None
+    return {"proofs": proofs, "lg_chance": round(study.descriptor.lg_chance(proofs), 2)}
 
 
 def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:

@@ -36,6 +36,7 @@ class Forecast:
 
     cpu_s: of a computing party for the secure part, by the backend's cost model. inputs: whose counts are checked on shares, what
     becomes of a bad one, rounds and bytes of it; None if there is nobody else than computing parties, else why nothing is.
+    soundness: of a run with proofs, their number (proofs) and lg of the chance that a deviation passes them (lg_chance).
 
     questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
     these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
@@ -61,6 +62,7 @@ class Forecast:
     claim: str = ""
     cpu_s: float = 0.0
     inputs: dict[str, Any] | None = None
+    soundness: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""

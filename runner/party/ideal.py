@@ -224,7 +224,7 @@ class _Clear:
         """The files of the run. owned: if columns were joined."""
         from runner.results.outputs import write_outputs
 
-        nothing = {"bytes_sent": 0, "bytes_received": 0, "rounds": 0, "software": software()}
+        nothing = {"bytes_sent": 0, "bytes_received": 0, "rounds": 0, "proofs": 0, "software": software()}
         shared = {
             "started": meter.started.isoformat(timespec="seconds"),
             "wall_s": round(meter.clock(), 3),

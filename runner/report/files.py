@@ -158,6 +158,7 @@ def _facts(text: str) -> dict[str, Any]:
     ]
     numbers = [
         facts["rows"],
+        *(facts["soundness"][key] for key in ("proofs", "lg_chance") if "soundness" in facts),
         facts["wall_s"],
         *(privacy[key] for key in _PRIVACY),
         privacy.get("delta_for_zcdp", 0.0),

@@ -371,7 +371,18 @@ def _threat(facts: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(map(typeset, (SEMI_HONEST, REPORT_NOISE, DISHONEST_OWNER)))
     if backend is None:
         return tuple(map(typeset, _OTHER))
-    return tuple(map(typeset, (*backend.threat("alignment" in facts), *_inputs(facts))))
+    return tuple(map(typeset, (*backend.threat("alignment" in facts), *_soundness(facts), *_inputs(facts))))
+
+
+def _soundness(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a run with proofs."""
+    found = facts.get("soundness")
+    if found is None:
+        return ()
+    return (
+        f"This run had at most {whole(found['proofs'])} batches of proofs: a deviation would have passed them all with a chance "
+        f"below 2^{found['lg_chance']:g}.",
+    )
 
 
 _RELEASED = (

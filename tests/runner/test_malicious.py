@@ -149,6 +149,10 @@ def test_check_and_plan_say_what_holds(tmp_path: Path) -> None:
     expected = forecast(study)
     text = words(study, expected)
     assert "aim on replicated (malicious)" in text and "whatever one of them does" in text
+    assert (
+        expected.soundness is not None
+        and f"{expected.soundness['proofs']:,} batches; a deviation passes" in text
+    )
     plain = forecast(load(small.write(tmp_path / "plain", parties=4).path), expected.rows)
     assert expected.bytes_sent > 2 * plain.bytes_sent and expected.rounds > plain.rounds
 
@@ -168,11 +172,18 @@ def test_a_run_of_processes(tmp_path: Path) -> None:
         facts = json.loads((folder / "run.json").read_text())
         assert facts["security"] == "malicious"
         assert facts["inputs"] == {"checked": list(trial.names), "left_out": []}
+        proofs, lg_chance = facts["soundness"]["proofs"], facts["soundness"]["lg_chance"]
+        assert (
+            0 < proofs < 1000
+            and -57 < lg_chance < -46.4
+            and facts == json.loads((out / "run.json").read_text())
+        )
     assert not list(out.rglob("state-*"))
     for entry in Ledger(tmp_path / "ledger.db").entries():
         assert entry.state == "settled" and entry.spent.rho > 0
     report = (out / "report.html").read_text()
     assert "may depart from the protocol as it likes" in report and "Semi-honest parties" not in report
+    assert f"This run had at most {proofs} batches of proofs" in report
 
 
 @pytest.mark.slow
@@ -184,7 +195,12 @@ def test_a_run_of_processes_on_split_columns(tmp_path: Path) -> None:
     launch(trial.path, out)
     folders = [out / "parties" / name for name in trial.names]
     assert len({(folder / "synthetic.csv").read_bytes() for folder in folders}) == 1
-    assert json.loads((folders[0] / "run.json").read_text())["security"] == "malicious"
+    facts = json.loads((folders[0] / "run.json").read_text())
+    assert facts["security"] == "malicious"
+    assert facts["soundness"] == {
+        "proofs": 1 << 16,
+        "lg_chance": -40.42,
+    }  # a bound: their number follows private sizes
     report = (out / "report.html").read_text()
     assert "may depart from the protocol as it likes" in report and "record by record" in report
     study = load(trial.path)

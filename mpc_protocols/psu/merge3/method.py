@@ -86,7 +86,7 @@ class Merge3(AlignmentMethod):
         }
         merges = float(false_merges(sum(lengths), len(lengths)))
         beside = UNPROVED_BYTES * min(products, MAX_UNPROVED)
-        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside)
+        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside, tally.proofs)
 
 
 METHOD = Merge3()

@@ -36,6 +36,7 @@ def exchange(trio: Trio, finding: Finding, public: bytes, wrong: str = PRODUCTS)
 
     wrong: what a party has done of whose messages an equation does not hold; {accuser} is who says so.
     """
+    trio.wire.count_proof()
     name = binding(b"verdict", public)
     for peer in (trio.left, trio.right):
         trio.wire.send(peer, bytes([finding.code]) + name)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _DEVIATES = (
     "Malicious, with abort: one of the three computing parties may depart from the protocol as it likes, together with any "
-    "number of recipients and contributors. The (epsilon, delta) of this report holds against it, but for a chance below 2^-46 "
-    "that it is not noticed; the two others get right results or stop before they open any."
+    "number of recipients and contributors. The (epsilon, delta) of this report holds against it, but for a chance below 2^-56 "
+    "for each batch of proofs that it is not noticed; the two others get right results or stop before they open any."
 )
 _TOGETHER = "Two computing parties that pool what they hold can reconstruct {}."
 _NOISE = "The noise is drawn inside the protocol: no party knows any part of it, none can change it, and nobody can subtract it."
@@ -38,7 +38,7 @@ class ReplicatedWithProofs(Replicated):
     bundles = False
     cohorts = False
     resumes = False
-    assumption = "AES, and BLAKE2b as a random oracle"
+    assumption = f"{Replicated.assumption}, and BLAKE2b as a random oracle"
     how = (
         "The parties computed these statistics on secret shares and proved to each other that they did it right: nobody gathered "
         "the data, and only noisy results were opened."
@@ -48,8 +48,14 @@ class ReplicatedWithProofs(Replicated):
     def claim(self) -> str:
         return (
             "nothing else is revealed to a party, and no party can make the results reveal more than (epsilon, delta) allows, as "
-            "long as two of the three computing parties follow the protocol"
+            "long as two of the three computing parties follow the protocol, but for a chance below 2^-56 for each batch of "
+            f"proofs (this rests on {self.assumption})"
         )
+
+    def lg_chance(self, proofs: int) -> float:
+        from mpc_protocols.replicated.proof.soundness import lg_chance
+
+        return lg_chance(proofs)
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         together = _TOGETHER.format(

@@ -142,6 +142,7 @@ class CountedGates(ProvedGates):
             part.transcript, part.unproved, part.matrices = Transcript(), _unproved(), []
         self.most_unproved = max(self.most_unproved, due)
         if due or matrices:
+            self._counted.tally.proofs += 1
             for transfers in proof_steps(together, self._counted.latency_bytes, matrices=matrices):
                 self._counted.send(transfers)
 

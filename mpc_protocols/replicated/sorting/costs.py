@@ -97,6 +97,7 @@ def mix_proved(tally: Tally, rows: int, columns: int, first: int = 0) -> None:
 
 def shuffle_proof(tally: Tally, products: int) -> None:
     """`proved_shuffle.ProvedShuffle.prove`, of so many products of each party: two for each row and column of a shuffle."""
+    tally.proofs += 1
     for transfers in (*coin_steps(), *word_proof_steps(products)):
         tally.step(transfers)
 

@@ -74,6 +74,10 @@ class JobWire:
         """See `Wire.fork`."""
         return self._wire.fork(name)
 
+    def count_proof(self) -> None:
+        """See `Wire.count_proof`."""
+        self._wire.count_proof()
+
     def traffic(self) -> Traffic:
         """See `Wire.traffic`."""
         return self._wire.traffic()

@@ -187,7 +187,7 @@ class Run:
             "wall_s": round(self.meter.clock(), 3),
             "phases": [{**phase, "bytes_sent": sent[phase["name"]]} for phase in self.meter.phases()],
             "parties": [
-                {key: party[key] for key in ("bytes_sent", "bytes_received", "rounds", "software")}
+                {key: party[key] for key in ("bytes_sent", "bytes_received", "rounds", "proofs", "software")}
                 for party in parties
             ],
             "ca": ca_fingerprint(self.options.certs),

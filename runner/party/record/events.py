@@ -70,6 +70,10 @@ class EventLog:
             self._file.close()
 
 
+PROOF_STEPS = (1 << 16, 1 << 32, 1 << 59)
+"""Where the number of a run's batches of proofs is not told, one of these bounds it."""
+
+
 @dataclass
 class _Share:
     """What one phase has taken. shared_s: the part of wall_s that the run's clock has counted."""
@@ -79,6 +83,7 @@ class _Share:
     rounds: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
+    proofs: int = 0
 
 
 class Meter:
@@ -123,6 +128,7 @@ class Meter:
             share.shared_s += now - self._since
         share.rounds += traffic.rounds - self._seen.rounds
         share.bytes_sent += traffic.bytes_sent - self._seen.bytes_sent
+        share.proofs += traffic.proofs - self._seen.proofs
         share.bytes_received += traffic.bytes_received - self._seen.bytes_received
         self._since, self._seen = now, traffic
 
@@ -160,13 +166,20 @@ class Meter:
         return [{"name": phase["name"], "bytes_sent": phase["bytes_sent"]} for phase in self.phases()]
 
     def totals(self) -> dict[str, int]:
-        """The party's counters, as they are handed out: bytes_sent, bytes_received, rounds."""
+        """The party's counters, as they are handed out: bytes_sent, bytes_received, rounds, proofs.
+
+        The number of proofs bounds a chance, so none is left out. Where it follows a size that recipients must not learn, it is
+        rounded up to a step of PROOF_STEPS, of which no run of a size that fits a machine takes more than the first.
+        """
         traffic = self.traffic()
         hidden = [share for name, share in self._shares.items() if name in self._withheld]
         return {
             "bytes_sent": traffic.bytes_sent - sum(share.bytes_sent for share in hidden),
             "bytes_received": traffic.bytes_received - sum(share.bytes_received for share in hidden),
             "rounds": traffic.rounds - sum(share.rounds for share in hidden),
+            "proofs": next(step for step in PROOF_STEPS if step >= traffic.proofs)
+            if any(share.proofs for share in hidden)
+            else traffic.proofs,
         }
 
     def _ordered(self) -> list[tuple[str, _Share]]:

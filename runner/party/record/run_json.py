@@ -79,6 +79,7 @@ def describe(
             **({} if ALGORITHMS[study.algorithm].sound(study.config) else {"table": RESEARCH_TABLE}),
             "backend": study.backend,
             **({"security": study.security} if study.descriptor.malicious else {}),
+            **_soundness(study, shared),
             "partition": study.partition,
             "deployment": deployment,
             "rows": int(release.codes.shape[0]),
@@ -166,6 +167,14 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _soundness(study: Study, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a run with proofs: how many batches, the most that a party counted, and lg of the chance that a deviation passes."""
+    proofs = max(_count(party["proofs"]) for party in shared["parties"])
+    if not proofs or not study.descriptor.malicious:
+        return {}
+    return {"soundness": {"proofs": proofs, "lg_chance": round(study.descriptor.lg_chance(proofs), 2)}}
 
 
 def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
@@ -304,7 +313,7 @@ def counters_of(content: dict[str, Any], sender: str) -> dict[str, Any]:
                 {"name": _phase(phase["name"]), "bytes_sent": _count(phase["bytes_sent"])}
                 for phase in content["phases"]
             ],
-            **{key: _count(content[key]) for key in ("bytes_sent", "bytes_received", "rounds")},
+            **{key: _count(content[key]) for key in ("bytes_sent", "bytes_received", "rounds", "proofs")},
             "software": checked(content["software"]),
         }
     except (KeyError, TypeError, ValueError, OverflowError):

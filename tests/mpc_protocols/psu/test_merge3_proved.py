@@ -49,6 +49,7 @@ def test_the_functionality_at_its_cost(owners: tuple[int, ...]) -> None:
     assert [t.bytes_sent for t in done.traffic] == expected.sent
     assert [t.messages_sent for t in done.traffic] == expected.messages
     assert [t.rounds for t in done.traffic] == expected.clocks
+    assert [t.proofs for t in done.traffic[:3]] == [expected.proofs] * 3 and expected.proofs > 0
     assert products > 0
 
 

@@ -89,6 +89,7 @@ def test_noise_free_answers_equal_the_ideal_ones_and_are_counted(monkeypatch: py
     dry.close()
     assert list(dry.sent) == [each.bytes_sent for each in traffic]
     assert dry.rounds == max(each.rounds for each in traffic)
+    assert [each.proofs for each in traffic] == [dry.proofs] * 3 + [0] * 2 and dry.proofs > 0
     assert 0 < dry.input_checks[0] < dry.rounds and 0 < dry.input_checks[1] < sum(dry.sent)
     assert dry.seconds > 0 and dry.beside_bytes > 0
 
