@@ -136,7 +136,10 @@ class MemoryNetwork:
         if failure is None:
             end = _End(PeerLost, f"Party {number} has ended; no message of it is left to receive.")
         else:
-            end = _End(ProtocolAborted, f"Party {number} stopped: {type(failure).__name__}.")
+            end = _End(
+                ProtocolAborted,
+                f"Party {number} stopped: {type(failure).__name__}, perhaps because of another party.",
+            )
         with self._lock:
             self._ended[number] = end
             for (_, sender, _), channel in self._channels.items():

@@ -79,7 +79,12 @@ def error_of(config: SessionConfig, source: Link, code: int, culprit: int) -> Co
             else PeerIdentity(f"Party {name} stopped: another party refused its certificate.")
         )
     if culprit == source.number or code not in _SEEN:
-        return ProtocolAborted(f"Party {about} stopped: {REASONS[code]} (exit {code}).")
+        perhaps = (
+            ", perhaps because of what another party sent it"
+            if code == ProtocolAborted.exit_code and len(names) > 2
+            else ""
+        )
+        return ProtocolAborted(f"Party {about} stopped: {REASONS[code]} (exit {code}){perhaps}.")
     kind, what = _SEEN[code]
     return kind(f"Party {name} stopped: {what} party {about}.")
 

@@ -134,6 +134,9 @@ def test_json_shows_the_raw_lines(
     )
 
 
+ABORTED = "stopped: the protocol was aborted (exit 40), perhaps because of what another party sent it."
+
+
 @pytest.mark.parametrize(
     ("steps", "kind", "words"),
     [
@@ -183,7 +186,13 @@ def test_json_shows_the_raw_lines(
         (
             {
                 "north": [
-                    ["fail", ["ProtocolAborted", "Party west stopped: the protocol was aborted (exit 40)."]]
+                    [
+                        "fail",
+                        [
+                            "ProtocolAborted",
+                            f"Party west {ABORTED}",
+                        ],
+                    ]
                 ],
                 "west": [
                     ["after", "north"],
@@ -208,7 +217,13 @@ def test_json_shows_the_raw_lines(
                 ],
                 "west": [
                     ["after", "north"],
-                    ["fail", ["ProtocolAborted", "Party south stopped: the protocol was aborted (exit 40)."]],
+                    [
+                        "fail",
+                        [
+                            "ProtocolAborted",
+                            f"Party south {ABORTED}",
+                        ],
+                    ],
                 ],
                 "south": [
                     ["after", "west"],

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.replicated.sharing.blame import one_of
 from mpc_protocols.replicated.sharing.trio import Trio
 
 DIGEST_BYTES = 32
@@ -80,8 +81,8 @@ def same_copies(trio: Trio, copies: Sequence[Copy]) -> None:
     for copy in copies:
         if bytes(trio.wire.receive(copy.peer, DIGEST_BYTES)) != digest(copy.array):
             raise ProtocolAborted(
-                f"Party {copy.sender} sent parties {trio.me} and {copy.peer} different copies of its data, or one of the "
-                "two says so; stop the run."
+                f"{one_of((copy.sender, copy.peer), trio.me)}. Party {copy.peer} says "
+                f"that party {copy.sender} sent it another copy of its data than party {trio.me} has; stop the run."
             )
 
 

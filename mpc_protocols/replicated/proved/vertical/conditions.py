@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique
+from mpc_protocols.replicated.sharing.blame import one_of
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.matrices import Matrix
@@ -134,8 +135,8 @@ def compare(trio: Trio, conditions: Sequence[Conditions]) -> None:
     for of, (_, sender) in compared:
         if bytes(trio.wire.receive(sender, DIGEST_BYTES)) != of.expected():
             raise ProtocolAborted(
-                f"Party {of.owner} shared columns of which a row names no value or several, or other rows than before, or party "
-                f"{sender} or {trio.me} says so falsely; nothing was opened of them; stop the run."
+                f"{one_of((of.owner, sender), trio.me)}. Party {sender} says that party {of.owner} shared columns of which a "
+                "row names no value or several, or other rows than before; nothing was opened of them; stop the run."
             )
 
 

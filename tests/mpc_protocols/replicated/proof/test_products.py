@@ -84,9 +84,11 @@ def same_row(part: Any) -> None:
 def test_wrong_products_are_refused_and_the_link_is_named(spoil: Any) -> None:
     for cheat in range(3):
         accuser = (cheat - 1) % 3
-        sentence = f"Party {cheat} sent party {accuser} products that are not those of its shares, as party {accuser} says"
+        sentence = (
+            f"Party {accuser} says that party {cheat} sent it products that are not those of its shares"
+        )
         found = outcomes(proved(SIZES, 6, cheat, spoil=spoil))
-        assert all(said.startswith(sentence) for said in found), found
+        assert all(sentence in said for said in found), found
 
 
 def test_replayed_and_swapped_products_are_refused() -> None:
@@ -98,8 +100,8 @@ def test_replayed_and_swapped_products_are_refused() -> None:
 
     sizes = [(70, 1), (3, 4), (70, 1)]
     found = outcomes(proved(sizes, 6), 1, replay)
-    assert found[0].startswith("Party 1 sent party 0 products") and found[2].startswith(
-        "Party 1 sent party 0"
+    assert "Party 0 says that party 1 sent it products" in found[0] and found[2].endswith(
+        found[0].split(".", 1)[1]
     )
     held: list[bytes] = []
 

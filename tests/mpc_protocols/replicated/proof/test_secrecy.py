@@ -157,8 +157,10 @@ below 7e-10; errors that cancel are missed every time."""
 
 
 def refused(found: list[Any], cheat: int) -> bool:
-    said = f"Party {cheat} sent party {(cheat - 1) % 3} products that are not those of its shares"
-    return all(isinstance(of, str) and of.startswith(said) for of in found)
+    said = (
+        f"Party {(cheat - 1) % 3} says that party {cheat} sent it products that are not those of its shares"
+    )
+    return all(isinstance(of, str) and said in of for of in found)
 
 
 def test_errors_that_are_alike_in_two_pieces_do_not_cancel(monkeypatch: pytest.MonkeyPatch) -> None:

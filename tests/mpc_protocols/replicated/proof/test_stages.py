@@ -82,8 +82,10 @@ def body(
 
 def refused(found: list[Any], cheat: int) -> bool:
     """Whether both honest parties name the link on which wrong products went."""
-    said = f"Party {cheat} sent party {(cheat - 1) % 3} products that are not those of its shares"
-    return all(isinstance(of, str) and of.startswith(said) for of in found)
+    said = (
+        f"Party {(cheat - 1) % 3} says that party {cheat} sent it products that are not those of its shares"
+    )
+    return all(isinstance(of, str) and said in of for of in found)
 
 
 @pytest.mark.parametrize("variables", [3, 6])

@@ -36,11 +36,11 @@ def accused(found: list[Any], cheat: int) -> bool:
     with the other one that reports on them, where it goes on with shares that nobody else holds."""
     left, right = (cheat - 1) % 3, (cheat + 1) % 3
     said = (
-        f"Party {cheat} sent party {left} products that are not those of its shares",
-        f"Parties {cheat} and {right} told party {left} different things about the same proof",
-        f"Parties {left} and {cheat} told party {right} different things about the same proof",
+        f"Party {left} says that party {cheat} sent it products that are not those of its shares",
+        f"Party {left} says that parties {cheat} and {right} told it different things about the same proof",
+        f"Party {right} says that parties {left} and {cheat} told it different things about the same proof",
     )
-    return all(found[i].startswith(said) for i in (left, right))
+    return all(any(each in found[i] for each in said) for i in (left, right))
 
 
 @pytest.mark.parametrize("factor", [1000, 1 + (1 << 16)])
@@ -202,7 +202,7 @@ def test_nothing_is_opened_after_a_proof_that_failed() -> None:
 
     found = outcomes(body, 1, lambda number, peer, payload: flipped(payload) if number == 1 else None)
     for party in (0, 2):
-        assert found[party][0].startswith("Party 1 sent party 0 products")
+        assert "Party 0 says that party 1 sent it products" in found[party][0]
         assert all("were not found to be right" in said for said in found[party][1:])
 
 
@@ -275,5 +275,5 @@ def test_a_failed_proof_beside_is_not_covered_by_another_one(
 
     found = outcomes(body)
     for honest in (0, 2):
-        assert found[honest][0].startswith("Party 1 sent party 0 products"), found
+        assert "Party 0 says that party 1 sent it products" in found[honest][0], found
         assert all("were not found to be right" in said for said in found[honest][1:]), found

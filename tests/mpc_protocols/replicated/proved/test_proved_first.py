@@ -17,7 +17,7 @@ from tests.mpc_protocols.replicated.proved.test_engine import party
 from tests.worlds.tables import facts
 
 CHEAT = 2
-SENTENCE = "Party 2 sent party 1 products that are not those of its shares, as party 1 says"
+SENTENCE = "Party 1 says that party 2 sent it products that are not those of its shares"
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_wrong_product_of_a_measurement_is_found_before_it_is_opened(openings:
 
     found, met = run(body, "", 1)
     assert met == 1 and not openings
-    assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
+    assert all(SENTENCE in str(found[honest]) for honest in (0, 1)), found
 
 
 def test_a_wrong_product_of_a_selections_noise_is_found_before_the_pick_is_opened(
@@ -87,7 +87,7 @@ def test_a_wrong_product_of_a_selections_noise_is_found_before_the_pick_is_opene
 
     found, met = run(body, "noise", 0)
     assert met == 1 and not openings
-    assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
+    assert all(SENTENCE in str(found[honest]) for honest in (0, 1)), found
 
 
 def test_a_wrong_product_of_noise_made_ahead_is_found_before_the_next_step(openings: list[int]) -> None:
@@ -112,4 +112,4 @@ def test_a_wrong_product_of_noise_made_ahead_is_found_before_the_next_step(openi
     found, met = run(body, "noise", messages - 1, ahead=True)
     assert met == 1 and reached == ["measured"]
     assert sorted(openings) == [0, 0, 1, 1, 2, 2]  # a pick and a measurement
-    assert all(str(found[honest]).startswith(SENTENCE) for honest in (0, 1)), found
+    assert all(SENTENCE in str(found[honest]) for honest in (0, 1)), found
