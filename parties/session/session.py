@@ -439,6 +439,7 @@ class _Session(Generic[T]):
     async def _beat(self) -> None:
         """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""
         limit, answer = self._config.silence_s, self._config.answer_s
+        left = self._config.deadline_s
         pause = min(HEARTBEAT_S, limit / 3)
         last = self._loop.time()
         while True:
@@ -455,6 +456,11 @@ class _Session(Generic[T]):
                     self._stop(link.silent(each.name, limit), culprit=each.number)
                     return
                 each.ping()
+            if left is not None and self._party.assembled:
+                left -= pause  # a pause of this very process does not count
+                if left < 0:
+                    self._stop(link.overran(self._config.deadline_s or 0.0))
+                    return
             if answer is not None and self._party.assembled:
                 late = self._party.overdue(answer, stalled if stalled > pause else 0.0)
                 if late is not None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from runner.study import Study
     from synth.plan import Plan
 
-LOOPBACK = "this machine"
-NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), "WAN": (0.04, 1.2e7)}
+LOOPBACK, WAN = "this machine", "WAN"
+NETWORKS = {LOOPBACK: (0.0004, 4e8), "LAN": (0.001, 1e8), WAN: (0.04, 1.2e7)}
 """Seconds of one round, bytes per second."""
 START_S = 2.0
 PROCESS_MB, ROW_BYTES, IDENTIFIER_BYTES = 190, 40, 250

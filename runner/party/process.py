@@ -31,7 +31,7 @@ from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Mete
 from runner.party.record.logs import recording
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
-from runner.party.session import session_config, study_digest
+from runner.party.session import run_deadline, session_config, study_digest
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.cohorts import cohorts_of
@@ -128,6 +128,7 @@ class _Party:
             self._settings.listen,
             self._facts(),
             self._options.way_in,
+            run_deadline(self._study, self._name),
         )
 
     def _facts(self) -> dict[str, object]:

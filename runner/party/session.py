@@ -41,8 +41,9 @@ def session_config(
     listen: tuple[str, int] | None,
     facts: Mapping[str, object],
     way_in: WayIn | None = None,
+    deadline_s: float | None = None,
 ) -> SessionConfig:
-    """agreed: the `study_digest`. facts: what the party announces to all. Raises `StudyInvalid`."""
+    """agreed: the `study_digest`. facts: what the party announces to all. deadline_s: `run_deadline`. Raises `StudyInvalid`."""
     from parties.session import Peer, SessionConfig
 
     return SessionConfig(
@@ -67,5 +68,20 @@ def session_config(
         answer_s=study.session.answer_s
         if study.descriptor.malicious and study.party(party).compute
         else None,
+        deadline_s=deadline_s,
         way_in=way_in,
     )
+
+
+def run_deadline(study: Study, party: str) -> float | None:
+    """Seconds that a run may take at a computing party where another one may deviate; None elsewhere.
+
+    A party that answers each message just in time could otherwise hold the others for days.
+    """
+    if not study.descriptor.malicious or study.descriptor.ideal or not study.party(party).compute:
+        return None
+    from runner.forecast.predict import forecast
+    from runner.forecast.result import WAN
+
+    foretold = forecast(study).time_s[WAN]
+    return min(1e6, max(study.session.deadline_floor_s, study.session.deadline_factor * foretold))

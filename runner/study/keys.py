@@ -10,7 +10,7 @@ MAX_EPSILON = 1e6
 """Far above what protects anybody; the accountant can still count with it."""
 PRIVACY = ("epsilon", "delta", "adjacency", "max_rows", "unit", "accept_delta")
 UNIT = ("id", "max_rows", "max_custodians")
-SESSION = ("connect_s", "silence_s", "tls", "bad_input", "answer_s")
+SESSION = ("connect_s", "silence_s", "tls", "bad_input", "answer_s", "deadline_factor", "deadline_floor_s")
 PARTY = ("name", "address", "data", "compute", "fingerprint", "columns")
 DATA = ("url", "table", "push_down")
 TALLIES = ("tallies", "parts", "partitioned_by")

@@ -170,13 +170,17 @@ class Alignment:
 class Session:
     """[session]: deadlines in seconds; `tls` off is for loopback addresses only. bad_input: what becomes of a run in which a
     contributor's counts turn out to be those of no table (`Study.checks_inputs`). answer_s: how long a computing party waits for
-    a message where parties may deviate (`Backend.malicious`); elsewhere it waits as long as the other one lives."""
+    a message where parties may deviate (`Backend.malicious`); elsewhere it waits as long as the other one lives. deadline_factor,
+    deadline_floor_s: there a whole run may take so many times what `plan` foretells on a wide network, but never less than so
+    many seconds."""
 
     connect_s: float = 120.0
     silence_s: float = 10.0
     tls: Literal["mutual", "insecure-loopback"] = "mutual"
     bad_input: Literal["end", "exclude"] = "end"
     answer_s: float = 600.0
+    deadline_factor: float = 10.0
+    deadline_floor_s: float = 3600.0
 
 
 @dataclass(frozen=True)

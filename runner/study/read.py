@@ -250,4 +250,6 @@ def _session(table: Table) -> Session:
         cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")),
         cast(Any, table.choice("bad_input", ("end", "exclude"), "end")),
         float(table.number("answer_s", Session.answer_s, below=1e6)),
+        float(table.number("deadline_factor", Session.deadline_factor, above=0.999, below=1e6)),
+        float(table.number("deadline_floor_s", Session.deadline_floor_s, below=1e6)),
     )

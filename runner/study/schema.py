@@ -232,6 +232,8 @@ def schema() -> Schema:
                 "tls": _words(("mutual", "insecure-loopback")),
                 "bad_input": _words(("end", "exclude")),
                 "answer_s": {"type": "number", "exclusiveMinimum": 0},
+                "deadline_factor": {"type": "number", "minimum": 1},
+                "deadline_floor_s": {"type": "number", "exclusiveMinimum": 0},
             },
         ),
         "party": _party(),

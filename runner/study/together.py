@@ -165,10 +165,11 @@ def alignment_tables(head: Table, root: Table, partition: str) -> None:
 
 
 def waits(table: Table, malicious: bool) -> None:
-    """Whether [session] answer_s has a meaning."""
-    if "answer_s" in table and not malicious:
-        table.problem(
-            f'has no meaning with security = "{SECURITIES[0]}", where a party waits for another as long as that one lives; '
-            "remove it",
-            "answer_s",
-        )
+    """Whether what [session] says of waiting has a meaning."""
+    for key in ("answer_s", "deadline_factor", "deadline_floor_s"):
+        if key in table and not malicious:
+            table.problem(
+                f'has no meaning with security = "{SECURITIES[0]}", where a party waits for another as long as that one lives; '
+                "remove it",
+                key,
+            )

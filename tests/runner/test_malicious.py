@@ -27,6 +27,7 @@ from runner.party.collective import Collective
 from runner.party.course import agreed_table
 from runner.party.course.answers import _Inputs
 from runner.party.resume.earlier_attempt import cannot_resume
+from runner.party.session import run_deadline
 from runner.party.synthesis import facts_of, plan_of
 from runner.results.release import Release, parse
 from runner.study import load, problems
@@ -119,6 +120,21 @@ def test_how_long_a_party_waits_is_asked_of_such_a_study_only(tmp_path: Path) ->
     path = small.write(tmp_path / "study", changes=[later]).path
     [sentence] = problems(path)
     assert '[session] answer_s has no meaning with security = "semi-honest"' in sentence
+
+
+def test_a_run_may_take_so_many_times_what_plan_foretells(tmp_path: Path) -> None:
+    study = load(wanted(tmp_path).path)
+    foretold = forecast(study).time_s["WAN"]
+    assert 10 * foretold < 3600 == run_deadline(study, study.parties[0].name)
+    short = ("[session]", "[session]\ndeadline_factor = 3\ndeadline_floor_s = 1")
+    study = load(wanted(tmp_path / "short", changes=[ASKED, short]).path)
+    deadline = run_deadline(study, study.parties[0].name)
+    assert deadline is not None and 2 * foretold < deadline < 4 * foretold
+    contributor = next(party.name for party in study.parties if not party.compute)
+    assert run_deadline(study, contributor) is None
+    path = small.write(tmp_path / "study", changes=[short]).path
+    assert run_deadline(load(small.write(tmp_path / "plain").path), "north") is None
+    assert len(found := problems(path)) == 2 and all("deadline_" in one for one in found)
 
 
 def test_who_has_no_data_counts_as_if_it_had(tmp_path: Path) -> None:

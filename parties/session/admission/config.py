@@ -72,7 +72,8 @@ class SessionConfig:
     loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
     announces to all (small, public, JSON). connect_s: how long to wait until
     all have come and agreed; silence_s: how long a peer may be silent; answer_s: how long this party waits for a message, or for
-    room for one, of a peer that is alive, once all have assembled (None: for ever); closing_s: how long to wait at the end for
+    room for one, of a peer that is alive, once all have assembled (None: for ever); deadline_s: how long all of it may take from
+    then on (None: for ever); closing_s: how long to wait at the end for
     parties that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
     """
 
@@ -90,6 +91,7 @@ class SessionConfig:
     connect_s: float = 120.0
     silence_s: float = 10.0
     answer_s: float | None = None
+    deadline_s: float | None = None
     closing_s: float = 600.0
     way_in: WayIn | None = None
 
@@ -122,6 +124,7 @@ class SessionConfig:
             ("silence_s", self.silence_s),
             ("closing_s", self.closing_s),
             ("answer_s", self.answer_s),
+            ("deadline_s", self.deadline_s),
         ):
             if seconds is not None and not 0 < seconds <= 1e6:
                 raise StudyInvalid(f"{name} = {seconds}: a positive number of seconds is expected.")

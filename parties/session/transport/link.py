@@ -382,6 +382,15 @@ def silent(name: str, seconds: float) -> PeerLost:
     )
 
 
+def overran(seconds: float) -> ProtocolAborted:
+    """All peers are alive, each answers in time, and the run takes longer than it may."""
+    return ProtocolAborted(
+        f"This run has taken more than {seconds:.0f} s since all assembled, far longer than `plan` foretells: somebody may hold "
+        "it up, a little with each message; set [session] deadline_factor or deadline_floor_s higher if machines or network are "
+        "that slow."
+    )
+
+
 def owing(name: str, seconds: float) -> ProtocolAborted:
     """The peer is alive and does not send what is due, or does not take what is sent."""
     return ProtocolAborted(

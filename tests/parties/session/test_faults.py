@@ -83,6 +83,14 @@ def test_who_is_alive_and_sends_nothing_is_waited_for_so_long(started: Start, cr
 
 
 @pytest.mark.slow
+def test_a_run_has_a_deadline_of_its_own(started: Start, credentials: Path) -> None:
+    """Whoever is alive, and answers in time as far as anybody says."""
+    children = started(configs(credentials, computing=2, deadline_s=1.0), bodies.owe)
+    assert [child.wait() for child in children] == [40, 40]
+    assert any("has taken more than 1 s since all assembled" in said(child) for child in children)
+
+
+@pytest.mark.slow
 def test_a_short_pause_is_forgiven(started: Start, credentials: Path) -> None:
     children = started(configs(credentials, computing=2, silence_s=60.0), bodies.compute, 1, 3.0, True)
     children[1].until("ready")
