@@ -35,7 +35,7 @@ from mpc_protocols.threads import start_thread
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
-from parties.session.admission.identity import own_identity_or_doubt, refused, refuses
+from parties.session.admission.identity import Identity, ended, own_identity_or_doubt, refused, refuses
 from parties.session.ending import KEPT, WITHDREW, Signals, error_of
 from parties.session.party import Party, SessionWire, Tap
 from parties.session.transport import frames, link
@@ -129,6 +129,7 @@ class _Session(Generic[T]):
         self._byes: set[int] = set()
         self._bye_changed = asyncio.Event()
         self._finished = self._interrupted = False
+        self._own: Identity | None = None
         self._last_words = frames.abort(1, config.number)
         self._closing: list[asyncio.Task[None]] = []
         self._doubts: set[tuple[int | None, str]] = set()
@@ -175,7 +176,7 @@ class _Session(Generic[T]):
     # Phases.
 
     async def _connect(self) -> None:
-        own = own_identity_or_doubt(self._config)
+        own = self._own = own_identity_or_doubt(self._config)
         self._connector = connector = Connector(
             own,
             self._linked,
@@ -456,6 +457,9 @@ class _Session(Generic[T]):
                     self._stop(link.silent(each.name, limit), culprit=each.number)
                     return
                 each.ping()
+            if self._own is not None and (name := self._own.expired()) is not None:
+                self._stop(ended(name), culprit=self._party.names.index(name))
+                return
             if left is not None and self._party.assembled:
                 left -= pause  # a pause of this very process does not count
                 if left < 0:

@@ -18,6 +18,7 @@ COUNTERS = {
     "bytes_sent": 5,
     "bytes_received": 6,
     "rounds": 2,
+    "proofs": 3,
     "software": {"commit": "", "python": "3.11.7"},
 }
 TIMELINE = {"connect": [0.0, 0.25], "fit": [0.5]}

@@ -91,6 +91,8 @@ class Identity:
     _contexts: dict[tuple[str, bool, bool], ssl.SSLContext] = field(
         default_factory=dict, repr=False, compare=False
     )
+    _expire: dict[str, datetime] = field(default_factory=dict, repr=False, compare=False)
+    """When the certificates end that were proved, by party; this party's own, too."""
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
@@ -142,12 +144,20 @@ class Identity:
         proved = tls.getpeercert(binary_form=True)
         if proved is None or proved != shown or not self.pinned(peer, proved):
             raise PeerIdentity(f"Party {peer.name} proved another certificate than the one expected of it.")
-        names = names_in(tls.getpeercert() or {})
+        decoded: Mapping[str, Any] = tls.getpeercert() or {}
+        names = names_in(decoded)
         if peer.name not in names:
             raise PeerIdentity(
                 f"The certificate presented for party {peer.name} belongs to {quoted(names)}: "
                 f"party {peer.name} must use a certificate in its own name."
             )
+        end = ssl.cert_time_to_seconds(decoded["notAfter"])
+        self._expire[peer.name] = datetime.fromtimestamp(end, UTC)
+
+    def expired(self) -> str | None:
+        """A party whose certificate was valid when the session began and is not now."""
+        now = datetime.now(UTC)
+        return next((name for name, end in self._expire.items() if end < now), None)
 
 
 def names_in(certificate: Mapping[str, Any]) -> list[str]:
@@ -189,7 +199,7 @@ def own_identity(config: SessionConfig) -> Identity:
         )
     if config.ca is not None:
         _check_ca(config.ca, config.cert, chain, config.me)
-    return Identity(config, der)
+    return Identity(config, der, _expire={config.me: certificate.not_valid_after_utc})
 
 
 def own_identity_or_doubt(config: SessionConfig) -> Identity:
@@ -263,6 +273,13 @@ def check_dates(certificate: x509.Certificate, what: str) -> None:
         raise PeerIdentity(
             f"{what} is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only; check the clocks."
         )
+
+
+def ended(name: str) -> PeerIdentity:
+    """A certificate has expired while the run was under way."""
+    return PeerIdentity(
+        f"The certificate of party {name} has expired while the run was under way, so nothing more is released; issue a new one."
+    )
 
 
 def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError) -> NoReturn:

@@ -354,7 +354,7 @@ def copies(subject: Subject) -> Finding:
             told += 1
             if len(said) < len(ended):
                 problems.append(f"{setting.words}, message {number} to party {way[1]}: a party goes on.")
-            elif not any(f"Party {way[0]} " in sentence for sentence in said):
+            elif not any(f"party {way[0]} " in sentence.lower() for sentence in said):
                 problems.append(
                     f"{setting.words}, message {number} to party {way[1]}: nobody says that it is party {way[0]} who told two "
                     f"parties different things, but: {said[0]}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import resource
 import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from parties.session import SessionWire
+from parties.session.admission import identity
 from parties.session.transport.frames import CHUNK, FRAME_COST, WINDOW, Header, Kind
 from tests.trio import report
 
@@ -207,3 +209,19 @@ def pickled(wire: SessionWire, marker: str) -> None:
 
         mpyc.runtime.pickle.dumps = lambda obj: pickle.dumps(Bomb())
     mpc.run(mpc.transfer("hello"))
+
+
+def years_later(wire: SessionWire) -> None:
+    """At party 0 the clock of certificates leaps while all wait for its message; none comes."""
+    wire.all_assembled()
+    if wire.me == 0:
+        identity.datetime = _Later  # type: ignore[attr-defined]
+    wire.receive(1 if wire.me == 0 else 0, 1)
+
+
+class _Later(datetime):
+    """A clock that is far ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.now(tz) + timedelta(days=36_500)

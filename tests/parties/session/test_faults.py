@@ -91,6 +91,13 @@ def test_a_run_has_a_deadline_of_its_own(started: Start, credentials: Path) -> N
 
 
 @pytest.mark.slow
+def test_a_certificate_that_expires_in_mid_run_ends_it(started: Start, credentials: Path) -> None:
+    children = started(configs(credentials), bodies.years_later)
+    assert [child.wait() for child in children] == [21, 21, 21]
+    assert "certificate of party north has expired while the run was under way" in said(children[0])
+
+
+@pytest.mark.slow
 def test_a_short_pause_is_forgiven(started: Start, credentials: Path) -> None:
     children = started(configs(credentials, computing=2, silence_s=60.0), bodies.compute, 1, 3.0, True)
     children[1].until("ready")
