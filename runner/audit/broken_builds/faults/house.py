@@ -1,0 +1,74 @@
+"""Faults of what a party keeps by itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from unittest import mock
+
+from parties.inbox import drop_box
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
+
+
+def _no_cap() -> Patch:
+    """The cap is not looked at; alignments are."""
+    return replaced("parties.budget.account.cap_problem", lambda plain: lambda *given: None)
+
+
+def _no_quota() -> Patch:
+    return replaced("parties.budget.account.aligned", lambda plain: lambda *given: 0)
+
+
+def _no_max_rows() -> Patch:
+    return replaced(
+        "parties.data.local_marginals.count",
+        lambda plain: lambda *given, max_rows, **named: plain(*given, max_rows=1 << 30, **named),
+    )
+
+
+def _no_min_size() -> Patch:
+    return replaced("runner.party.alignment.check_size", lambda plain: lambda study, owner, records: None)
+
+
+def _any_signature() -> Patch:
+    return replaced("runner.results.signatures._verifies", lambda plain: lambda *given: True)
+
+
+def _any_host() -> Patch:
+    """Whatever host is named, it passes for the page's own."""
+    from runner.watch import server
+
+    def answers(self: Any) -> None:
+        name = f"{server.HOST}:{self.watch.port}"
+        del self.headers["Host"]
+        self.headers["Host"] = name
+        plain(self)
+
+    plain = server._Handler.do_GET
+    return mock.patch.object(server._Handler, "do_GET", answers)
+
+
+def _unsigned_uploads() -> Patch:
+    return mock.patch.object(drop_box, "verifies", lambda *given: True)
+
+
+def _open_state() -> Patch:
+    """The state of a run is written for everybody to read."""
+    plain = os.open
+
+    def opened(path: Any, flags: int, mode: int = 0o777, **named: Any) -> int:
+        return plain(path, flags, 0o644 if "state-" in str(path) else mode, **named)
+
+    return mock.patch("os.open", opened)
+
+
+MUTATIONS = (
+    Mutation("H1", "a cap that is not looked at", ("H.cap",), _no_cap),
+    Mutation("H2", "max_alignments not looked at", ("H.alignments",), _no_quota),
+    Mutation("H3", "max_rows not looked at", ("H.bounds",), _no_max_rows),
+    Mutation("H4", "min_size not looked at", ("H.bounds",), _no_min_size),
+    Mutation("H5", "any signature passes", ("H.signatures",), _any_signature),
+    Mutation("H6", "a page that answers in the name of any host", ("H.page",), _any_host),
+    Mutation("H7", "a drop box that takes unsigned uploads", ("H.box",), _unsigned_uploads),
+    Mutation("H8", "a state file that others can read", ("H.files",), _open_state),
+)

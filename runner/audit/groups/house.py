@@ -1,0 +1,360 @@
+"""H: what keeps a party's own house - its ledger, its bounds, what it signs, the doors of its page and of its box, its files."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, cast
+
+from mpc_protocols.bundles.sealing import ReceiverSecret
+from mpc_protocols.errors import BudgetRefused, DataRefused, PeerIdentity
+from parties import certificates
+from parties.budget.account import Cap
+from parties.budget.ledger import Ledger
+from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.run_state import RunState
+from parties.budget.spending import Reservation
+from runner.audit.check import Check, Finding, Group, judged
+from runner.audit.subjects.subject import Subject
+from runner.results.signatures import Signed, signature_of
+from synth.domain import Categorical, Domain
+
+EPSILON, DELTA, BETA = 1.0, 1e-9, Fraction(1, 10**15)
+AT_ONCE = 4
+"""Runs that ask for the same budget at the same time."""
+
+
+def _run(number: int, rho: Fraction, **changes: Any) -> Reservation:
+    rows = Notion(ProtectedUnit(), "add-remove")
+    run = Reservation(
+        "audited", f"run-{number}", "audit", "ab" * 32, EPSILON, DELTA, rows, rho, BETA, ("south",)
+    )
+    return replace(run, **changes)
+
+
+def _allowed(ledger: Ledger, cap: Cap, runs: Sequence[Reservation]) -> int:
+    """How many of these runs, one after the other, the ledger admits."""
+    count = 0
+    for run in runs:
+        try:
+            ledger.reserve(run, cap).settle()
+        except BudgetRefused:
+            continue
+        count += 1
+    return count
+
+
+def _whole() -> Fraction:
+    """All of epsilon 1."""
+    from synth.budget.accounting import Budget
+
+    return Budget.of(EPSILON, DELTA, BETA).rho_cap
+
+
+def cap(subject: Subject) -> Finding:
+    """Ask for more than a cap allows: after it is spent, of another unit, and several times at once."""
+    problems, whole = [], _whole()
+    given = Cap(EPSILON, DELTA)
+    with TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.db")
+        first = ledger.reserve(_run(0, whole), given)
+        if admitted := _allowed(ledger, given, [_run(1, whole / 1000), _run(2, whole)]):
+            problems.append(f"{admitted} runs were admitted beside one that has all of the cap.")
+        first.close()
+        person = Cap(EPSILON, DELTA, unit=ProtectedUnit(("id",), 3), adjacency="add-remove")
+        other = Ledger(Path(folder) / "persons.db")
+        if _allowed(other, person, [_run(0, whole)]):
+            problems.append("A run that counts rows had all of a cap for persons of three rows.")
+        shared, admitted_at_once, start = Ledger(Path(folder) / "shared.db"), list[int](), threading.Event()
+
+        def ask(number: int) -> None:
+            start.wait()
+            try:
+                open_runs.append(shared.reserve(_run(number, whole), given))
+                admitted_at_once.append(number)
+            except BudgetRefused:
+                pass
+
+        open_runs: list[Any] = []
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(AT_ONCE)]
+        for thread in threads:
+            thread.start()
+        start.set()
+        for thread in threads:
+            thread.join()
+        for run in open_runs:
+            run.close()
+        if len(admitted_at_once) != 1:
+            problems.append(
+                f"Of {AT_ONCE} runs that asked for all of a cap at once {len(admitted_at_once)} had it."
+            )
+    return judged(problems, f"A cap is spent once: by one run, of its own unit, by one of {AT_ONCE} at once.")
+
+
+def alignments(subject: Subject) -> Finding:
+    """Align once more than max_alignments allows; with another counterparty there is a quota of its own."""
+    given, tiny = Cap(max_alignments=2), Fraction(1, 1000)
+    with TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "ledger.db")
+        runs = [_run(number, tiny, aligns=True) for number in range(4)]
+        found = _allowed(ledger, given, runs)
+        others = _allowed(ledger, given, [_run(9, tiny, aligns=True, counterparties=("west",))])
+    problems = (
+        [] if (found, others) == (2, 1) else [f"Of 4 alignments where 2 are allowed {found} were admitted."]
+    )
+    return judged(problems, "Of 4 alignments with one counterparty 2 were admitted, as allowed.")
+
+
+def bounds(subject: Subject) -> Finding:
+    """Bring a table of more rows than max_rows, and fewer records than min_size."""
+    from parties.data.local_marginals import count
+    from parties.data.location import locate
+    from parties.data.source import open_source
+    from runner.party.alignment import check_size
+
+    problems = []
+    domain = Domain(("a",), (Categorical(("x", "y")),))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.csv"
+        for rows, refused in ((5, False), (6, True)):
+            file.write_text("a\n" + "x\n" * rows)
+            with open_source(locate(file)) as source:
+                if _refused(partial(count, source, domain, [("a",)], max_rows=5)) != refused:
+                    problems.append(
+                        f"{rows} rows are {'taken' if refused else 'refused'} where max_rows is 5."
+                    )
+    study = cast(Any, SimpleNamespace(alignment=SimpleNamespace(min_size=100, pad_to=200)))
+    for records, refused in ((99, True), (100, False), (200, False), (201, True)):
+        if _refused(partial(check_size, study, "south", records)) != refused:
+            problems.append(
+                f"{records:,} records are {'taken' if refused else 'refused'} where 100 to 200 may be."
+            )
+    return judged(
+        problems,
+        "Tables beyond max_rows, below min_size and beyond pad_to are refused, those at the bounds taken.",
+    )
+
+
+def _refused(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except DataRefused:
+        return True
+    return False
+
+
+def signatures(subject: Subject) -> Finding:
+    """Change each part of what was signed, and sign with another's key; then ask whether the party has signed."""
+    with TemporaryDirectory() as folder:
+        place, other = Path(folder) / "own", Path(folder) / "other"
+        for each in (place, other):
+            certificates.make_all(each, ["south"])
+        pem, ca = (place / "south.crt").read_text(), (place / "ca.crt").read_text()
+        plain = Signed("ab" * 32, "cd" * 32, {"synthetic.csv": "ef" * 32}, {"south": pem}, ca, {})
+        signed = replace(plain, signatures={"south": signature_of(place / "south.key", plain.message)})
+        foreign = replace(plain, signatures={"south": signature_of(other / "south.key", plain.message)})
+        own = signed.signatures["south"]
+        forged = {
+            "another study": replace(signed, study="00" * 32),
+            "another run": replace(signed, run="00" * 32),
+            "another table": replace(signed, files={"synthetic.csv": "00" * 32}),
+            "one file more": replace(signed, files={**signed.files, "model.npz": "00" * 32}),
+            "no signature": plain,
+            "an altered one": replace(signed, signatures={"south": own[:-1] + bytes([own[-1] ^ 1])}),
+            "an empty one": replace(signed, signatures={"south": b""}),
+            "another key's": foreign,
+        }
+        problems = [] if _accepted(signed, ca) else ["An honest signature is refused."]
+        problems += [
+            f"A party seems to have signed what has {what}."
+            for what, each in forged.items()
+            if _accepted(each, ca)
+        ]
+    return judged(problems, f"The honest signature is accepted, {len(forged)} forged ones are refused.")
+
+
+def _accepted(signed: Signed, ca: str) -> bool:
+    try:
+        signed.check("south", None, ca)
+    except PeerIdentity:
+        return False
+    return True
+
+
+def page(subject: Subject) -> Finding:
+    """Ask the page of a watched run without its secret word, and in the name of another host."""
+    from runner.watch.server import HOST, watching
+
+    problems, asked = [], 0
+    with TemporaryDirectory() as folder, watching(Path(folder)) as watch:
+        own = f"{HOST}:{watch.port}"
+        secret = f"/{watch.secret}/page.css"
+        for path, host, known in (
+            (secret, own, True),
+            (secret, f"localhost:{watch.port}", True),
+            (secret, "evil.example", False),
+            (secret, f"evil.example:{watch.port}", False),
+            (secret, "", False),
+            ("/page.css", own, False),
+            (f"/{'A' * len(watch.secret)}/page.css", own, False),
+            (f"/{watch.secret[:-1]}/page.css", own, False),
+        ):
+            connection = http.client.HTTPConnection(HOST, watch.port, timeout=60)
+            connection.putrequest("GET", path, skip_host=True)
+            if host:
+                connection.putheader("Host", host)
+            connection.endheaders()
+            if (connection.getresponse().status == 200) != known:
+                problems.append(
+                    f"{path.replace(watch.secret, 'SECRET')} as {host or 'no host'} is {'refused' if known else 'answered'}."
+                )
+            connection.close()
+            asked += 1
+        watch.told_end = True
+    return judged(
+        problems,
+        f"{asked} requests: answered are those with the secret word to this machine's loopback address alone.",
+    )
+
+
+def box(subject: Subject) -> Finding:
+    """Announce uploads to a drop box that nobody, another contributor or another upload's signature vouches for."""
+    import h11
+
+    from parties.inbox.drop_box import DropBox
+    from parties.inbox.upload import CONTRIBUTOR, DIGEST, PATH, SIGNATURE, Upload
+
+    clinic, stranger = ReceiverSecret.generate(), ReceiverSecret.generate()
+    study, digest = b"study of the audit, 32 bytes lon", bytes(range(32))
+    opened = cast(
+        Any,
+        SimpleNamespace(
+            _public=SimpleNamespace(contributors={"clinic": clinic.public.signing}, study=study),
+            _inbox=SimpleNamespace(party="south"),
+            _most=1000,
+        ),
+    )
+    upload = Upload("clinic", digest, 500)
+    honest = clinic.sign(upload.signed(study, "south"))
+
+    def taken(name: bytes, of: bytes, length: int, signature: bytes) -> bool:
+        head = [
+            (b"Host", b"south"),
+            (b"Content-Length", str(length).encode()),
+            (CONTRIBUTOR, name),
+            (DIGEST, of.hex().encode()),
+            (SIGNATURE, signature.hex().encode()),
+        ]
+        try:
+            DropBox._proved(opened, h11.Request(method=b"PUT", target=PATH, headers=head))
+        except Exception as refused:  # of a class that is the box's own
+            if not hasattr(refused, "status"):
+                raise
+            return False
+        return True
+
+    cases = {
+        "that nobody signed": (b"clinic", digest, 500, b""),
+        "with a signature of zeros": (b"clinic", digest, 500, bytes(64)),
+        "that a stranger signed": (b"clinic", digest, 500, stranger.sign(upload.signed(study, "south"))),
+        "of a contributor that there is none of": (b"other", digest, 500, honest),
+        "of another content": (b"clinic", bytes(32), 500, honest),
+        "of another length": (b"clinic", digest, 499, honest),
+        "signed for another party's box": (b"clinic", digest, 500, clinic.sign(upload.signed(study, "west"))),
+        "signed for another study": (b"clinic", digest, 500, clinic.sign(upload.signed(bytes(32), "south"))),
+        "too long, though signed": (
+            b"clinic",
+            digest,
+            2000,
+            clinic.sign(Upload("clinic", digest, 2000).signed(study, "south")),
+        ),
+    }
+    problems = [] if taken(b"clinic", digest, 500, honest) else ["A contributor's own upload is refused."]
+    problems += [f"An upload {words} is taken." for words, case in cases.items() if taken(*case)]
+    return judged(problems, f"A contributor's upload is taken, {len(cases)} others are refused.")
+
+
+def files(subject: Subject) -> Finding:
+    """Write a party's ledger and the state of its run, which holds shares, where everybody may read what says nothing else."""
+    before = os.umask(0)
+    try:
+        with TemporaryDirectory() as folder:
+            place = Path(folder)
+            RunState.create(place, b"s" * 32, b"r" * 32, "south", "audit").close()
+            Ledger(place / "ledger.db").reserve(_run(0, Fraction(1, 10))).close()
+            open_to = {
+                path.relative_to(place).as_posix(): oct(path.stat().st_mode & 0o777)
+                for path in place.rglob("*")
+                if path.is_file() and path.stat().st_mode & 0o077
+            }
+            count = sum(path.is_file() for path in place.rglob("*"))
+    finally:
+        os.umask(before)
+    problems = [f"{name} has mode {mode}: others may read it." for name, mode in open_to.items()]
+    return judged(problems, f"{count} files of a party, its state and its ledger, are nobody else's to read.")
+
+
+GROUP = Group(
+    "H",
+    "House",
+    "Does what a party keeps by itself hold: its ledger, bounds, signatures, doors and files?",
+    (
+        Check(
+            "cap",
+            "A ledger admits no run beyond its cap, of whatever unit, however many ask at once.",
+            "exact",
+            "A cap that is not looked at, one that takes rows for persons, two runs that spend the same budget.",
+            cap,
+        ),
+        Check(
+            "alignments",
+            "A ledger admits as many alignments with one counterparty as max_alignments allows.",
+            "exact",
+            "An alignment beyond max_alignments.",
+            alignments,
+        ),
+        Check(
+            "bounds",
+            "A custodian refuses a table beyond max_rows, and an owner too few records for an alignment, or too many.",
+            "exact",
+            "A row too many that is counted; an alignment of fewer records than min_size.",
+            bounds,
+        ),
+        Check(
+            "signatures",
+            "What a party has not signed does not pass as signed by it.",
+            "fault",
+            "Any signature that is accepted.",
+            signatures,
+        ),
+        Check(
+            "page",
+            "The page of a watched run answers who knows its secret word, and no page of another host.",
+            "fault",
+            "The secret word or the host's name not looked at.",
+            page,
+        ),
+        Check(
+            "box",
+            "A drop box takes an upload only if a contributor of the study has signed for just this one.",
+            "fault",
+            "Uploads that are unsigned, replayed elsewhere, of others or too long.",
+            box,
+        ),
+        Check(
+            "files",
+            "Nobody else on the machine may read a party's ledger or the state of its run.",
+            "exact",
+            "A file of shares that others may read.",
+            files,
+        ),
+    ),
+)
