@@ -6,6 +6,7 @@ import http.client
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -18,7 +19,7 @@ from mpc_protocols.bundles.sealing import ReceiverSecret
 from mpc_protocols.errors import BudgetRefused, DataRefused, PeerIdentity
 from parties import certificates
 from parties.budget.account import Cap
-from parties.budget.ledger import Ledger
+from parties.budget.ledger import Ledger, OpenRun
 from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.run_state import RunState
 from parties.budget.spending import Reservation
@@ -73,29 +74,23 @@ def cap(subject: Subject) -> Finding:
         other = Ledger(Path(folder) / "persons.db")
         if _allowed(other, person, [_run(0, whole)]):
             problems.append("A run that counts rows had all of a cap for persons of three rows.")
-        shared, admitted_at_once, start = Ledger(Path(folder) / "shared.db"), list[int](), threading.Event()
+        shared, together = Ledger(Path(folder) / "shared.db"), threading.Barrier(AT_ONCE)
 
-        def ask(number: int) -> None:
-            start.wait()
+        def ask(number: int) -> int:
+            together.wait()
             try:
                 open_runs.append(shared.reserve(_run(number, whole), given))
-                admitted_at_once.append(number)
             except BudgetRefused:
-                pass
+                return 0
+            return 1
 
-        open_runs: list[Any] = []
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(AT_ONCE)]
-        for thread in threads:
-            thread.start()
-        start.set()
-        for thread in threads:
-            thread.join()
+        open_runs: list[OpenRun] = []
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            at_once = sum(pool.map(ask, range(AT_ONCE)))
         for run in open_runs:
             run.close()
-        if len(admitted_at_once) != 1:
-            problems.append(
-                f"Of {AT_ONCE} runs that asked for all of a cap at once {len(admitted_at_once)} had it."
-            )
+        if at_once != 1:
+            problems.append(f"Of {AT_ONCE} runs that asked for all of a cap at once {at_once} had it.")
     return judged(problems, f"A cap is spent once: by one run, of its own unit, by one of {AT_ONCE} at once.")
 
 
