@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import re
 import ssl
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from mpc_protocols.errors import DataRefused
 from parties import certificates
 from parties.budget import journal
 from runner.audit.check import Check, Finding, Group, Profile, judged
+from runner.audit.subjects.forgeries import FORGERIES, copies
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
 from runner.audit.subjects.processes.impostor import Attempt, Impostor, expired, knock, unreadable
 from runner.audit.subjects.subject import Subject
@@ -321,6 +325,39 @@ def _leaves_core_files(party: Party) -> bool:
     return str(allowed) != "0"
 
 
+def forged(subject: Subject) -> Finding:
+    """Let a run of parties with certificates end, forge its files in every way, and have them verified."""
+    problems, looked = [], 0
+    with deployed() as deployment:
+        for party in deployment.parties:
+            party.start()
+        ends = {party.name: party.end() for party in deployment.parties}
+        folders = [party.out for party in deployment.parties]
+        named = ["--ca", str(deployment.credentials / "ca.crt")]
+        if any(end.code for end in ends.values()) or _verified(folders, named):
+            raise Stuck("There is no finished run that passes `verify`, so nothing to forge.")
+        for number, forgery in enumerate(FORGERIES):
+            forger = copies(folders, deployment.root / "forged" / str(number))
+            forgery.forge(forger)
+            for asked, code in ((named, forgery.code), ([], forgery.alone)):
+                if (found := _verified(forger.folders, asked)) != code:
+                    who = "who knows the CA" if asked else "who knows nobody"
+                    problems.append(f"{forgery.what}: `verify` ends with {found} for {who}, not with {code}.")
+                looked += 1
+    return judged(
+        problems,
+        f"{len(FORGERIES)} forgeries, each verified with the parties' CA and without: {looked} right answers.",
+    )
+
+
+def _verified(folders: Sequence[Path], asked: Sequence[str]) -> int:
+    """The exit code of `verify`."""
+    from runner.cli import main
+
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        return main(["verify", *map(str, folders), *asked])
+
+
 GROUP = Group(
     "W",
     "Processes",
@@ -348,6 +385,14 @@ GROUP = Group(
             "fault",
             "A party that goes on with such a key, or ends with another code than 21.",
             keys,
+        ),
+        Check(
+            "forged",
+            "`verify` finds what was altered in a finished run of parties with certificates, or says whose word it is.",
+            "fault",
+            "Two dozen forgeries: tables, signatures, accounts, certificates, a new CA throughout.",
+            forged,
+            profile=Profile.DEFAULT,
         ),
         Check(
             "killed",

@@ -68,6 +68,7 @@ MUTATIONS = (
     Mutation("H3", "max_rows not looked at", ("H.bounds",), _no_max_rows),
     Mutation("H4", "min_size not looked at", ("H.bounds",), _no_min_size),
     Mutation("H5", "any signature passes", ("H.signatures",), _any_signature),
+    Mutation("P10", "verify takes any signature", ("W.forged",), _any_signature),
     Mutation("H6", "a page that answers in the name of any host", ("H.page",), _any_host),
     Mutation("H7", "a drop box that takes unsigned uploads", ("H.box",), _unsigned_uploads),
     Mutation("H8", "a state file that others can read", ("H.files",), _open_state),
