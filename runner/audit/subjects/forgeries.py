@@ -134,6 +134,17 @@ def _unsigned_table(forger: Forger) -> None:
     forger.write()
 
 
+def _old_signatures(forger: Forger) -> None:
+    """The hashes that were signed are those of what is there; the signatures stay as they are."""
+    forger.table()
+    forger.write()
+    folder = forger.folders[0]
+    files = signatures.hashes(folder, signatures.SIGNED)
+    content = replace(signatures.read(folder / SIGNATURES), files=files)
+    for each in forger.folders:
+        (each / SIGNATURES).write_bytes(content.to_bytes())
+
+
 def _no_ca(forger: Forger) -> None:
     forger.run["ca"] = ""
     forger.digest()
@@ -216,6 +227,7 @@ def _other_noise(forger: Forger) -> None:
 
 
 FORGERIES: tuple[Forgery, ...] = (
+    Forgery("another table, its hash in the parties' own signatures", _old_signatures, 21, 21),
     Forgery("another table, signatures removed", _unsigned_table, 21, 21),
     Forgery("another table, signatures and the name of the CA removed", _no_ca, 21, 21),
     Forgery("another table, of a study without encryption, so that nobody signs", _no_tls, 21, 0),
