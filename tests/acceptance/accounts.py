@@ -199,9 +199,7 @@ def _composed(
                 gaussian(moves * moves, event["noise2"])
         elif what == "select":
             accountant.compose(dp.ZCDpEvent(event["epsilon"] ** 2 / 8))
-        elif what == "responses":
-            accountant.compose(dp.ZCDpEvent(event["rho"]))
-        elif what in ("choices", "own model"):  # watched
+        elif what in ("responses", "choices", "own model"):  # the last two are watched
             accountant.compose(dp.ZCDpEvent(event["rho"]))
         else:
             raise ValueError(f"Nothing is known of a release called {what!r}.")

@@ -1,4 +1,4 @@
-"""How far neighbouring tables really move what a run in the clear asks: a watch on every question, for `tests.acceptance.accounts`.
+"""How far neighbours really move what a run in the clear asks: a watch on every question, for `tests.acceptance.accounts`.
 
 Each question of an oracle (and of FLAIM's clients) is answered a second time about tables with one privacy unit more, fewer or
 replaced. What that costs is computed by textbook formulas from the numbers that moved, the noise that was used and nothing that
@@ -24,6 +24,8 @@ from mpc_protocols.functionality import Level, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from synth.algorithms.flaim import client as flaim
+from synth.algorithms.flaim.questions import parse
+from synth.algorithms.flaim.scores import choose
 from synth.algorithms.vertigan import coins, critic
 
 Row = dict[str, int]
@@ -222,11 +224,10 @@ def _client(watch: Watch, real: Callable[..., Any]) -> Callable[..., Any]:
     """A client of FLAIM: its answer about its own table, and about neighbours of it, as it stands before the question."""
 
     def call(self: Any, question: Any) -> Any:
-        plan, kind = self._plan, flaim.parse(question.content).kind
+        plan, kind = self._plan, parse(question.content).kind
         facts = StudyFacts(plan.domain.sizes, plan.charges.adjacency, plan.charges.unit_rows, 1 << 20, b"")
         before = {name: copy.copy(value) for name, value in vars(self).items()}
         asked: list[Any] = []
-        choose = flaim.choose
 
         def chosen(scores: Any, weights: Any, penalties: Any, epsilon: Any, **more: Any) -> int:
             asked.append((scores, weights, penalties, epsilon, more))
@@ -249,7 +250,7 @@ def _client(watch: Watch, real: Callable[..., Any]) -> Callable[..., Any]:
                 first = before["_size"] is None and plan.size_sigma2
                 costs.append(rows**2 / (2 * float(plan.size_sigma2)) if first else 0.0)
             elif kind == "choose":
-                with patch.object(flaim, "choose", lambda *given, **more: asked.append((*given, more)) or 0):
+                with patch.object(flaim, "choose", chosen):
                     real(other, question)
                 costs.append(_range(asked[0], asked.pop()) ** 2 / 8)
             else:
