@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
-from runner.failures import describe
+from runner.failures import complain, describe
 from runner.version import VERSION
 
 PURPOSE = """\
@@ -123,5 +123,5 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
         return error.code if isinstance(error.code, int) else 0
     except (Exception, KeyboardInterrupt) as error:
         code, sentence = describe(error)
-        print(sentence, file=sys.stderr)
+        complain(sentence)
         return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 import traceback
 from pathlib import Path
@@ -24,6 +25,12 @@ def append_private(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
         file.write(text)
+
+
+def complain(sentence: str) -> None:
+    """Tell the final sentence of a failure. The exit code holds also where standard error is a file on a full disk."""
+    with contextlib.suppress(OSError):
+        print(sentence, file=sys.stderr, flush=True)
 
 
 def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:

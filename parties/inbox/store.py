@@ -36,11 +36,13 @@ from mpc_protocols.errors import (
     BudgetRefused,
     CosynthError,
     DataRefused,
+    OutOfResources,
     PeerIdentity,
     ProtocolAborted,
     UsageError,
 )
 from mpc_protocols.foreign_text import shown
+from mpc_protocols.resources import lacking
 from parties.inbox.files import delete, discard_unfinished, write_private
 
 if TYPE_CHECKING:
@@ -253,14 +255,15 @@ class Inbox:
     def propose(self, agreed: AgreedList, round: int = 1) -> None:
         """Put a list on disk that the parties will fix if all of them have it.
 
-        Raises `DataRefused` for a bundle of it that is not here, `BudgetRefused` if the list cannot be written.
+        Raises `DataRefused` for a bundle of it that is not here, `OutOfResources` or `BudgetRefused` if the list cannot be
+        written.
         """
         for name, contributor in agreed.entries.items():
             self._listed(name, contributor)
         self._write(_of_round(PROPOSED, round), agreed.to_bytes())
 
     def keep(self, agreed: AgreedList, round: int = 1) -> None:
-        """Put the agreed list on disk. Raises `BudgetRefused` if it cannot be."""
+        """Put the agreed list on disk. Raises `OutOfResources` or `BudgetRefused` if it cannot be."""
         self._write(_of_round(AGREED, round), agreed.to_bytes())
         delete([self.folder / _of_round(PROPOSED, round)])
 
@@ -268,7 +271,7 @@ class Inbox:
         """The sum of this party's parts over the agreed list, uint32 of (cells,): made once, then kept until `finish`.
 
         When the last round's is on disk, the key that opened the bundles is deleted. Raises `DataRefused` (a bundle that is
-        gone), `PeerIdentity` (the key), `BudgetRefused` (it cannot be kept).
+        gone), `PeerIdentity` (the key), `OutOfResources` or `BudgetRefused` (it cannot be kept).
         """
         mark = _SUM_MAGIC + self.collection.study + agreed.hash
         cells, place = self.collection.layout.cells, self.folder / _of_round(SUM, round)
@@ -296,7 +299,7 @@ class Inbox:
         return self._content(BEGUN)
 
     def begin(self, run: bytes) -> None:
-        """Put on disk that this run releases something. Raises as `check_run`, and `BudgetRefused` if it cannot be written."""
+        """Put on disk that this run releases something. Raises as `check_run`, and as `keep` if it cannot be written."""
         if self.begun is None:
             self._write(BEGUN, run.hex().encode())
         self.check_run(run)
@@ -322,7 +325,7 @@ class Inbox:
 
         The paths of what could not be deleted, which every later `tidy` tries again.
         """
-        with suppress(BudgetRefused):  # on a full disk nothing reminds a later start
+        with suppress(BudgetRefused, OutOfResources):  # on a full disk nothing reminds a later start
             self._write(FINISHED, b"")
         return self._clear()
 
@@ -348,7 +351,7 @@ class Inbox:
         return self.folder / f"void-{self.party}.json"
 
     def write_void(self, content: bytes) -> None:
-        """Put it there. Raises `BudgetRefused`."""
+        """Put it there. Raises as `keep`."""
         self._write(self.void_file.name, content)
 
     def _added(self, agreed: AgreedList) -> NDArray[np.uint32]:
@@ -440,7 +443,9 @@ class Inbox:
         try:
             write_private(self.folder / name, content)
         except OSError as error:
-            raise BudgetRefused(
+            raise lacking(
+                error, f"The inbox {self.folder}", ", so nothing is computed with it"
+            ) or BudgetRefused(
                 f"The inbox {self.folder} cannot be written ({error.strerror}), so nothing is computed with it."
             ) from None
 

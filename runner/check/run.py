@@ -18,6 +18,7 @@ from mpc_protocols.errors import (
     BudgetRefused,
     CosynthError,
     DataRefused,
+    OutOfResources,
     PeerIdentity,
     PeerUnreachable,
     StudyInvalid,
@@ -354,7 +355,7 @@ def _budget(
     dataset = custodian.dataset
     try:
         ledger.rehearse()
-    except BudgetRefused as error:
+    except (BudgetRefused, OutOfResources) as error:
         yield problem(error)
         return
     if isinstance(study, VerticalStudy):

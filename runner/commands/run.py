@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError, PeerIdentity, PeerUnreachable, UsageError
 from runner.commands import command, private_file_of_one, private_files_of_all
-from runner.failures import describe
+from runner.failures import complain, describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, watch
 from runner.party.options import CertificateFiles, PartyOptions
@@ -205,7 +204,7 @@ def _party(arguments: argparse.Namespace) -> None:
                 else Report(name, code, sentence, time.monotonic()),
             )
         if isinstance(error, Exception) and code == 1:
-            print(sentence, file=sys.stderr)
+            complain(sentence)
             raise SystemExit(code) from None
         raise
     if not arguments.json:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from mpc_protocols import errors
 from runner.failures import append_private
-from runner.launch.first_failure import Report, interrupted, killed, read_report, stopped
+from runner.launch.first_failure import Report, interrupted, killed, read_report, stopped, unexplained
 
 HEARTBEAT = 1.0
 TICK = 0.2
@@ -181,8 +181,7 @@ class Child:
             self.report = killed(self.party, -code, self._last_words())
         elif code:
             place = self._last_words() or "nowhere to be found"
-            sentence = f"Party {self.party} ended with code {code} and no reason; its last words: {place}."
-            self.report = Report(self.party, 1, sentence, time.monotonic(), seen=True)
+            self.report = unexplained(self.party, code, place)
 
     def _last_words(self) -> Path | None:
         """What the process wrote to its standard error goes to its private log; that log's path, None if it wrote nothing."""

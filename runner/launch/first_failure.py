@@ -87,6 +87,16 @@ def stopped(party: str, number: int, seconds: float, since: float) -> Report:
     return Report(party, errors.PeerLost.exit_code, sentence, since, seen=True)
 
 
+def unexplained(party: str, code: int, place: Path | str) -> Report:
+    """The report on a process that left none, as on a full disk: its code holds, unless it is none of a failure's."""
+    if code not in {kind.exit_code for kind in CosynthError.__subclasses__()}:
+        sentence = f"Party {party} ended with code {code} and no reason; its last words: {place}."
+        return Report(party, CosynthError.exit_code, sentence, time.monotonic(), seen=True)
+    cure = "look whether the system's temporary directory is full, and start again (with --resume where a run was under way)"
+    sentence = f"Party {party} ended with code {code} and could not leave its reason; {cure}."
+    return Report(party, code, sentence, time.monotonic())
+
+
 def first_cause(reports: Sequence[Report]) -> Report | None:
     """The failure that the others follow from; None if nothing failed.
 

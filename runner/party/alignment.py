@@ -22,7 +22,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, OutOfResources, StudyInvalid
 from parties.budget.aborted import ABORTED
 from parties.budget.spending import STARTED
 from runner.study import DataLocation, Study, VerticalStudy
@@ -187,7 +187,7 @@ class Account:
         from mpc_protocols.functionality import Event
 
         code = error.exit_code if isinstance(error, CosynthError) else 1
-        with suppress(BudgetRefused):  # the cause of the abort is what there is to tell
+        with suppress(BudgetRefused, OutOfResources):  # the cause of the abort is what there is to tell
             self._record(Event(ABORTED, Fraction(0), Fraction(0), {"code": code}), self._session)
 
 

@@ -12,12 +12,17 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from mpc_protocols.errors import PeerLost
+from mpc_protocols.errors import OutOfResources, PeerLost
+from parties.budget.spending import STARTED
 from runner.failures import describe
+from runner.launch.first_failure import unexplained
+from runner.party.alignment import Account
 from runner.party.record.logs import LogFile
+from runner.party.resume.attempt import Attempt
 from tests.runner import small
 
 FULL = os.strerror(errno.ENOSPC)
@@ -102,6 +107,28 @@ def test_a_full_disk_ends_a_run_with_one_sentence_and_nothing_private(tmp_path: 
     )
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "out" / "synthetic.csv").is_file()
+
+
+def test_a_full_disk_hides_no_other_end() -> None:
+    """Not the cause of an alignment's end, nor a run that has its results and only clears up."""
+
+    def full(*arguments: object) -> None:
+        raise OutOfResources("The disk is full.")
+
+    account = Account(lambda event, _: None if event.what == STARTED else full(), b"", Mock(owners=()))
+    with pytest.raises(PeerLost), account:
+        raise PeerLost("Party north is gone.")
+    attempt = Mock(_state=Mock(finish=full))
+    Attempt.finish(attempt, b"")
+
+
+def test_a_full_disk_under_standard_error_and_reports_leaves_the_code(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        asked = [sys.executable, "-m", "runner", "run", str(tmp_path / "absent.toml")]
+        assert subprocess.run(asked, stderr=full, stdout=subprocess.DEVNULL, timeout=300).returncode == 10
+    for code, kept in ((60, 60), (40, 40), (7, 1), (1, 1)):
+        report = unexplained("north", code, "nowhere")
+        assert report.code == kept and "Party north ended with code" in report.sentence
 
 
 def test_a_failure_with_a_sentence_keeps_it() -> None:

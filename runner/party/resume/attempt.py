@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
+from mpc_protocols.errors import BudgetRefused, OutOfResources, ProtocolAborted, UsageError
 from mpc_protocols.public.history import NO_HISTORY
 from runner.party.resume.earlier_attempt import (
     EarlierAttempt,
@@ -238,6 +238,6 @@ class Attempt:
         from parties.budget.run_state import discard_others
 
         if self._state is not None:
-            with suppress(OSError, BudgetRefused):
+            with suppress(OSError, BudgetRefused, OutOfResources):
                 self._state.finish(VERSION)
                 discard_others(self._options.out, run)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
+from mpc_protocols.errors import BudgetRefused, DataRefused, OutOfResources, UsageError
 from runner.results.outdir import RUN, state
 from runner.study import Study, digest
 from runner.version import VERSION
@@ -81,7 +81,7 @@ class EarlierAttempt:
             record = _journal(journal_path(out, found.run), found) if journalled else None
             finished = found.finished or (held == "finished" and _is_of(out, found.run))
             if finished and not found.finished:  # it died when its results were in place: no shares stay
-                with suppress(OSError, BudgetRefused):
+                with suppress(OSError, BudgetRefused, OutOfResources):
                     found.finish(VERSION)
                     found = RunState.reopen(path, state_digest(study), party)
             return cls(found, record, finished)

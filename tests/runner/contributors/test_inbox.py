@@ -22,6 +22,7 @@ from mpc_protocols.errors import (
     BudgetRefused,
     CosynthError,
     DataRefused,
+    OutOfResources,
     PeerIdentity,
     ProtocolAborted,
     StudiesDiffer,
@@ -365,6 +366,19 @@ def test_a_fault_of_the_own_inbox_leaves_what_has_arrived(
     with pytest.raises(PeerIdentity, match="has no key"):
         arrivals.sweep(NOW)
     assert (folder / "c01.bundle").exists()
+
+
+def test_a_full_disk_is_no_budget_that_is_refused(fresh: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it end a run that has its results."""
+
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    inbox = fresh.inbox("north")
+    monkeypatch.setattr("parties.inbox.store.write_private", full)
+    with pytest.raises(OutOfResources, match=r"the disk is full.*so nothing is computed with it"):
+        inbox.propose(AgreedList({}))
+    assert inbox.finish() == []
 
 
 def test_a_file_that_nobody_has_foreseen_is_refused_and_the_watch_goes_on(
