@@ -224,8 +224,10 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
 def _read(path: Path, found: list[str]) -> Private:
     table = Table(read_toml(path), str(path), "", KEYS, found)
 
-    base = path.parent
-    data, ca = read_location(table, path, servers=True), table.place("ca", base)
+    def place(key: str) -> Path | None:
+        return table.place(key, path.parent) if key in table else None
+
+    data, ca = read_location(table, path, servers=True), place("ca")
     if data is not None and data.cluster is not None and ca is not None and _alike(data.cluster.ca, ca):
         table.problem(
             "is the CA of the session, whose other parties could then run anything on the cluster; "
@@ -236,14 +238,14 @@ def _read(path: Path, found: list[str]) -> Private:
         data=data,
         workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
         listen=read_address(table, "listen") if "listen" in table else None,
-        out=table.place("out", base),
-        cert=table.place("cert", base),
-        key=table.place("key", base),
+        out=place("out"),
+        cert=place("cert"),
+        key=place("key"),
         ca=ca,
         allow_empty=table.flag("allow_empty", False),
-        inbox=table.place("inbox", base),
+        inbox=place("inbox"),
         rules=read_rules(table),
-        ledger=_ledger(table.raw.get("ledger", {}), str(path), base, found),
+        ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
 
 
@@ -261,7 +263,7 @@ def _ledger(given: object, where: str, base: Path, found: list[str]) -> LedgerSe
             "needs cap_epsilon and cap_delta together: the cap compares the epsilon spent at that delta"
         )
     return LedgerSettings(
-        table.place("file", base),
+        table.place("file", base) if "file" in table else None,
         table.text("dataset") if "dataset" in table else None,
         float(table.number("cap_epsilon")) if "cap_epsilon" in table else None,
         float(table.number("cap_delta", below=1.0)) if "cap_delta" in table else None,

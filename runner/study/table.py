@@ -121,14 +121,12 @@ class Table:
         self._bad(key, expected)
         return default or "?"
 
-    def place(self, key: str, base: Path) -> Path | None:
-        """A path, relative to `base`; None if it is not there."""
-        if key not in self.raw:
-            return None
+    def place(self, key: str, base: Path, expected: str = "a path") -> Path:
+        """A path, relative to `base`; it must be there."""
         try:
-            return (base / self.text(key, expected="a path")).resolve()
+            return (base / self.text(key, expected=expected)).resolve()
         except (OSError, RuntimeError):  # links in a circle
-            self._bad(key, "a path")
+            self._bad(key, expected)
             return base
 
     def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
