@@ -11,6 +11,7 @@ declaration. Standard library only.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
@@ -47,7 +48,11 @@ class Option:
         if self.kind == "whole":
             return isinstance(value, int) and self.low <= value <= self.high
         if self.kind == "number":
-            return isinstance(value, int | float) and math.isfinite(value) and self.above < value < self.below
+            return (
+                isinstance(value, int | float)
+                and self.above < value < self.below
+                and abs(value) <= sys.float_info.max
+            )
         return False
 
     @property

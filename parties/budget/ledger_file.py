@@ -5,6 +5,7 @@ Durable on return: synchronous is EXTRA, the removal of the journal included. Mo
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -123,6 +124,11 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError, ValueError) as error:
+        closed = (
+            getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
+        )  # it does not say why
+        if closed and path.parent.is_dir() and not os.access(path.parent, os.W_OK):
+            error = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if (lacked := lacking(error, f"The ledger {path}", ", so nothing can be charged to it")) is not None:
             raise lacked from None
         reason = type(error).__name__

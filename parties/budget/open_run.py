@@ -10,18 +10,19 @@ nothing was opened on its strength, and it is dropped.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import secrets
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
+from mpc_protocols.resources import lacking
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RunFile:
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path, self._descriptor = path, descriptor
-        self._torn = False
+        self._failed: OSError | None = None
 
     @classmethod
     def take(cls, path: Path) -> RunFile | None:
@@ -65,7 +66,8 @@ class RunFile:
         return cls(path, descriptor)
 
     def append(self, event: Event) -> None:
-        """Put an event on disk. event.detail: JSON-able. Raises `BudgetRefused` if it cannot be written; then no other can."""
+        """Put an event on disk. event.detail: JSON-able. Raises `OutOfResources` or `BudgetRefused` if it cannot be
+        written; then no other can."""
         line = (
             json.dumps(
                 {
@@ -80,16 +82,17 @@ class RunFile:
             ).encode()
             + b"\n"
         )
-        if not self._torn:
-            self._torn = True
-            with suppress(OSError):
-                written = os.write(self._descriptor, line)
+        if self._failed is None:
+            try:
+                if os.write(self._descriptor, line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(self._descriptor)
-                self._torn = written != len(line)
-        if self._torn:
-            raise BudgetRefused(
-                f"The release {event.what} cannot be recorded in {self._path}, so nothing of it is opened; check "
-                "that the disk is not full."
+            except OSError as error:
+                self._failed = error
+        if self._failed is not None:
+            then = f", so nothing of the release {event.what} is opened"
+            raise lacking(self._failed, self._path, then) or BudgetRefused(
+                f"{self._path} cannot be written ({self._failed.strerror}){then}; look after the disk."
             )
 
     def events(self) -> list[RecordedEvent]:

@@ -80,7 +80,7 @@ def open_source(location: Location) -> Source:
     """Open a table read-only and learn its column names; reads no row. Raises `DataRefused`."""
     path = location.path
     if path is not None:
-        if not path.exists():
+        if not os.path.exists(path):  # nor for a name that is too long
             raise DataRefused(
                 f"{path} does not exist; check the path (a relative `data` starts where the file that names it is)."
             )

@@ -175,10 +175,13 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
             )
         elif wrong := misfit(url):
             inner.problem(wrong, "url")
-        url = placed(url, path.parent)
+        if "\0" in unquote(url):
+            inner.problem("must not hold %00", "url")
+        else:
+            url = placed(url, path.parent)
         return DataLocation(url=url, table=name, push_down=inner.flag("push_down", False))
     if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
-        return DataLocation(path=(path.parent / given).resolve())
+        return DataLocation(path=table.place("data", path.parent, "the path of a file"))
     # a database's address may hold a password
     echo = "an address" if isinstance(given, str) and "://" in given else shown(given)
     table.problem(
@@ -213,10 +216,7 @@ def _cluster(data: Table, base: Path) -> DaskCluster:
             f"stores: mount them, or use tallies), got {shown(files)}",
             "url",
         )
-    ca, cert, key = (
-        (base / data.text(name, expected="the path of a PEM file")).resolve()
-        for name in ("ca", "cert", "key")
-    )
+    ca, cert, key = (data.place(name, base, "the path of a PEM file") for name in ("ca", "cert", "key"))
     return DaskCluster(scheduler, ca, cert, key, files, _by_unit(data))
 
 

@@ -224,10 +224,10 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
 def _read(path: Path, found: list[str]) -> Private:
     table = Table(read_toml(path), str(path), "", KEYS, found)
 
-    def place(inner: Table, key: str) -> Path | None:
-        return (path.parent / inner.text(key, expected="a path")).resolve() if key in inner else None
+    def place(key: str) -> Path | None:
+        return table.place(key, path.parent) if key in table else None
 
-    data, ca = read_location(table, path, servers=True), place(table, "ca")
+    data, ca = read_location(table, path, servers=True), place("ca")
     if data is not None and data.cluster is not None and ca is not None and _alike(data.cluster.ca, ca):
         table.problem(
             "is the CA of the session, whose other parties could then run anything on the cluster; "
@@ -238,12 +238,12 @@ def _read(path: Path, found: list[str]) -> Private:
         data=data,
         workers=table.integer("workers", 1, low=1, high=MAX_WORKERS),
         listen=read_address(table, "listen") if "listen" in table else None,
-        out=place(table, "out"),
-        cert=place(table, "cert"),
-        key=place(table, "key"),
+        out=place("out"),
+        cert=place("cert"),
+        key=place("key"),
         ca=ca,
         allow_empty=table.flag("allow_empty", False),
-        inbox=place(table, "inbox"),
+        inbox=place("inbox"),
         rules=read_rules(table),
         ledger=_ledger(table.raw.get("ledger", {}), str(path), path.parent, found),
     )
@@ -263,7 +263,7 @@ def _ledger(given: object, where: str, base: Path, found: list[str]) -> LedgerSe
             "needs cap_epsilon and cap_delta together: the cap compares the epsilon spent at that delta"
         )
     return LedgerSettings(
-        (base / table.text("file", expected="a path")).resolve() if "file" in table else None,
+        table.place("file", base) if "file" in table else None,
         table.text("dataset") if "dataset" in table else None,
         float(table.number("cap_epsilon")) if "cap_epsilon" in table else None,
         float(table.number("cap_delta", below=1.0)) if "cap_delta" in table else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -113,12 +114,20 @@ class Table:
             self.problem(f"is missing: it must be {expected}", key)
 
     def text(self, key: str, default: str | None = None, *, expected: str = "a non-empty text") -> str:
-        """A non-empty string; without a default it must be there."""
+        """A non-empty string without NUL, which no path may have; without a default it must be there."""
         value = self.raw.get(key, default)
-        if isinstance(value, str) and value.strip():
+        if isinstance(value, str) and value.strip() and "\0" not in value:
             return value
         self._bad(key, expected)
         return default or "?"
+
+    def place(self, key: str, base: Path, expected: str = "a path") -> Path:
+        """A path, relative to `base`; it must be there."""
+        try:
+            return (base / self.text(key, expected=expected)).resolve()
+        except (OSError, RuntimeError):  # links in a circle
+            self._bad(key, expected)
+            return base
 
     def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
         """One of the words of the contract; a typo is answered with the choices."""
@@ -149,7 +158,7 @@ class Table:
         if (
             isinstance(value, int | float)
             and not isinstance(value, bool)
-            and math.isfinite(value)
+            and -sys.float_info.max <= value <= sys.float_info.max  # a whole number may be larger
             and above < value < below
         ):
             return value

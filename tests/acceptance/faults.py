@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import collections
 import hashlib
+import io
 import os
 import random
 import re
@@ -26,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -217,7 +218,8 @@ def disk(root: Path) -> Iterator[Path]:
 def write(kind: str, directory: Path) -> small.Trial:
     """A study of a kind."""
     if kind == "bundles":
-        world = collecting.write(directory, 3, own=ROWS, changes=SHORT)
+        with redirect_stdout(io.StringIO()):
+            world = collecting.write(directory, 3, own=ROWS, changes=SHORT)
         world.everybody()
         return world.trial
     return small.write(directory, count=ROWS, changes=[*SHORT, ('"replicated"', f'"{kind}"')])
@@ -318,6 +320,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(KINDS))
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no disk stays mounted
     good, kinds = collections.Counter[str](), arguments.kinds.split(",")
     codes = {kind: collections.Counter[int]() for kind in kinds}
     for number in range(arguments.first, arguments.runs):

@@ -122,11 +122,24 @@ def _chained(layers: Layers, inputs: int, outputs: int) -> bool:
 
 def _archive(name: str, content: bytes, half: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > len(content):  # it would grow
+                raise ValueError
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         head = json.loads(arrays.pop(HEAD).tobytes())
         right = isinstance(head, dict) and head.get("half") == half
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile):
+    except (
+        KeyError,
+        ValueError,
+        OSError,
+        EOFError,
+        RuntimeError,
+        MemoryError,
+        AttributeError,
+        OverflowError,
+        zipfile.BadZipFile,
+    ):
         raise _damaged(name) from None
     finite = all(array.dtype == np.float32 and np.isfinite(array).all() for array in arrays.values())
     if not right or not finite:

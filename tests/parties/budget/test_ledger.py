@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpc_protocols.errors import BudgetRefused, StudyInvalid
+from mpc_protocols.errors import BudgetRefused, OutOfResources, StudyInvalid
 from mpc_protocols.functionality import Event
 from mpc_protocols.psu.dummies import centre, delta_of, size_events
 from mpc_protocols.psu.functionality import AlignmentSpec
@@ -521,10 +521,10 @@ def test_a_disk_that_is_full_stops_the_run_before_a_release(
     run.begin(EVENT)
     write = os.write
     monkeypatch.setattr("os.write", lambda descriptor, line: write(descriptor, line[:9]))
-    with pytest.raises(BudgetRefused, match="cannot be recorded"):
+    with pytest.raises(OutOfResources, match=r"disk is full.*nothing of the release measure is opened"):
         run.begin(EVENT)
     monkeypatch.undo()
-    with pytest.raises(BudgetRefused, match="cannot be recorded"):  # nothing may follow a torn line
+    with pytest.raises(OutOfResources, match="the disk is full"):  # nothing may follow a torn line
         run.begin(EVENT)
     run.settle()
     assert spent(ledger) == EVENT.rho
@@ -634,9 +634,21 @@ def test_a_rehearsal_finds_what_may_not_be_written(tmp_path: Path) -> None:
         closed / "new.db",
         closed / "new" / "ledger.db",
     ):
-        with pytest.raises(BudgetRefused, match="cannot be used"):
+        with pytest.raises(OutOfResources, match="cannot be used"):
             Ledger(path).rehearse()
     closed.chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_written_is_no_budget_that_is_refused(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite says only that it cannot open a file there."""
+    ledger.path.mkdir(parents=True)
+    with pytest.raises(BudgetRefused, match="cannot be used"):
+        ledger.entries()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(OutOfResources, match="it may not be written"):
+        ledger.entries()
 
 
 def test_the_tests_do_not_write_into_the_users_ledger(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +50,43 @@ def test_they_predict_what_the_training_predicted(trained: Rehearsed) -> None:
     place = {row: number for number, row in enumerate(trained.held_out)}
     found = binned(right.probabilities(sent[[place[row] for row in rows]]))
     assert (found != bins).mean() < 0.01  # at the edge of a bin the last bits decide
+
+
+def bomb(size: int) -> bytes:
+    """An archive of so many bytes, all zero, in a thousandth of them."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("head.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(
+            member, {"descr": "|u1", "fortran_order": False, "shape": (size,)}
+        )
+        for _ in range(size >> 20):
+            member.write(bytes(1 << 20))
+    return out.getvalue()
+
+
+def claimed(size: int) -> bytes:
+    """An archive whose array says that it has so many bytes, and has none."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive, archive.open("head.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(
+            member, {"descr": "|u1", "fortran_order": False, "shape": (size,)}
+        )
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content", [bomb(1 << 28), claimed(1 << 50), claimed(1 << 70), claimed(-1), b"PK" * 1000]
+)
+def test_a_file_that_would_fill_the_memory_is_refused(content: bytes) -> None:
+    assert len(content) < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataRefused, match="is not the half of a model"):
+            PassiveModel.read({PASSIVE: content}.__getitem__)
+        peak = tracemalloc.get_traced_memory()[1]
+        assert peak < 1 << 24 or peak > 1 << 40, "only what is never written to may be as large as claimed"
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_damaged_file_is_refused(trained: Rehearsed) -> None:
