@@ -98,7 +98,9 @@ def public_of(path: Path, out: Path, allow: Path, answers: Answers) -> dict[str,
     """Everything that a reader of the results can see, without clocks: by file, and the exit."""
     output, complaint = io.StringIO(), io.StringIO()
     ticks = itertools.count()
-    clock = SimpleNamespace(monotonic=lambda: next(ticks) / 100)  # so that times tell how often they were asked for
+    clock = SimpleNamespace(
+        monotonic=lambda: next(ticks) / 100
+    )  # so that times tell how often they were asked for
     with (
         answers.recorded(),
         patch.object(events, "time", clock),
