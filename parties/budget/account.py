@@ -4,7 +4,7 @@ One account per dataset (the custodian's name for a population). zCDP adds up ov
 data at other custodians are disjoint and add nothing. The proofs are in `docs/design/accounts.md`.
 
 Notion (1, 2). The account's: what the cap does not name of it is the first run's that spent anything. A run that says nothing
-about this notion is refused under a cap.
+about this notion is refused under a cap. As long as it is open which run will have been the first, the cap must hold for each.
 
 Cap (3). Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a run's own budget does.
 Without a cap the ledger only counts.
@@ -27,7 +27,6 @@ from pathlib import Path
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from parties.budget.notion import Notion, ProtectedUnit, covering
-from parties.budget.open_run import RecordedEvent
 from parties.budget.spending import SIZE, Charge, Entry, Reservation, attempts
 from synth.budget.accounting import calibrate, epsilon_beside
 from synth.budget.noisy_sizes import epsilon_of_both
@@ -78,6 +77,32 @@ class Account:
             return cls(tuple(entries), None)
         unit, adjacency = cap.unit or first.unit, cap.adjacency or first.adjacency
         return cls(tuple(entries), Notion(unit, adjacency).of_account)
+
+    @classmethod
+    def possible(cls, entries: Sequence[Entry], cap: Cap, asked: Reservation) -> Iterator[Account]:
+        """The accounts that these runs and one that is asked for may turn out to be: what fixes the notion is the first run that
+        spends anything, and of runs that are under way any may end without. entries: earlier attempts at `asked` included, which
+        no account holds."""
+        others = [entry for entry in entries if entry.reservation.run != asked.run]
+        if cap.unit is not None and cap.adjacency is not None:
+            yield cls.of(others, cap)
+            return
+        told: set[Notion | None] = set()
+        for place, entry in enumerate(entries):
+            is_own = entry.reservation.run == asked.run
+            if entry.spent == Charge() and not is_own:
+                continue
+            left = tuple(each for each in entries[place:] if each.reservation.run != asked.run)
+            account = cls(left, cls.of([], cap, entry.reservation.notion).notion)
+            if account.notion not in told:  # the later of two of a notion holds less
+                told.add(account.notion)
+                yield account
+            if entry.begun != Charge():
+                return
+        if all(entry.reservation.run != asked.run for entry in entries):
+            account = cls((), cls.of([], cap, asked.notion).notion)
+            if account.notion not in told:
+                yield account
 
     @classmethod
     def shown(cls, entries: Sequence[Entry], cap: Cap) -> Account:
@@ -162,22 +187,23 @@ def used_up(dataset: str, counterparty: str, done: int, allowed: int) -> str:
     )
 
 
-def check_cap(
-    path: Path, asked: Reservation, cap: Cap, others: Sequence[Entry], own: Sequence[RecordedEvent] = ()
-) -> None:
+def check_cap(path: Path, asked: Reservation, cap: Cap, entries: Sequence[Entry]) -> None:
     """Raise `BudgetRefused` if the cap does not allow this run beside the others. path: the ledger's, for the sentence.
 
-    own: the events of this run's earlier attempts.
+    entries: of its data set, its own earlier attempts included.
     """
+    own = [entry for entry in entries if entry.reservation.run == asked.run]
+    others = [entry for entry in entries if entry.reservation.run != asked.run]
     if cap.max_alignments is not None and asked.aligns:
         for name in asked.counterparties:
-            done = aligned(others, name) + attempts(own)
+            done = aligned(others, name) + sum(attempts(entry.events) for entry in own)
             if done >= cap.max_alignments:
                 raise BudgetRefused(used_up(f"dataset {asked.dataset}", name, done, cap.max_alignments))
     if cap.epsilon is None or cap.delta is None:
         return
-    if sentence := cap_problem(path, asked, cap, Account.of(others, cap, asked.notion)):
-        raise BudgetRefused(sentence)
+    for account in Account.possible(entries, cap, asked):
+        if sentence := cap_problem(path, asked, cap, account):
+            raise BudgetRefused(sentence)
 
 
 def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> str | None:

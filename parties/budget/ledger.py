@@ -83,7 +83,6 @@ class Ledger:
         with self.transaction() as database:
             # without a cap, years of other runs need not be read
             entries = self._entries(database, reservation.dataset, None if cap != Cap() else reservation.run)
-            others = [entry for entry in entries if entry.reservation.run != reservation.run]
             events = [
                 begun
                 for entry in entries
@@ -127,7 +126,7 @@ class Ledger:
                 size_rho=reservation.size_rho + earlier[0],
                 size_delta=reservation.size_delta + earlier[1],
             )
-            check_cap(self.path, reservation, cap, others, events)
+            check_cap(self.path, reservation, cap, entries)
             number = self._insert(database, reservation)
             held = RunFile.take(self._open_run_path(number))
             if held is None:

@@ -220,8 +220,11 @@ class Entry:
     @property
     def spent(self) -> Charge:
         """What the run is charged under its own notion."""
-        if self.state == "open":
-            return self.reservation.charge
+        return self.reservation.charge if self.state == "open" else self.begun
+
+    @property
+    def begun(self) -> Charge:
+        """What its events on record come to: it is charged this at least, whatever becomes of it."""
         rho, delta = sizes_of(self.events)
         rest = [begun.event for begun in self.events if begun.event.what != SIZE]
         return Charge(

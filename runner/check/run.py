@@ -375,9 +375,12 @@ def _budget(
     account = Account.of(entries, cap, asked.notion)
     assert account.notion is not None  # this run's, if nothing else has fixed it
     yield note(f"ledger: the cap of {dataset} holds for {account.notion.words}")
-    if sentence := cap_problem(ledger.path, asked, cap, account):
-        yield problem(BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}"))
-        return
+    for possible in Account.possible(entries, cap, asked):
+        if sentence := cap_problem(ledger.path, asked, cap, possible):
+            yield problem(
+                BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}")
+            )
+            return
     steps = account.steps(asked.notion)
     assert steps is not None  # `cap_problem` has looked
     more = asked.charge.at(steps)

@@ -756,3 +756,36 @@ def test_a_run_is_not_resumed_as_one_of_another_study(ledger: Ledger, change: di
     with pytest.raises(BudgetRefused, match="as one of another study or budget"):
         ledger.reserve(replace(RUN, **change), recorded=0)  # type: ignore[arg-type]
     ledger.reserve(replace(RUN, digest="cd" * 32), recorded=0).close()  # of a session under another CA
+
+
+def test_a_cap_holds_whichever_open_run_turns_out_to_be_the_first(ledger: Ledger) -> None:
+    """What a cap leaves open is the first spender's. One that is under way may die without: then another is the first."""
+    cap, whole = Cap(5.0, 1e-6), Notion(ProtectedUnit(("person",), 10, 1), "add-remove")
+    first = ledger.reserve(another(1, notion=Notion(ProtectedUnit(("person",)), "add-remove")), cap)
+    second = ledger.reserve(another(2, notion=whole), cap)
+    # for one row of a person both count once; for ten this one counts a hundred times
+    with pytest.raises(
+        BudgetRefused, match="counted 100 times for everybody who shares one person: at most 10 rows"
+    ):
+        ledger.reserve(another(3, notion=Notion(ProtectedUnit(("person",)), "add-remove")), cap)
+    second.close()  # nothing of it was opened: the first one's notion it stays
+    third = ledger.reserve(another(3, notion=Notion(ProtectedUnit(("person",)), "add-remove")), cap)
+    first.begin(EVENT)
+    first.close()
+    ledger.reserve(another(4, notion=whole), cap).close()
+    third.close()
+    assert epsilon_by_rho(ledger.entries(), 1e-6) < 5
+
+
+def test_a_run_that_counts_under_replace_alone_waits_until_the_notion_is_settled(ledger: Ledger) -> None:
+    cap = Cap(8.0, 1e-6)
+    replaced = replace(ROWS, adjacency="replace")
+    first = ledger.reserve(another(1, notion=replaced), cap)
+    second = ledger.reserve(another(2), cap)
+    with pytest.raises(BudgetRefused, match="a run under replace does not hide how many rows there are"):
+        ledger.reserve(another(3, notion=replaced), cap)
+    first.begin(EVENT)
+    third = ledger.reserve(another(3, notion=replaced), cap)
+    for run in (first, second, third):
+        run.close()
+    assert Account.of(ledger.entries(), cap).notion == replaced
