@@ -18,6 +18,7 @@ import pytest
 
 from mpc_protocols.errors import OutOfResources, PeerLost
 from parties.budget.spending import STARTED
+from runner.cli import main
 from runner.failures import describe
 from runner.launch.first_failure import unexplained
 from runner.party.alignment import Account
@@ -129,6 +130,18 @@ def test_a_full_disk_under_standard_error_and_reports_leaves_the_code(tmp_path: 
     for code, kept in ((60, 60), (40, 40), (7, 1), (1, 1)):
         report = unexplained("north", code, "nowhere")
         assert report.code == kept and "Party north ended with code" in report.sentence
+
+
+def test_check_finds_a_ledger_without_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OutOfResources("The ledger has no room.")
+
+    monkeypatch.setattr("parties.budget.ledger.Ledger.rehearse", full)
+    trial = small.write(tmp_path, changes=[("[session]", '[session]\ntls = "insecure-loopback"')])
+    assert main(["check", str(trial.path), "--party", "north"]) == OutOfResources.exit_code
+    assert "problem  The ledger has no room." in capsys.readouterr().out
 
 
 def test_a_failure_with_a_sentence_keeps_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import socket
 import ssl
 import threading
@@ -95,6 +96,21 @@ def status_of(
                 answer += event.data
             else:
                 return status, answer
+
+
+def broken_off(box: Box, head: dict[bytes, bytes], body: bytes) -> None:
+    """Announce an upload, send less, and go. Raises what a client meets that waits for an answer all the same."""
+    connection = h11.Connection(h11.CLIENT)
+    with (
+        socket.create_connection((box.host, box.port), 60) as plain,
+        box.tls.wrap_socket(plain, server_hostname="north") as link,
+    ):
+        request = h11.Request(method=b"PUT", target=b"/bundle", headers=[(b"Host", b"x"), *head.items()])
+        link.sendall((connection.send(request) or b"") + body)
+        plain = link.unwrap()
+        plain.shutdown(socket.SHUT_WR)
+        connection.receive_data(plain.recv(1 << 16))
+        connection.next_event()
 
 
 def signed(world: World, content: bytes, name: str = "c00", **changes: Any) -> dict[bytes, bytes]:
@@ -192,6 +208,34 @@ def test_what_is_no_bundle_of_the_study_is_refused_with_a_reason(world: World, c
         with pytest.raises(ProtocolAborted, match=r"status 422.*that c00 uploaded is refused"):
             upload.send(box, b"nonsense", world.collection.study, "c00", world.contribution("c00")._sign)
     assert not world.inbox("north").accepted(datetime.now(UTC))
+
+
+def test_a_contributor_that_cheats_changes_nobody_s_counts(world: World, certs: Path) -> None:
+    """By its own key: altered, cut off, another's, with another's counts, broken off, more than announced, a second."""
+    other, content = (world.seal(name).read_bytes() for name in ("c00", "c01"))
+    changed = [
+        content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        for at in (0, 40, 200, 900, -1 % len(content))
+    ]
+    mixed = content[: len(content) // 2] + other[len(content) // 2 :]
+    refused = [*changed, content[:1], content[: len(content) // 2], content[:-1], content + b"0", mixed]
+    with serving(world, certs) as box:
+        for bad in refused:
+            status, said = status_of(box, signed(world, bad, "c01"), bad)
+            assert status in (413, 422) and json.loads(said)["error"].count("\n") == 0
+        with pytest.raises((OSError, h11.RemoteProtocolError)):
+            broken_off(box, signed(world, content, "c01"), content[:-10])
+        assert not world.inbox("north").accepted(datetime.now(UTC))
+        status, said = status_of(box, signed(world, other, "c01"), other)
+        assert (status, json.loads(said)["contributor"]) == (200, "c00")  # it is c00's whoever brings it
+        assert status_of(box, signed(world, content, "c01"), content + other)[0] == 200
+        second = world.seal("c01").read_bytes()
+        assert status_of(box, signed(world, second, "c01"), second)[0] == 422
+        for bundle, name in ((content, "c01"), (other, "c00")):
+            assert json.loads(status_of(box, signed(world, bundle, name), bundle)[1])["outcome"] == "known"
+    inbox = world.inbox("north")
+    assert sorted(inbox.accepted(datetime.now(UTC)).values()) == ["c00", "c01"]
+    assert not list(inbox.folder.rglob("*.part"))
 
 
 def test_a_contributor_cannot_keep_the_box_busy(
