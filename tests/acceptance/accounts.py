@@ -35,6 +35,8 @@ from parties.budget.journal import read
 from parties.budget.ledger import Ledger
 from runner import run_study
 from runner.study import load
+from tests.acceptance.accounts_public import differences
+from tests.acceptance.accounts_sequences import CAP, DELTA, drawn, killed, names, room, together
 from tests.acceptance.accounts_watch import Watch, watching
 from tests.runner import small, split, trained
 
@@ -318,7 +320,61 @@ def real() -> bool:
     return fine
 
 
-PARTS: Mapping[str, Callable[[], bool]] = {"totals": totals, "real": real}
+# -- sequences and what is public -----------------------------------------------------------------------------------------
+
+
+def sequences() -> bool:
+    """Random sequences under a cap, processes at the same time, runs that are killed, other names of a table."""
+    print(f"\nsequences under a cap of {CAP:g} at {DELTA:g}")
+    drawn_ = [drawn(seed) for seed in SEEDS]
+    worst = max(found for found, _, _ in drawn_)
+    admitted, asked = (sum(each[place] for each in drawn_) for place in (1, 2))
+    print(f"{len(drawn_)} random ones: {admitted} of {asked} runs admitted; really {worst:.4f} at most")
+    most, into = room(2.0), together(room(2.0) + 3)
+    print(f"{most + 3} processes at once, each for epsilon 2: {into} admitted, room for {most}")
+    fine = worst <= CAP and into <= most
+    for seed, again in ((1, "--resume"), (2, "--replace")):
+        with tempfile.TemporaryDirectory() as folder:
+            told = killed(Path(folder), seed, again)
+        opened, charged = float(str(told["opened"])), float(str(told["charged"]))
+        good = opened <= charged * (1 + 1e-9) and charged <= CAP
+        fine = fine and good
+        print(
+            f"killed three times, {again}: exit codes {told['codes']}, opened {opened:.4f}, charged {charged:.4f}"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        for words, _, same in names(Path(folder)):
+            print(
+                f"{words}: {'the same account' if same else 'ANOTHER ACCOUNT, unless [ledger] dataset names it'}"
+            )
+    return fine
+
+
+def public() -> bool:
+    """A line for each algorithm: on which tables something public differs though the same was released."""
+    print("\nwhat differs when one custodian's table is another and the released values are the same")
+    fine = True
+    for case in CASES:
+        if case.vertical or case.person:
+            continue
+
+        def write(folder: Path, case: Case = case) -> Path:
+            return small.write(folder, changes=[*case.changes, CLEAR]).path
+
+        found = differences(write)
+        differing = {words: files for words, files in found.items() if files}
+        fine = fine and not differing
+        print(f"{case.name:30}  {len(found)} tables: {differing or 'nothing'}", flush=True)
+    return fine
+
+
+SEEDS = (*range(60), 82, 86, 108, 131)
+PARTS: Mapping[str, Callable[[], bool]] = {
+    "totals": totals,
+    "real": real,
+    "sequences": sequences,
+    "public": public,
+}
 
 
 def main() -> int:

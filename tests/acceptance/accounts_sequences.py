@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -187,7 +186,7 @@ def room(asked: float) -> int:
 def killed(folder: Path, seed: int, again: str) -> dict[str, object]:
     """A run by processes under a cap, killed three times at any moment, each time taken up with --resume or --replace.
 
-    What was opened is counted from all journals there ever were, by their releases, each (session, number) once.
+    What was opened is counted from all parties' journals there ever were, each release of a session once.
     """
     rng = random.Random(seed)
     trial = small.write(folder / "study", count=60)
@@ -223,7 +222,8 @@ def killed(folder: Path, seed: int, again: str) -> dict[str, object]:
             except Exception:  # torn in its first lines
                 continue
             for place, release in enumerate(record.releases):
-                opened[record.header.session.hex(), place] = float(release.event.rho)
+                if release.opened:  # what is begun at one party only is opened nowhere
+                    opened[record.header.session.hex(), place] = float(release.event.rho)
     entries = Ledger(folder / "ledger.db").entries("patients")
     charged = sum(float(entry.spent.rho) for entry in entries)
     return {
@@ -286,16 +286,3 @@ def names(folder: Path) -> Iterator[tuple[str, str, bool]]:
     for words, one, other in pairs:
         first, second = locate(one, folder).dataset, locate(other, folder).dataset
         yield words, second, first == second
-
-
-def renamed(folder: Path) -> bool:
-    """Whether the same population under another file name is refused when its private file names the population."""
-    ledger = Ledger(folder / "named.db")
-    cap = Cap(3.0, DELTA)
-    ledger.reserve(reservation(0, ROWS, 2.0), cap).settle()
-    ledger.reserve(reservation(1, ROWS, 2.0), cap).begin(Event("measure", Fraction(1, 10**6), Fraction(0)))
-    try:
-        ledger.reserve(replace(reservation(2, ROWS, 2.9), run="x"), cap)
-    except BudgetRefused:
-        return True
-    return False
