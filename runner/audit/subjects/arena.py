@@ -124,7 +124,7 @@ class Coins:
 
 @contextmanager
 def drawing(coins: Coins | None, parties: int) -> Iterator[None]:
-    """`secrets.token_bytes` of each party's threads gives its coins; a thread of nobody keeps the system's."""
+    """`secrets` gives each party's threads its coins; a thread of nobody keeps the system's."""
     if coins is None:
         yield
         return
@@ -134,7 +134,15 @@ def drawing(coins: Coins | None, parties: int) -> Iterator[None]:
         party = _party_of_thread()
         return system(count) if party is None else streams[party](32 if count is None else count)
 
-    with mock.patch.object(secrets, "token_bytes", token_bytes):
+    def randbits(count: int) -> int:
+        return int.from_bytes(token_bytes(-(-count // 8)), "big") >> -count % 8
+
+    def randbelow(bound: int) -> int:
+        while (value := randbits(bound.bit_length())) >= bound:
+            pass
+        return value
+
+    with mock.patch.multiple(secrets, token_bytes=token_bytes, randbits=randbits, randbelow=randbelow):
         yield
 
 

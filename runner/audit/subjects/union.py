@@ -19,7 +19,7 @@ from mpc_protocols.backend import AllowAll
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dh2 import owner
-from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
+from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, Security
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, AlignmentMethod
@@ -66,9 +66,12 @@ def run_alignment(
     bend: Bend | None = None,
     session: bytes = SESSION,
     ends: dict[int, Any] | None = None,
+    security: Security = "semi-honest",
+    malicious: bool = False,
 ) -> Aligned:
-    """Align two owners' lists. Raises what the first party to fail raised. coins: None for the system's. ends: as `Arena.run`."""
-    spec = AlignmentSpec(method.name, adjacency="replace", min_size=0, max_size=1 << 16)
+    """Align two owners' lists. Raises what the first party to fail raised. coins: None for the system's. ends: as `Arena.run`.
+    security, malicious: as in `AlignmentSpec`."""
+    spec = AlignmentSpec(method.name, security, "replace", min_size=0, max_size=1 << 16, malicious=malicious)
     context = Context(bytes(32), MEMBERS[:OWNERS], MEMBERS[OWNERS] if method.helper else None, MEMBERS)
     frames: list[Frame] = []
     lock = threading.Lock()
