@@ -427,7 +427,7 @@ def _spelled(count: int) -> str:
     return words[count] if count < len(words) else str(count)
 
 
-BACKENDS: Registry[Backend] = Registry("mpc_protocols", "backend", Backend)
+BACKENDS: Registry[Backend] = Registry("mpc_protocols", "backend", Backend, "cosynth.backends")
 """All backends, by name."""
 
 

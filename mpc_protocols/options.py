@@ -17,7 +17,9 @@ from typing import Any, Literal
 
 from mpc_protocols.errors import StudyInvalid
 
-Kind = Literal["whole", "number", "flag", "text", "word"]
+Kind = Literal["whole", "number", "flag", "text", "word", "texts"]
+"""Of a key's values; "texts": a list of different texts, a tuple where it is read."""
+Value = int | float | str | bool | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Option:
     below: float = math.inf
     words: tuple[str, ...] = ()
     optional: bool = False
-    example: int | float | str | bool | None = None
+    example: Value = None
 
     def allows(self, value: object) -> bool:
         """Whether a value of the file is one that the key may have. True and 1 are different things."""
@@ -45,6 +47,9 @@ class Option:
             return value in self.words or (self.kind == "text" and bool(value.strip()))
         if isinstance(value, bool):
             return self.kind == "flag"
+        if isinstance(value, list | tuple):
+            texts = all(isinstance(item, str) and item.strip() for item in value)
+            return self.kind == "texts" and texts and len(set(value)) == len(value) > 0
         if self.kind == "whole":
             return isinstance(value, int) and self.low <= value <= self.high
         if self.kind == "number":
@@ -66,6 +71,7 @@ class Option:
             "flag": "true or false",
             "text": "a non-empty text",
             "word": "",
+            "texts": "a list of different non-empty texts",
         }[self.kind]
         return " or ".join(part for part in (plain, *(f'"{word}"' for word in self.words)) if part)
 
@@ -80,7 +86,7 @@ def option(
     above: float = 0.0,
     below: float = math.inf,
     words: tuple[str, ...] = (),
-    example: int | float | str | bool | None = None,
+    example: Value = None,
 ) -> Any:
     """Declare a field of an `Options` class. A default of None means that the key may be absent."""
     declared = Option(kind, help, low, high, above, below, words, default is None, example)
@@ -125,12 +131,19 @@ class Options:
 
     def public(self) -> dict[str, Any]:
         """JSON-able form with every default filled in; keys that are absent are left out."""
-        return {name: value for name in self.options() if (value := getattr(self, name)) is not None}
+        values = {name: getattr(self, name) for name in self.options()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value is not None
+        }
 
 
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return (
         f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
     )

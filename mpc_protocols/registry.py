@@ -5,8 +5,13 @@ one object of it. A version is found by where its file lies, and nobody else nee
 
     package "synth", kind "algorithm"      synth/algorithms/aim/algorithm.py, holding ALGORITHM
 
-Descriptor modules import the standard library only; what does the work is imported when it is called. A version that lies
-elsewhere is added by `register`, or for a while by `with registry.registered(version):`.
+Descriptor modules import the standard library only; what does the work is imported when it is called. A version of another
+distribution is an entry point of the kind's group, which every process finds where that is installed:
+
+    [project.entry-points."cosynth.algorithms"]
+    kway = "cosynth_kway.algorithm:ALGORITHM"
+
+(`docs/howto/add-an-algorithm.md` 7). A test adds one for a while by `with registry.registered(version):`.
 """
 
 from __future__ import annotations
@@ -15,10 +20,13 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.plug_ins import PlugIn, plug_ins
 
 
 class Descriptor(Protocol):
@@ -39,10 +47,12 @@ D = TypeVar("D", bound=Descriptor)
 class Registry(Generic[D]):
     """The versions of one kind, by name."""
 
-    def __init__(self, package: str, kind: str, descriptor: type[Any]) -> None:
-        """package: where modules NAME/KIND.py and NAME_KIND.py are looked for. descriptor: the class of the versions."""
-        self._package, self._kind, self._descriptor = package, kind, descriptor
+    def __init__(self, package: str, kind: str, descriptor: type[Any], group: str = "") -> None:
+        """package: where modules NAME/KIND.py and NAME_KIND.py are looked for. descriptor: the class of the versions. group:
+        of the entry points of other distributions."""
+        self._package, self._kind, self._descriptor, self._group = package, kind, descriptor, group
         self._added: dict[str, D] = {}
+        self._loaded: dict[str, D] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,23 +60,33 @@ class Registry(Generic[D]):
         return tuple(version.name for version in self)
 
     def __iter__(self) -> Iterator[D]:
-        return iter(
-            sorted(
-                {**self._in_package, **self._added}.values(),
-                key=lambda version: (version.rank, version.name),
-            )
-        )
+        """All versions; of other distributions those that can be loaded."""
+        versions = {**self._in_package, **self._added}
+        for name in self._installed:
+            with suppress(StudyInvalid):
+                versions[name] = self._load(name)
+        return iter(sorted(versions.values(), key=lambda version: (version.rank, version.name)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._added or name in self._in_package
+        return name in self._added or name in self._in_package or name in self._installed
 
     def __getitem__(self, name: str) -> D:
-        """The version of this name. Raises KeyError."""
-        return self._added[name] if name in self._added else self._in_package[name]
+        """The version of this name. Raises KeyError, and StudyInvalid for one of another distribution that cannot be loaded."""
+        if name in self._added:
+            return self._added[name]
+        return self._in_package[name] if name in self._in_package else self._load(name)
 
     def get(self, name: str) -> D | None:
-        """The version of this name; None if there is none."""
-        return self._added.get(name) or self._in_package.get(name)
+        """The version of this name; None if there is none. Raises as `[]`."""
+        if name not in self:
+            return None
+        return self[name]
+
+    def origin(self, name: str) -> str | None:
+        """Name and version of the other distribution that this version is of; None for one of this package."""
+        if name in self._added or name in self._in_package or name not in self._installed:
+            return None
+        return self._installed[name].distribution
 
     def register(self, version: D) -> None:
         """Add a version that lies elsewhere. Raises ValueError: of another kind, or of a name that is taken."""
@@ -85,6 +105,21 @@ class Registry(Generic[D]):
             yield version
         finally:
             del self._added[version.name]
+
+    @cached_property
+    def _installed(self) -> Mapping[str, PlugIn]:
+        """Those of other distributions, by name. A name of this package's own is never taken over."""
+        found = plug_ins(self._group) if self._group else {}
+        return {name: plug_in for name, plug_in in found.items() if name not in self._in_package}
+
+    def _load(self, name: str) -> D:
+        if name not in self._loaded:
+            plug_in = self._installed[name]
+            version = plug_in.load()
+            if not isinstance(version, self._descriptor) or version.name != name:
+                raise StudyInvalid(f"{plug_in.label} is no {self._descriptor.__name__} of that name.")
+            self._loaded[name] = version
+        return self._loaded[name]
 
     @cached_property
     def _in_package(self) -> Mapping[str, D]:

@@ -307,7 +307,9 @@ class TrainedAlgorithm(Algorithm[C, P]):
         raise TypeError(f"The algorithm {self.name} trains with owners and asks no oracle.")
 
 
-ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry("synth.algorithms", "algorithm", Algorithm)
+ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry(
+    "synth.algorithms", "algorithm", Algorithm, "cosynth.algorithms"
+)
 """All algorithms, by name."""
 
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_protocols.errors import StudyInvalid
 from synth.dependence import column_sums
 from synth.fallback import least_share, noise_share, sentence
-from synth.mrf import Measurement, Model, SizeEstimator, fit
+from synth.mrf import Chains, Measurement, Model, SizeEstimator, fit, model_size_mb
 from synth.mrf.fit import TOLERANCE
 from synth.small_table import Bought
 
@@ -217,6 +218,19 @@ class Run:
             and ((grown := size.with_clique(clique)) <= limit_mb or grown == size.mb)
         ]
 
+    def check_size(self, cliques: Iterable[Clique] = ()) -> None:
+        """Raise `StudyInvalid` if a model of max_model_mb would not hold what was measured and these cliques: before anything is
+        spent on them, and memory asked for."""
+        domain, limit = self.plan.domain, self.plan.config.model_mb
+        joint = [*(m.clique for m in self.measurements), *cliques, *domain.impossible]
+        chains = Chains.used(domain.sizes, self.levels, joint)
+        size = model_size_mb(chains.sizes, joint, chains.coarser)
+        if size > max(limit, model_size_mb(domain.sizes, domain.impossible)):
+            raise StudyInvalid(
+                f"The marginals that the algorithm asks for have a model larger than max_model_mb = {limit:g}; it takes "
+                f"{size:,.0f} MiB: raise max_model_mb, or ask for fewer or smaller marginals."
+            )
+
     def select(
         self,
         candidates: Sequence[Clique],
@@ -264,7 +278,8 @@ class Run:
         rounds: Sequence[int],
     ) -> None:
         """Measure cliques as one batch. answers, penalties: the model's counts, the L1 norm of the noise. rounds: of the
-        selections that picked them, 0 for none."""
+        selections that picked them, 0 for none. Raises `StudyInvalid` if a model of them all would be too large."""
+        self.check_size(cliques)
         values = self.oracle.measure([self.handles[clique] for clique in cliques], sigma2)
         self._keep(cliques, values, sigma2, rounds)
         for number, clique, noisy, answer, penalty in zip(
@@ -284,6 +299,7 @@ class Run:
 
     def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
         """Fit the model to everything measured so far, from the last potentials; iterations, tolerance: as `fit`'s."""
+        self.check_size()
         sizes, loss = self.plan.domain.sizes, float("nan")
 
         def watch(_: int, now: float) -> None:

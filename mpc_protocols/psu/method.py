@@ -166,7 +166,9 @@ class AlignmentMethod(ABC):
         return self.misfit(owners, computing)
 
 
-METHODS: Registry[AlignmentMethod] = Registry("mpc_protocols.psu", "method", AlignmentMethod)
+METHODS: Registry[AlignmentMethod] = Registry(
+    "mpc_protocols.psu", "method", AlignmentMethod, "cosynth.alignments"
+)
 """All alignment methods, by name."""
 
 

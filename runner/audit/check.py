@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Literal
 
+from mpc_protocols.plug_ins import plug_ins
+
 if TYPE_CHECKING:
     from runner.audit.subjects.subject import Subject
 
@@ -85,23 +87,29 @@ class Group:
 
 
 def load() -> dict[str, Group]:
-    """All groups by letter, in the order of their letters. Raises `ValueError` if names clash or alarms add up to too much."""
+    """All groups by letter, in the order of their letters. Raises `ValueError` if names clash or alarms add up to too much.
+
+    Those of other distributions are added. Raises `StudyInvalid` for one that cannot be loaded.
+    """
     from runner.audit import groups
 
     found: dict[str, Group] = {}
     for module in pkgutil.iter_modules(groups.__path__):
-        group = importlib.import_module(f"{groups.__name__}.{module.name}").GROUP
-        if not isinstance(group, Group) or group.letter in found:
-            raise ValueError(
-                f"runner/audit/groups/{module.name}.py does not hold a group with a letter of its own."
-            )
-        found[group.letter] = group
+        _add(found, importlib.import_module(f"{groups.__name__}.{module.name}").GROUP, f"{module.name}.py")
+    for plug_in in plug_ins("cosynth.audits").values():
+        _add(found, plug_in.load(), plug_in.label)
     alarm = sum(check.alarm for group in found.values() for check in group.checks)
     if alarm > MAX_ALARM:
         raise ValueError(
             f"The checks may raise a false alarm with a chance of {alarm:.2g}, above {MAX_ALARM:g}."
         )
     return dict(sorted(found.items()))
+
+
+def _add(found: dict[str, Group], group: object, label: str) -> None:
+    if not isinstance(group, Group) or group.letter in found:
+        raise ValueError(f"{label} is no group of checks with a letter of its own.")
+    found[group.letter] = group
 
 
 def tallied(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.plug_ins import plug_ins
 from runner.bench.net.network import Net
 from runner.bench.parameters import PARTIES, Parameter, Params
 
@@ -152,15 +153,21 @@ class Survey(Bench):
 
 
 def load() -> dict[str, Bench]:
-    """All benchmarks by name. Imports them, and with them NumPy."""
+    """All benchmarks by name, those of other distributions after our own. Imports them, and with them NumPy.
+
+    Raises `StudyInvalid` for one of another distribution that cannot be loaded.
+    """
     from runner.bench import benches
 
     found: dict[str, Bench] = {}
     for module in sorted(pkgutil.iter_modules(benches.__path__), key=lambda module: module.name):
-        bench = importlib.import_module(f"{benches.__name__}.{module.name}").BENCH
-        if not isinstance(bench, Bench) or bench.name in found:
-            raise UsageError(
-                f"runner/bench/benches/{module.name}.py does not hold a benchmark of a name of its own."
-            )
-        found[bench.name] = bench
+        _add(found, importlib.import_module(f"{benches.__name__}.{module.name}").BENCH, f"{module.name}.py")
+    for plug_in in plug_ins("cosynth.benchmarks").values():
+        _add(found, plug_in.load(), plug_in.label)
     return found
+
+
+def _add(found: dict[str, Bench], bench: object, label: str) -> None:
+    if not isinstance(bench, Bench) or bench.name in found:
+        raise UsageError(f"{label} is no benchmark of a name of its own.")
+    found[bench.name] = bench

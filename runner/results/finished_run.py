@@ -75,7 +75,8 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
         }
         rest = {key: value for key, value in tree["domain"].items() if key not in ("file", "columns")}
         tree["domain"] = {"columns": columns, **rest}
-        tree.pop("contributors", None)
+        for added in ("contributors", "plug_ins"):  # by `agreed_tree`
+            tree.pop(added, None)
         found = read_tree(file, tree)[0]
     except (KeyError, TypeError, AttributeError, ValueError):
         found = None

@@ -1,8 +1,8 @@
 """The study's digest: what the parties compare before anything private moves (`docs/design/session.md` 4; exit 22 if it differs).
 
 It covers every public byte that changes the meaning of a run: the parsed study without `data` (comments and spacing do not
-count), the domain in its column order with the content of its file, the software's version, and whom each party will
-accept: its pinned certificate, else the session's CA.
+count), the domain in its column order with the content of its file, the software's version, name and version of the plug-ins that
+the study names, and whom each party will accept: its pinned certificate, else the session's CA.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from runner.study.model import Study
+from mpc_protocols.backend import BACKENDS
+from mpc_protocols.psu.method import METHODS
+from runner.study.model import Study, VerticalStudy
+from runner.study.owners import method_of
 from runner.version import VERSION
+from synth.algorithm import ALGORITHMS
 
 FORMAT = "cosynth-study-1"
 
@@ -35,7 +39,19 @@ def agreed_tree(study: Study) -> dict[str, Any]:
     tree["domain"] = {"file": study.tree["domain"].get("file"), **study.domain.to_spec()}
     if study.contributors is not None:  # with the content of the files that it names
         tree["contributors"] = study.contributors.public()
+    if installed := plug_ins_of(study):
+        tree["plug_ins"] = installed
     return tree
+
+
+def plug_ins_of(study: Study) -> dict[str, str]:
+    """What other distributions bring to the study, with name and version of each: parties with other versions do not meet."""
+    origins = {
+        "algorithm": ALGORITHMS.origin(study.algorithm),
+        "backend": BACKENDS.origin(study.backend),
+        "alignment": METHODS.origin(method_of(study).name) if isinstance(study, VerticalStudy) else None,
+    }
+    return {kind: origin for kind, origin in origins.items() if origin is not None}
 
 
 def digest(study: Study, ca_fingerprint: str) -> bytes:

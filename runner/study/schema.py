@@ -77,6 +77,7 @@ def _option(option: Option) -> Schema:
         "flag": [FLAG],
         "text": [TEXT],
         "word": [],
+        "texts": [TEXTS],
     }[option.kind]
     forms = [*plain, *([_words(option.words)] if option.words else [])]
     return {**(forms[0] if len(forms) == 1 else {"anyOf": forms}), "description": option.help}

@@ -178,6 +178,8 @@ class Table:
         """The value of a key that an algorithm or backend has declared; a mistyped word is answered with the nearest."""
         value = self.raw.get(key, default)
         if key not in self.raw or declared.allows(value):
+            if isinstance(value, list):
+                return tuple(value)
             return float(value) if declared.kind == "number" and isinstance(value, int) else value
         hint = nearest(value, declared.words) if isinstance(value, str) else ""
         self.problem(f"must be {declared.expected}, got {shown(value)}{hint}", key)

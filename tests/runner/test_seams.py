@@ -37,11 +37,12 @@ from tests.runner.test_vertical_study import write_vertical
 from tests.source_files import parsed
 from tests.toys import open_method, plain_backend, uniform_algorithm
 from tests.worlds.guards import Recorder
+from tests.worlds.site import distribution
 
 UNIFORM = ('algorithm = "aim"', 'algorithm = "uniform"')
 TABLE = ("[aim]\nrounds = 4", "[uniform]\niterations = 2")
 IDEAL = ('backend = "replicated"', 'backend = "ideal"')
-HOOK = "from mpc_protocols.backend import BACKENDS; from tests.toys.plain_backend import BACKEND; BACKENDS.register(BACKEND)"
+PLAIN = "[cosynth.backends]\nplain = tests.toys.plain_backend:BACKEND\n"
 
 
 # -- registries -----------------------------------------------------------------------------------------------------------
@@ -256,14 +257,12 @@ def test_a_toy_algorithm_runs(
 
 
 def test_a_toy_backend_runs_as_processes(tmp_path: Path) -> None:
-    """Two parties compute, one contributes: every process adds the backend by one line."""
+    """Two parties compute, one contributes: every process finds the backend as an entry point."""
     changes = [('backend = "replicated"', 'backend = "plain"')]
-    hook = tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(HOOK)
+    site = distribution(tmp_path / "site", "plain", "1", PLAIN)
     trial = small.write(tmp_path, changes=changes)
     environment = os.environ | {
-        "PYTHONPATH": f"{hook}{os.pathsep}{ROOT}",
+        "PYTHONPATH": f"{site}{os.pathsep}{ROOT}",
         "COSYNTH_LEDGER": str(tmp_path / "ledger.db"),
     }
     for command in (["check"], ["plan"], ["run", "--out", str(tmp_path / "out")]):
