@@ -76,6 +76,7 @@ COMMANDS = (
     "ledger",
     "bench",
     "audit",
+    "conformance",
 )
 """Files of `runner.commands`, in the order in which help shows them."""
 

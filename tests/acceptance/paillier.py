@@ -17,9 +17,9 @@ import numpy as np
 from mpc_protocols.functionality import USUAL_LEADER, LocalCounts, StudyFacts, unobserved
 from mpc_protocols.paillier.backend import Paillier
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.acceptance import paillier
 from tests.trio import Trio
-from tests.worlds.guards import Recorder
 
 MARGINALS, CELLS, CONTRIBUTORS, MAX_ROWS = 64, 4096, 10, 1 << 22
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from runner.conformance import Check, check_algorithm, check_arriving
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.training import Training
-from tests.conformance import Check, check_algorithm, check_arriving
 from tests.toys import uniform_algorithm
 
 MAKE_TABLES = [algorithm for algorithm in ALGORITHMS if not isinstance(algorithm, Training)]

@@ -17,7 +17,7 @@ from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy
 from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
-from tests.conformance import Check, check_alignment
+from runner.conformance import Check, check_alignment
 from tests.toys import open_method
 
 TRAPS = 6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conformance import NonconformingError
-from tests.conformance.oracle import law
-from tests.conformance.oracle.law import MISSING, Suspicions
+from runner.conformance import NonconformingError
+from runner.conformance.oracle import law
+from runner.conformance.oracle.law import MISSING, Suspicions
 
 FACTORS, SIGMA2, MOST = (MISSING, 0.25, 4.0), 100.0, 1000
 

@@ -19,10 +19,7 @@ from mpc_protocols.partition import Partition
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
-from synth.algorithms.aim.algorithm import AimConfig
-from synth.plan import Plan
-from synth.run import Synthesis
-from tests.conformance import (
+from runner.conformance import (
     Check,
     NonconformingError,
     check_algorithm,
@@ -30,6 +27,9 @@ from tests.conformance import (
     check_arriving,
     check_oracle,
 )
+from synth.algorithms.aim.algorithm import AimConfig
+from synth.plan import Plan
+from synth.run import Synthesis
 from tests.toys import careless_backends as careless
 from tests.toys.giving_up import GivesUp
 from tests.toys.late_guards import LateInTheClear, LateOnShares, When

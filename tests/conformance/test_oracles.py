@@ -7,7 +7,7 @@ import pytest
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.paillier.backend import BACKEND as PAILLIER
 from mpc_protocols.paillier.backend import Paillier
-from tests.conformance import Check, check_oracle
+from runner.conformance import Check, check_oracle
 from tests.extras import skip_unless_installed
 from tests.toys import plain_backend
 

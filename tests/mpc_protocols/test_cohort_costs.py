@@ -10,8 +10,8 @@ from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import StepRecorder
 from tests.mpc_protocols.test_cohorts import COSTS, LEADER, SESSION, numbers, question, votes
-from tests.worlds.guards import StepRecorder
 from tests.worlds.tables import SMALL
 
 PARTIES = 7

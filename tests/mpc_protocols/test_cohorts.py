@@ -21,7 +21,7 @@ from mpc_protocols.ideal.cohorts import IdealCohorts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.wire import Wire
-from tests.worlds.guards import StepRecorder, refusing
+from runner.conformance.guards import StepRecorder, refusing
 from tests.worlds.tables import SMALL
 
 LEADER = 1

@@ -21,8 +21,8 @@ from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from mpc_protocols.public.rounded_answers import RoundedAnswers
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.mechanisms.laws import law, production
-from tests.worlds.guards import Recorder
 
 F = Fraction
 SIZES = {"a": 2, "b": 3, "c": 4}

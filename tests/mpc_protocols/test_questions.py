@@ -19,9 +19,9 @@ from mpc_protocols.ideal.oracle import IdealAggregation, IdealOracle
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_distances
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.mechanisms.laws import law, production
 from tests.mpc_protocols.test_ideal import CLIQUES, SETTING, SIZES, count, stream
-from tests.worlds.guards import Recorder
 
 F = Fraction
 TINY = F(1, 64)

@@ -1,7 +1,7 @@
 """Every release of every algorithm on every backend is on all books, alike, within the study's budget, before it is known.
 
 The books: the leader's record in run.json, each computing party's journal, each custodian's ledger. That a guard is asked before
-anything is opened, and that nothing is if it refuses, is proved for each backend by `tests/conformance/oracle`; here, that what
+anything is opened, and that nothing is if it refuses, is proved for each backend by `runner/conformance/oracle`; here, that what
 the guards allow has reached the disk of all computing parties when the first of them learns an answer.
 """
 

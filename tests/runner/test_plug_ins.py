@@ -16,6 +16,7 @@ import pytest
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.plug_ins import GROUPS, plug_ins
 from mpc_protocols.registry import Registry
+from runner.cli import main
 from synth.algorithm import ALGORITHMS, Algorithm
 from tests.runner import small
 from tests.worlds.site import distribution
@@ -72,6 +73,39 @@ def test_the_example_runs_between_three_processes_and_is_verified(tmp_path: Path
     assert joint == [["age", "sick"]]
     done = runner(site, tmp_path, "verify", str(tmp_path / "out"))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_suite_is_run_from_outside_and_finds_who_looks_behind_the_answers(tmp_path: Path) -> None:
+    site = install(tmp_path / "site")
+    done = runner(site, tmp_path, "conformance", "algorithm", "kway")
+    assert done.returncode == 0 and "checks hold" in done.stdout, done.stdout + done.stderr
+    assert 'algorithm "kway": ' in done.stdout and "FAILS" not in done.stdout
+    points = "[cosynth.algorithms]\nuniform = reading:ALGORITHM\n"
+    distribution(tmp_path / "reading", "reading", "1", points)
+    toy = "from tests.toys.reading_algorithms import ReadsRows\n\nALGORITHM = ReadsRows()\n"
+    (tmp_path / "reading" / "reading.py").write_text(toy)
+    done = runner(tmp_path / "reading", tmp_path, "conformance", "algorithm", "uniform")
+    assert done.returncode == 1 and "FAILS" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["algorithm", "kwey"], "There is no algorithm 'kwey'; there are aim, "),
+        (["algorithm", "vertigan"], "The algorithm vertigan asks no oracle, and there is no suite for it."),
+        (["alignment", "dh2", "--only", "no such"], "--only 'no such' names no check; --list shows them."),
+    ],
+)
+def test_what_has_no_suite_is_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["conformance", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_checks_are_listed_without_being_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "backend", "ideal", "--list"]) == 0
+    assert "noise is there, and fresh" in capsys.readouterr().out.splitlines()
 
 
 def test_parties_with_other_versions_of_a_plug_in_do_not_agree(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from mpc_protocols.shamir.oracle import ROLES as SHAMIR
 from mpc_protocols.wire import Wire
 from parties.budget.journal import Header, Journal, read
 from parties.budget.run_state import RunState
+from runner.conformance.guards import Recorder as Guard
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
 from runner.party.resume.resumption import FACT, Offer, continuation, offers_of
@@ -36,7 +37,6 @@ from runner.study import load
 from runner.version import VERSION
 from tests.extras import skip_unless_installed
 from tests.runner import small
-from tests.worlds.guards import Recorder as Guard
 from tests.worlds.streams import Streams
 
 NAMES = ("north", "south", "west")

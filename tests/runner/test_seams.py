@@ -26,6 +26,7 @@ from mpc_protocols.registry import Registry
 from mpc_protocols.replicated.backend import Replicated
 from mpc_protocols.wire import Wire
 from runner.__main__ import main
+from runner.conformance.guards import Recorder
 from runner.study import load, problems
 from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS, Algorithm, proposed
@@ -36,7 +37,6 @@ from tests.runner.studies import write_study
 from tests.runner.test_vertical_study import write_vertical
 from tests.source_files import parsed
 from tests.toys import open_method, plain_backend, uniform_algorithm
-from tests.worlds.guards import Recorder
 from tests.worlds.site import distribution
 
 UNIFORM = ('algorithm = "aim"', 'algorithm = "uniform"')

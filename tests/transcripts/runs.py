@@ -22,8 +22,8 @@ from mpc_protocols.psu.method import AlignmentMethod
 from mpc_protocols.registry import not_installed
 from runner.audit.subjects.arena import SESSION, Arena, Codes, Coins
 from runner.audit.subjects.union import identifiers, methods, run_alignment
-from tests.conformance.oracle.questions import Questions
-from tests.conformance.oracle.runs import SIZES, table
+from runner.conformance.oracle.questions import Questions
+from runner.conformance.oracle.runs import SIZES, table
 
 COINS = Coins("transcripts")
 ROWS = (41, 130, 0, 77, 5)

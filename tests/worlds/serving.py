@@ -10,7 +10,7 @@ from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Wire
 from runner.audit.subjects.bent_wire import Bend, bent
-from tests.worlds.guards import Recorder
+from runner.conformance.guards import Recorder
 from tests.worlds.tables import facts
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
+from runner.audit.subjects import arena
+from runner.conformance.oracle.runs import SMALL
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
-SMALL = Fraction(1, 64)
-"""A variance without noise: sigma = 1/8, a draw is not 0 with a chance of 3e-14."""
+__all__ = ["CONTRIBUTORS", "ONE_WAY", "PARTS", "SIZES", "SMALL", "counter", "facts", "table"]
 ONE_WAY: list[Clique] = [(c,) for c in SIZES]
 
 
@@ -27,17 +27,7 @@ def table(rows: int, seed: int) -> NDArray[np.int64]:
 
 def counter(records: NDArray[np.int64], sizes: Mapping[str, int] = SIZES) -> LocalCounts:
     """The marginals of rows of codes, one column for each of `sizes`."""
-    names = list(sizes)
-
-    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        out = []
-        for clique in cliques:
-            shape = tuple(sizes[c] for c in clique)
-            flat = np.ravel_multi_index(tuple(records[:, names.index(c)] for c in clique), shape)
-            out.append(np.bincount(flat, minlength=int(np.prod(shape))).astype(np.int64))
-        return out
-
-    return counts
+    return arena.counter(records, sizes)
 
 
 def facts(row_cap: int = 100_000, session: bytes = b"s" * 32) -> StudyFacts:

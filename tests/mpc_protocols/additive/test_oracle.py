@@ -18,10 +18,10 @@ from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
 from tests.worlds import serving
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import wide_keys, work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, counter, facts
 

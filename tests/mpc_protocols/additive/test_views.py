@@ -17,8 +17,8 @@ from mpc_protocols.functionality import LocalCounts
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.additive.dealt_run import DEALER, run_three
-from tests.worlds.guards import Recorder
 from tests.worlds.tables import PARTS, counter, facts
 from tests.worlds.words import random_words
 

@@ -19,7 +19,7 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
 from mpc_protocols.replicated.sharing.ring import open_ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
-from tests.worlds.guards import Recorder
+from runner.conformance.guards import Recorder
 
 SIZES = {"x": 4, "y": 3, "z": 2}
 FACTS = StudyFacts(SIZES, "add-remove", 1, 4096, b"s" * 32)

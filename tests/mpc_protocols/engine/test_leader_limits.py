@@ -18,7 +18,7 @@ from mpc_protocols.public.state import MAX_VARIANCES
 from mpc_protocols.public.steps import MeasureStep, PrepareStep
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.wire import Wire
-from tests.worlds.guards import Recorder
+from runner.conformance.guards import Recorder
 
 SIZES = {f"c{number}": 1 for number in range(MAX_VARIANCES + 1)}
 FACTS = StudyFacts(SIZES, "add-remove", 1, 1000, bytes(32))

@@ -28,6 +28,7 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import centred
 from mpc_protocols.replicated.sharing.trio import Trio
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.engine.test_sampling import (
     GUMBEL,
     chosen_uniforms,
@@ -38,7 +39,6 @@ from tests.mpc_protocols.engine.test_sampling import (
 from tests.mpc_protocols.replicated.test_costs import check, compare
 from tests.mpc_protocols.replicated.test_oracle import serve
 from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
-from tests.worlds.guards import Recorder
 from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 
 F = Fraction

@@ -17,8 +17,8 @@ from mpc_protocols.paillier.keys import PrivateKey, PublicKey
 from mpc_protocols.paillier.packing import key_bytes, proof_bytes
 from mpc_protocols.wire import Wire
 from runner.audit.subjects.bent_wire import Way, bent
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.paillier.conftest import BITS
-from tests.worlds.guards import Recorder
 from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 
 SESSION = bytes(range(32))

@@ -12,9 +12,9 @@ from mpc_protocols.functionality import unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.paillier.backend import Paillier
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.paillier.conftest import BITS
 from tests.trio import Trio
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 

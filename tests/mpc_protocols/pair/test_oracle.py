@@ -20,11 +20,11 @@ from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.oracle import ROLES, contribute
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
 from tests.worlds import serving
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import levels_and_distances, several_picks, wide_keys, work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, SMALL, counter, facts
 

@@ -13,8 +13,8 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Traffic, Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.owners import PATIENCE_S, spec_of
-from tests.worlds.guards import Recorder
 
 NAMES = ("north", "south", "east", "west", "hill", "lake", "wood", "moor", "fen", "dale", "peak")
 MEMBERS = tuple(Member(name, bytes([i]) * 32, i) for i, name in enumerate(NAMES))

@@ -28,8 +28,8 @@ from mpc_protocols.psu.dummies import (
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder, refusing
 from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, PATIENCE_S, SOUTH, ids, run, spec_of
-from tests.worlds.guards import Recorder, refusing
 
 SID = bytes(range(32))
 PRIVATE_SIZES = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}

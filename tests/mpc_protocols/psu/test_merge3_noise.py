@@ -29,10 +29,10 @@ from mpc_protocols.psu.dummies import (
 from mpc_protocols.psu.forecast import forecast, list_lengths
 from mpc_protocols.psu.functionality import Context
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import refusing
 from tests.mpc_protocols.psu.merged import MEMBERS, context_of, identifiers, merge_lists
 from tests.mpc_protocols.psu.owners import ids, spec_of
 from tests.mpc_protocols.psu.test_dummies import SID, law
-from tests.worlds.guards import refusing
 
 NOISY: dict[str, Any] = {
     "adjacency": "add-remove",

@@ -21,11 +21,11 @@ from mpc_protocols.psu.merge3.public import STREAM, common_salt
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.merged import body_of, context_of, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_of
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped
 from tests.mpc_protocols.replicated.proved.openings import noted_openings
-from tests.worlds.guards import Recorder
 
 NOISY: dict[str, Any] = {
     "adjacency": "add-remove",

@@ -20,10 +20,10 @@ from mpc_protocols.psu.merge3.delivery import holders
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.merged import body_of, context_of, identifiers, merge_lists
 from tests.mpc_protocols.psu.owners import PATIENCE_S, Falsifying, ids, spec_of
 from tests.mpc_protocols.psu.test_views import CHI_255, SIGMAS, assert_no_order
-from tests.worlds.guards import Recorder
 
 
 def shape(frames: list[Frame]) -> dict[tuple[str, int, int], list[tuple[int, int]]]:

@@ -24,6 +24,7 @@ from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy, Identifier
 from mpc_protocols.psu.method import resolve
 from mpc_protocols.psu.two_owners import cost, exchange
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.owners import (
     CONTEXT,
     EAST,
@@ -37,7 +38,6 @@ from tests.mpc_protocols.psu.owners import (
     small_residues,
     spec_of,
 )
-from tests.worlds.guards import Recorder
 
 METHODS = ("florist", "dh2", "dh2+proofs", "helper")
 OVERLAPS = [

@@ -14,9 +14,9 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import list_noise
 from mpc_protocols.psu.functionality import Alignment, Context, Member
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.owners import spec_of
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
-from tests.worlds.guards import Recorder
 
 MEMBERS = tuple(
     Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east", "west", "hill"))

@@ -26,8 +26,8 @@ from mpc_protocols.replicated.sharing import boolean, conversion, ring, sign
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.trio_run import deal_ring, distances, run_trio
-from tests.worlds.guards import Recorder
 
 
 def assert_uniform(frames: list[Frame], opened: int = 0) -> None:

@@ -24,8 +24,8 @@ from mpc_protocols.replicated.gates import TrioGates
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, ONE_WAY, PARTS, SIZES, SMALL, counter, facts, table
 

@@ -18,7 +18,7 @@ from mpc_protocols.reports import common_key
 from mpc_protocols.reports.cost import cost
 from mpc_protocols.reports.exchange import ReportExchange
 from mpc_protocols.wire import Wire
-from tests.worlds.guards import Recorder
+from runner.conformance.guards import Recorder
 
 ROWS = 50
 COLUMNS = {"a": 0, "b": 2, "c": 3}

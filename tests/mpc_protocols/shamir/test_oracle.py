@@ -20,11 +20,11 @@ from mpc_protocols.partition import VerticalData
 from mpc_protocols.shamir.engine import DEALERS
 from mpc_protocols.shamir.oracle import ROLES, contribute
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.trio_run import small_groups
 from tests.mpc_protocols.replicated.vertical.owners import partition
 from tests.trio import Trio
 from tests.worlds import serving
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import levels_and_distances, several_picks, wide_keys, work
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SIZES, counter, facts
 

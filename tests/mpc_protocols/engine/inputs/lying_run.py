@@ -18,7 +18,7 @@ from mpc_protocols.functionality import Clique, InputRule, MarginalOracle, Study
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
-from tests.worlds.guards import Recorder
+from runner.conformance.guards import Recorder
 from tests.worlds.tables import counter, facts
 
 Lie = Callable[[Clique, NDArray[np.uint32]], NDArray[np.uint32]]

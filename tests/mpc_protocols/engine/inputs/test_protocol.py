@@ -16,9 +16,9 @@ from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.errors import BadInput
 from mpc_protocols.functionality import Clique, InputRule, MarginalOracle
 from mpc_protocols.ideal.oracle import IdealOracle
+from runner.conformance.guards import Recorder
 from tests.extras import skip_unless_installed
 from tests.mpc_protocols.engine.inputs.lying_run import ROWS, Lie, run
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
 from tests.worlds.tables import CONTRIBUTORS, ONE_WAY, PARTS, SMALL, counter, facts, table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpc_protocols.backend import BACKENDS
-from tests.conformance import Check, check_oracle
+from runner.conformance import Check, check_oracle
 
 PROVED = BACKENDS["replicated"].secured("malicious")
 

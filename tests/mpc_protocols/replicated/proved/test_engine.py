@@ -25,9 +25,9 @@ from mpc_protocols.replicated.proved.engine import ProvedEngine
 from mpc_protocols.replicated.proved.oracle import contribute
 from mpc_protocols.replicated.proved.scores import ProvedL1Sums
 from mpc_protocols.wire import Traffic
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped, outcomes
 from tests.mpc_protocols.replicated.trio_run import small_groups
-from tests.worlds.guards import Recorder
 from tests.worlds.questions import work
 from tests.worlds.streams import Streams
 from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts, table

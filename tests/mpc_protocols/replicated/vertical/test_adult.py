@@ -16,8 +16,8 @@ from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, VerticalData
 from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.vertical.owners import partition, shared_marginals
-from tests.worlds.guards import Recorder
 from tests.worlds.tables import SMALL
 
 TABLE = Path(__file__).parents[5] / "shared" / "data" / "adult-vfl.csv"

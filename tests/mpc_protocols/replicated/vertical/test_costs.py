@@ -18,6 +18,7 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.vertical import costs, orders, planner
 from mpc_protocols.replicated.vertical.planner import schedule_of
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.test_costs import compare
 from tests.mpc_protocols.replicated.vertical.owners import (
     Population,
@@ -27,7 +28,6 @@ from tests.mpc_protocols.replicated.vertical.owners import (
     shared_marginals,
 )
 from tests.mpc_protocols.replicated.vertical.test_source import PAIRS, POPULATIONS, SIZES, SPLITS, TRIPLES
-from tests.worlds.guards import Recorder
 
 
 @pytest.mark.parametrize("population", POPULATIONS)

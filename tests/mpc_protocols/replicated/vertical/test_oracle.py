@@ -17,9 +17,9 @@ from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.vertical import planner
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 from mpc_protocols.wire import Wire
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
 from tests.trio import Trio
-from tests.worlds.guards import Recorder
 from tests.worlds.tables import ONE_WAY, SIZES, SMALL, facts
 
 SPLITS = [(0, 0, 1, 1), (1, 2, 0, 0), (3, 0, 3, 0), (3, 4, 3, 4)]

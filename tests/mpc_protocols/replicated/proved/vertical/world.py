@@ -22,9 +22,9 @@ from mpc_protocols.replicated.proved.vertical.source import ProvedVerticalMargin
 from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic
+from runner.conformance.guards import Recorder
 from tests.mpc_protocols.replicated.proof.cheating import Alter, outcomes
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
-from tests.worlds.guards import Recorder
 from tests.worlds.tables import SIZES, facts
 
 

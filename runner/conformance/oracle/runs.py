@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, Backend, ClearBackend, DistributedBackend
+from mpc_protocols.engine import step
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Traffic, Wire
+from runner.audit.subjects.arena import counter
 from runner.audit.subjects.bent_wire import Bend, bent
-from tests.worlds.guards import Recorder
-from tests.worlds.tables import counter
+from runner.conformance.guards import Recorder
 
 Body = Callable[[MarginalOracle], Any]
 Data = LocalCounts | VerticalData | None
 PATIENCE_S = 20.0
+SMALL = Fraction(1, 64)
+"""A variance without noise: sigma = 1/8, a draw is not 0 with a chance of 3e-14."""
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2, "only": 1}
 ROWS = (41, 230, 0, 77, 5)
 """Of each party, and again of further ones: one custodian has no rows."""
@@ -102,9 +106,8 @@ def run_backend(
         backend.contribute(wire, each[me], mine)
         return None
 
-    with pytest.MonkeyPatch.context() as patch:
-        # what a dry run presumes; the engine would measure how fast this machine is at the moment
-        patch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: LATENCY_BYTES)
+    # what a dry run presumes; the engine would measure how fast this machine is at the moment
+    with mock.patch.object(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES):
         results = network.run([party] * parties.number)
     opened = [results[number] for number in range(parties.computing) if number != leader]
     return Ran(results[leader], opened, guards, [network.traffic(number) for number in range(parties.number)])

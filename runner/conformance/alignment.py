@@ -19,9 +19,9 @@ from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, AlignmentMethod
 from mpc_protocols.wire import Traffic, Wire
 from runner.audit.subjects.bent_wire import Bend, bent, change
-from tests.conformance.checks import Check, expect, refusal
-from tests.conformance.misshapen import Ways, misshapen
-from tests.worlds.guards import Recorder, refusing
+from runner.conformance.checks import Check, expect, refusal
+from runner.conformance.guards import Recorder, refusing
+from runner.conformance.misshapen import Ways, misshapen
 
 NAMES = ("north", "south", "east", "west", "hill", "lake")
 MEMBERS = tuple(Member(name, bytes([number]) * 32, number) for number, name in enumerate(NAMES))

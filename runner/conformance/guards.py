@@ -1,4 +1,4 @@
-"""Guards: what stands before every opening, for tests."""
+"""Guards that note what they are asked, and may refuse it: for suites and tests."""
 
 from __future__ import annotations
 

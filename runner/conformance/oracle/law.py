@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.conformance.checks import expect
+from runner.conformance.checks import expect
 
 FALSE_ALARM, MISSED = 1e-9, 1e-4
 MISSING = 0.0

@@ -13,10 +13,9 @@ from mpc_protocols.backend import Backend
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, MarginalOracle
 from mpc_protocols.memory_wire import Frame
-from tests.conformance.checks import expect, refusal
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
-from tests.worlds.guards import Recorder
-from tests.worlds.tables import SMALL
+from runner.conformance.checks import expect, refusal
+from runner.conformance.guards import Recorder
+from runner.conformance.oracle.runs import ROWS, SMALL, Parties, data_of, facts_of, run_backend
 
 WIDE = {"x": 40, "y": 50, "z": 2}
 """For what must be seen in the number of bytes."""

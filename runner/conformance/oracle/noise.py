@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import Backend
 from mpc_protocols.functionality import LocalCounts, MarginalOracle
-from tests.conformance.checks import expect
-from tests.conformance.oracle.law import MISSING, Suspicions
-from tests.conformance.oracle.runs import (
+from runner.audit.subjects.arena import counter
+from runner.conformance.checks import expect
+from runner.conformance.oracle.law import MISSING, Suspicions
+from runner.conformance.oracle.runs import (
     ROWS,
     Data,
     Parties,
@@ -23,7 +24,6 @@ from tests.conformance.oracle.runs import (
     run_backend,
     together,
 )
-from tests.worlds.tables import counter
 
 SIGMA2 = Fraction(100)
 WINDOW = 12
@@ -32,9 +32,9 @@ TWICE = f"no {WINDOW} draws in a row may occur twice, nor be alike."
 CANDIDATES = 12
 """Equal ones, all picked: 12! = 5e8 orders, alike likely."""
 CELLS = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 2049)
-FEW = 17
+MAX_FEW = 17
 """Marginals of so many cells at most are judged together, but for noise that is missing."""
-LARGEST_OF_BATCH = 129
+MAX_OF_BATCH = 129
 KINDS = ("shared marginal", "derived marginal")
 OFF, SLIGHTLY_OFF = (0.25, 4.0), (0.8, 1.25)
 """Factors of the variance that some draws tell, and that thousands tell."""
@@ -167,8 +167,8 @@ class _Ladder:
     def questions(self) -> list[Question]:
         """The number of rows first: distances need to know about how many there are."""
         alone = [self._measure([place], (SIGMA2,), "") for place in self._handles]
-        some = [place for place in self._handles if place[1] <= FEW]
-        batch = [place for place in self._handles if place[1] <= LARGEST_OF_BATCH]
+        some = [place for place in self._handles if place[1] <= MAX_FEW]
+        batch = [place for place in self._handles if place[1] <= MAX_OF_BATCH]
         return [
             self._total(),
             *alone,
@@ -194,11 +194,11 @@ class _Ladder:
     def _about(self, kind: str, cells: int, how: str) -> tuple[str, ...]:
         one, few, every = (
             f"{kind} of {cells} cells{how}",
-            f"{kind} of at most {FEW} cells{how}",
+            f"{kind} of at most {MAX_FEW} cells{how}",
             f"every {kind}{how}",
         )
         self.suspected |= {one: (MISSING,), few: OFF, every: SLIGHTLY_OFF}
-        if cells > FEW:
+        if cells > MAX_FEW:
             self.suspected[one] = (MISSING, *OFF)
             return one, every
         return one, few, every

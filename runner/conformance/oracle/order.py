@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from itertools import accumulate
+from unittest import mock
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import Backend, ClearBackend
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.public.history import NoHistory
-from tests.conformance.checks import expect
-from tests.conformance.oracle.refusals import WIDE, Log
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
-from tests.worlds.tables import SMALL
+from runner.conformance.checks import expect
+from runner.conformance.oracle.refusals import WIDE, Log
+from runner.conformance.oracle.runs import ROWS, SMALL, Parties, data_of, facts_of, run_backend
 
 EVENTS = (1, 1, 1, 1, 1, 3)
 """Of what is asked: a total before each measurement, distances and selection. When its guard is asked about a total, a party has
@@ -124,7 +122,8 @@ def _noting_randomness(log: Log) -> Iterator[None]:
         log.note("drawn", -1, size)
         return draw(size)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "urandom", noted)
-        patch.setattr(random, "_urandom", noted)  # what `secrets` draws by
+    with (
+        mock.patch.object(os, "urandom", noted),
+        mock.patch("random._urandom", noted),
+    ):  # `secrets` draws by it
         yield

@@ -12,9 +12,9 @@ from mpc_protocols.backend import Backend
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Level, MarginalOracle, StudyFacts
 from mpc_protocols.partition import OwnRows, Partition, Population, VerticalData, ideal_counts
-from tests.conformance.checks import expect, refusal
-from tests.conformance.oracle.questions import compare, compare_costs, everything
-from tests.conformance.oracle.runs import (
+from runner.conformance.checks import expect, refusal
+from runner.conformance.oracle.questions import compare, compare_costs, everything
+from runner.conformance.oracle.runs import (
     ROWS,
     SIZES,
     Data,

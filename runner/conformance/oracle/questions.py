@@ -16,10 +16,9 @@ from mpc_protocols.backend import Backend
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.partition import Partition
-from tests.conformance.checks import expect
-from tests.conformance.oracle.runs import SIZES, Parties, Ran
-from tests.worlds.guards import Recorder
-from tests.worlds.tables import SMALL
+from runner.conformance.checks import expect
+from runner.conformance.guards import Recorder
+from runner.conformance.oracle.runs import SIZES, SMALL, Parties, Ran
 
 LEVELS = (Level("b in two", "b", (0, 0, 1, 1)), Level("c in two", "c", (0, 1, 1, 1, 0)))
 

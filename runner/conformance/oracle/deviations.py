@@ -12,11 +12,10 @@ from mpc_protocols.backend import Backend
 from mpc_protocols.errors import CosynthError, ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.subjects.bent_wire import Way, change
-from tests.conformance.checks import expect, refusal
-from tests.conformance.misshapen import Ways, misshapen
-from tests.conformance.oracle.questions import everything
-from tests.conformance.oracle.runs import ROWS, Parties, data_of, facts_of, run_backend
-from tests.worlds.tables import SMALL
+from runner.conformance.checks import expect, refusal
+from runner.conformance.misshapen import Ways, misshapen
+from runner.conformance.oracle.questions import everything
+from runner.conformance.oracle.runs import ROWS, SMALL, Parties, data_of, facts_of, run_backend
 
 GARBAGE = (b"", b"{}", b"\x80\x04N.", b'{"step": "end"}', b'{"step":"jump"}', b"[" * 100_000)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle
-from tests.conformance.checks import expect
+from runner.conformance.checks import expect
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,8 @@ import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Observe, unobserved
-from synth.algorithm import Algorithm, WhileArriving
-from synth.budget.accounting import Accountant
-from synth.config import AlgorithmConfig
-from synth.domain import Domain
-from synth.plan import Plan
-from synth.run import Synthesis, without_levels
-from synth.workload import Workload
-from tests.conformance.algorithm.released import Answers, compare_released, sealed
-from tests.conformance.algorithm.runs import (
+from runner.conformance.algorithm.released import Answers, compare_released, sealed
+from runner.conformance.algorithm.runs import (
     DELTA,
     EPSILON,
     SMALL_EPSILON,
@@ -39,9 +32,16 @@ from tests.conformance.algorithm.runs import (
     run_algorithm,
     tables_of,
 )
-from tests.conformance.algorithm.watched import Repeated, Watched
-from tests.conformance.checks import Check, expect, refusal
-from tests.worlds.guards import Recorder
+from runner.conformance.algorithm.watched import Repeated, Watched
+from runner.conformance.checks import Check, expect, refusal
+from runner.conformance.guards import Recorder
+from synth.algorithm import Algorithm, WhileArriving
+from synth.budget.accounting import Accountant
+from synth.config import AlgorithmConfig
+from synth.domain import Domain
+from synth.plan import Plan
+from synth.run import Synthesis, without_levels
+from synth.workload import Workload
 
 PROMISES: tuple[tuple[Adjacency, int], ...] = (
     ("add-remove", 1),

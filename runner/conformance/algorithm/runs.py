@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Adjacency, Guard, MarginalOracle, Observe, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.public.history import NO_HISTORY, History
+from runner.audit.subjects.arena import counter
+from runner.conformance.algorithm.watched import Watched
 from synth.algorithm import Algorithm, WhileArriving
 from synth.budget.accounting import Accountant
 from synth.config import AlgorithmConfig
@@ -19,8 +21,6 @@ from synth.domain import Codes, Domain
 from synth.plan import Plan
 from synth.run import Synthesis
 from synth.workload import Workload
-from tests.conformance.algorithm.watched import Watched
-from tests.worlds.tables import counter
 
 EPSILON, DELTA, ROW_CAP = 2.0, 1e-6, 1 << 20
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from mpc_protocols.backend import Backend, ClearBackend
 from mpc_protocols.partition import Population
-from tests.conformance.checks import Check, expect
-from tests.conformance.oracle import answers, deviations, noise, order, refusals
-from tests.conformance.oracle.runs import parties_of
+from runner.conformance.checks import Check, expect
+from runner.conformance.oracle import answers, deviations, noise, order, refusals
+from runner.conformance.oracle.runs import parties_of
 
 POPULATIONS: tuple[Population, ...] = ("intersection", "union")
 
