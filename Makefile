@@ -1,5 +1,6 @@
 # make demo   runs the main job on data that ships with a dependency
 # make test   style, types and the whole test suite
+# make quick  a minute of tests while you work: style, types, every backend and alignment in memory, one run of three processes
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
@@ -13,7 +14,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test crypten kernel second-opinion cross-check engines fleet sbom site lock clean
+.PHONY: demo test quick crypten kernel second-opinion cross-check engines fleet sbom site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -26,6 +27,13 @@ test: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(PYTEST) --collect-only >/dev/null 2>&1 & $(BIN)/mypy; typed=$$?; wait; exit $$typed
 	$(PYTEST) -n auto --dist worksteal
+
+# Types of what changed: mypy keeps what it knew of the rest.
+QUICK := tests/transcripts tests/test_architecture.py tests/test_one_home.py tests/mpc_protocols/test_permutation.py tests/mpc_protocols/test_partition.py \
+  tests/runner/test_plug_ins.py::test_the_example_runs_between_three_processes_and_is_verified
+quick: .venv/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/mypy & $(BIN)/python -m pytest -n auto --dist worksteal $(QUICK); tested=$$?; wait $$! && exit $$tested
 
 # Compiled here: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every process of a run would do it again.
 .venv/demo.stamp: requirements.lock setup.py
