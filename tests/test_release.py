@@ -1,4 +1,4 @@
-"""A release is one state: version, dated changelog, hooks from the project's own environment; `make dist` builds it reproducibly."""
+"""A release is one state: version, dated changelog, hooks of the project's own; `make dist` builds it reproducibly."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_archive_tells_nothing_of_who_built_it(tmp_path: Path) -> None:
 def test_a_release_is_the_same_bytes_from_two_clones_and_works_in_an_empty_environment(
     tmp_path: Path,
 ) -> None:
-    """Built by `make dist` twice, in copies of other paths under other umasks; the wheel installed beside nothing but its needs."""
+    """By `make dist` in copies of other paths, under other umasks; the wheel is installed and nothing else."""
     released = []
     for name, umask in (("one", 0o022), ("another", 0o077)):
         clone = tmp_path / name
