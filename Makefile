@@ -8,13 +8,14 @@
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
 # make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
+# make dist   writes dist/: wheel and sdist (built twice, byte for byte alike), the SBOM, and SHA256SUMS
 # make site   builds docs/ as a site, build/site/index.html
 # All need only Python >= 3.11 and make, and create their environments from lock files.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick crypten kernel second-opinion cross-check engines fleet sbom site lock clean
+.PHONY: demo test quick crypten kernel second-opinion cross-check engines fleet sbom dist site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/python -m runner demo
@@ -114,6 +115,15 @@ sbom: .venv-sbom/made.stamp
 	.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-sbom.lock
 	touch $@
 
+# In an environment of its own: what builds is pinned, and no part of what is built.
+dist: .venv-dist/made.stamp sbom
+	.venv-dist/bin/python release/dist.py
+
+.venv-dist/made.stamp: requirements-dist.lock
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dist.lock
+	touch $@
+
 # In an environment of its own: nothing of it is needed to run Cosynth. Strict: a warning is an error.
 site: .venv-docs/made.stamp
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet --config-file website/mkdocs.yml
@@ -132,7 +142,8 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra fleet -o requirements-fleet.lock setup.py
 	echo 'llvmlite>=0.44,<1' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-kernel.lock -
 	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -
+	printf 'build>=1.2,<2\nsetuptools>=80\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-dist.lock -
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion .venv-engines .venv-cross-check .venv-fleet .venv-docs build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-engines .venv-cross-check .venv-fleet .venv-docs .venv-dist build dist *.egg-info

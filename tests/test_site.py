@@ -39,6 +39,11 @@ def test_every_page_has_one_place() -> None:
         ("howto/python.md", "[book](../../examples/notebook.ipynb)", "book (`examples/notebook.ipynb`)"),
         ("project/readme.md", "[deploy](docs/howto/deploy.md)", "[deploy](../howto/deploy.md)"),
         ("project/examples.md", "[deploy](../docs/howto/deploy.md)", "[deploy](../howto/deploy.md)"),
+        (
+            "project/readme.md",
+            '<img src="docs/images/who-sends-what.svg" width="9">',
+            '<img src="../images/who-sends-what.svg" width="9">',
+        ),
         ("howto/python.md", "[x](https://example.org/a.md)", "[x](https://example.org/a.md)"),
         ("howto/python.md", "[x](../../nowhere.md)", "[x](../../nowhere.md)"),  # stops the build
     ],
@@ -92,3 +97,14 @@ def test_the_first_study_is_what_its_page_says(
     assert "quality, for about" in said and "Not private" in said
     assert (tmp_path / "result" / "report.html").is_file()
     assert len((tmp_path / "more.csv").read_text().splitlines()) == 1001
+
+
+def test_pictures_of_a_page_are_there_and_have_a_text_for_who_cannot_see_them() -> None:
+    pages = [*DOCS.rglob("*.md"), *(ROOT / source for source in HOOKS["PROJECT"])]
+    seen = 0
+    for page in pages:
+        for tag in re.findall(r"<img [^>]*>", page.read_text(encoding="utf-8")):
+            (source,), (said,) = re.findall(r'src="([^"]+)"', tag), re.findall(r'alt="([^"]+)"', tag)
+            assert (page.parent / source).is_file() and len(said) > 20, f"{page}: {tag}"
+            seen += 1
+    assert seen >= 3

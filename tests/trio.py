@@ -71,7 +71,7 @@ def configs(
             "me": name,
             "parties": [dict(peer) for peer in peers],
             "study_digest": DIGEST.hex(),
-            "version": "0.1",
+            "protocol": 1,
             "cert": str(directory / f"{name}.crt"),
             "key": str(directory / f"{name}.key"),
             "ca": str(directory / "ca.crt"),

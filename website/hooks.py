@@ -47,7 +47,9 @@ FIRST = {
         "reference/study-file.md",
         "reference/command-line.md",
         "reference/outputs.md",
+        "reference/python.md",
         "reference/leakage.md",
+        "reference/versions.md",
         "reference/exit-codes.md",
     ],
     "Design": ["architecture.md", "glossary.md"],
@@ -55,6 +57,7 @@ FIRST = {
 }
 """Pages that come first in their sections; every other one follows in its folder's section, by name."""
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+PICTURE = re.compile(r'(<img src=")([^"]+)(")')
 
 
 def sections() -> dict[str, list[str]]:
@@ -124,4 +127,10 @@ def rewritten(markdown: str, page: str) -> str:
             return text if text.startswith("`") else f"{text} (`{place}`)"
         return found.group()
 
-    return LINK.sub(link, markdown)
+    def picture(found: re.Match[str]) -> str:
+        place = normpath(join(here, found[2]))
+        if not place.startswith("docs/") or not (ROOT / place).is_file():
+            return found.group()
+        return f"{found[1]}{relpath(place.removeprefix('docs/'), dirname(page) or '.')}{found[3]}"
+
+    return PICTURE.sub(picture, LINK.sub(link, markdown))

@@ -2,7 +2,7 @@
 
 A method joins the records of owners of different columns: either a private set union, chosen by `[alignment] via`, or the
 tables' own order, chosen by `[alignment] method`. Everybody else asks the descriptor: the study's reader who may run it, `auto`
-what to take, `align` for the protocol, `plan` for costs, check, report and README for words. Nobody compares names.
+what to take, `align` for the protocol, `plan` for costs, check, report and pages for words. Nobody compares names.
 Descriptors import the standard library only; methods import what they need.
 """
 
@@ -50,7 +50,7 @@ class AlignmentMethod(ABC):
     In words: hides (`hidden` of a method that does not hide members); reveals (what it tells beyond sizes and to whom, a clause;
     "" if nothing); way (after "records are joined"); matched (a sentence; {together}
     is "Records were matched by ..."); trust (what it rests on, a sentence or more), trust_with_proofs (what proofs add);
-    owners, adversary, speed: columns of the README's table.
+    owners, adversary, speed: columns of the table in `docs/howto/vertical.md`.
     """
 
     name: ClassVar[str]
@@ -216,8 +216,8 @@ def methods() -> tuple[str, ...]:
     return (PSU, *(method.name for method in METHODS if not method.psu))
 
 
-def readme_table() -> str:
-    """The README's table of private set unions."""
+def methods_table() -> str:
+    """The table of private set unions in `docs/howto/vertical.md`."""
     default = next(method for method in METHODS if method.automatic)
     rows = [
         "| `via` | owners | who could learn memberships | 10^5 identifiers each |",

@@ -433,7 +433,7 @@ def _peers(study: Study, party: str, own: Private, known: bool) -> Iterator[Find
                 yield (
                     problem(news.error)
                     if news.error
-                    else fine(f"{news.name}{proof} has the same study and version")
+                    else fine(f"{news.name}{proof} has the same study and protocol version")
                 )
             else:
                 names = ", ".join(f"{name} ({why})" if why else name for name, why in news.parties)

@@ -21,7 +21,7 @@ Look for everything that would end a run, and name all of it: the study and the 
 machine, by the rules of the private files that --private NAME=FILE names; and with --party this party's
 private file, table (every row is read), certificates, ledger and port. Nothing is spent,
 and nothing of the data is sent. With --connect it then meets the other parties as a run would, and
-compares certificates, study and software with each: have the same command typed at all of them, in
+compares certificates, study and protocol version with each: have the same command typed at all of them, in
 any order; each waits for the others until the study's connect_s is over. A run that is waiting is not
 disturbed. The exit code is the first problem's.
 """

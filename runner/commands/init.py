@@ -203,7 +203,7 @@ def template(vertical: bool, domain: str = _COLUMNS) -> str:
         "{aligned}": " or ".join(f'"{other}"' for other in methods()[1:]),
         "{via}": _line(
             f'# via = "{AUTO}"',
-            "the protocol; or by name, for how many owners (more in the README):",
+            "the protocol; or by name, for how many owners (docs/howto/vertical.md):",
             joined,
         ),
     }

@@ -219,7 +219,8 @@ def _compare_costs(
 
 def _words(method: AlignmentMethod) -> None:
     expect(
-        method.name and method.owners and method.adversary and method.speed, "the README's table needs words."
+        method.name and method.owners and method.adversary and method.speed,
+        "the table in docs/howto/vertical.md needs words.",
     )
     for what, sentence in (("matched", method.matched), ("trust", method.trust)):
         expect(sentence.endswith("."), f"{what} must be a sentence, and is {sentence!r}.")

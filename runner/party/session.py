@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import PeerIdentity
 from runner.party.options import CertificateFiles
 from runner.study import Study, digest
-from runner.version import VERSION
+from runner.version import PROTOCOL
 
 if TYPE_CHECKING:
     from parties.session import SessionConfig
@@ -55,7 +55,7 @@ def session_config(
             for each in study.parties
         ),
         study_digest=agreed,
-        version=VERSION,
+        protocol=PROTOCOL,
         listen=listen,
         cert=certs.cert if certs else None,
         key=certs.key if certs else None,

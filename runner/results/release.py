@@ -194,7 +194,7 @@ def parse(payload: memoryview, domain: Domain, row_limit: int, sender: str) -> R
     ):
         raise ProtocolAborted(
             f"Party {sender} sent a result that does not fit the study; ask its operator for the log of "
-            "this run and repeat it with the same software version everywhere."
+            "this run and repeat it with releases of one protocol version everywhere."
         ) from None
 
 

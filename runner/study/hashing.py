@@ -1,7 +1,7 @@
 """The study's digest: what the parties compare before anything private moves (`docs/design/session.md` 4; exit 22 if it differs).
 
 It covers every public byte that changes the meaning of a run: the parsed study without `data` (comments and spacing do not
-count), the domain in its column order with the content of its file, the software's version, name and version of the plug-ins that
+count), the domain in its column order with the content of its file, the protocol version, name and version of the plug-ins that
 the study names, and whom each party will accept: its pinned certificate, else the session's CA.
 """
 
@@ -16,7 +16,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.psu.method import METHODS
 from runner.study.model import Study, VerticalStudy
 from runner.study.owners import method_of
-from runner.version import VERSION
+from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 
 FORMAT = "cosynth-study-1"
@@ -58,16 +58,24 @@ def digest(study: Study, ca_fingerprint: str) -> bytes:
     """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls = "insecure-loopback"`."""
     return digest_of(
         agreed_tree(study),
-        VERSION,
+        str(PROTOCOL),
         {party.name: party.fingerprint for party in study.parties},
         ca_fingerprint.replace(":", "").lower(),
     )
 
 
 def digest_of(
-    tree: Mapping[str, Any], version: str, pinned: Mapping[str, str | None], ca_fingerprint: str
+    tree: Mapping[str, Any], protocol: str, pinned: Mapping[str, str | None], ca_fingerprint: str
 ) -> bytes:
-    """The same from its parts. tree: `agreed_tree`. pinned: by party."""
+    """The same from its parts. tree: `agreed_tree`. protocol: as `protocol_of` says. pinned: by party."""
     certificates = {name: fingerprint or f"ca:{ca_fingerprint}" for name, fingerprint in pinned.items()}
-    form = {"format": FORMAT, "version": version, "study": tree, "certificates": certificates}
+    form = {"format": FORMAT, "version": protocol, "study": tree, "certificates": certificates}
     return hashlib.sha256(canonical(form)).digest()
+
+
+def protocol_of(run: Mapping[str, Any]) -> str:
+    """What the digest of a run has as its protocol version, by its run.json: before 0.2.0 that was the software's version.
+
+    Raises `KeyError` for a run.json with neither.
+    """
+    return str(run["protocol"]) if "protocol" in run else str(run["version"])

@@ -13,10 +13,10 @@ from runner.results.finished_run import agreed_study, columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE, RUN
 from runner.study import Study
 from runner.study.claim import claim_of
-from runner.study.hashing import agreed_tree, canonical, digest_of
+from runner.study.hashing import agreed_tree, canonical, digest_of, protocol_of
 from runner.study.trained import training_of
 from runner.verification.place import Place
-from runner.version import VERSION
+from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 
 
@@ -34,7 +34,7 @@ def study(place: Place) -> Finding:
     try:
         pinned = {party["name"]: party.get("fingerprint") for party in run["agreed"]["party"]}
         known = {name: text and text.replace(":", "").lower() for name, text in pinned.items()}
-        found = digest_of(run["agreed"], run["version"], known, run["ca"]).hex()
+        found = digest_of(run["agreed"], protocol_of(run), known, run["ca"]).hex()
         shown = _shown(run, place.directory / RUN)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(
@@ -95,7 +95,7 @@ def follows(place: Place) -> Iterator[Finding]:
         "table": None if sound else RESEARCH_TABLE,
         "columns": columns_of(study.domain),
         "constraints": constraints_of(study.domain).get("constraints"),
-        **({"claim": claim_of(study)} if run["version"] == VERSION else {}),
+        **({"claim": claim_of(study)} if protocol_of(run) == str(PROTOCOL) else {}),
     }
     stated = {name: run.get(name) for name in expected}
     differing = [name for name, value in expected.items() if canonical(stated[name]) != canonical(value)]

@@ -12,7 +12,7 @@ from runner.check.finding import Finding, fine, note, problem
 from runner.contributors import result, statement
 from runner.results.finished_run import MODEL
 from runner.results.outdir import RESULT, RUN
-from runner.study.hashing import digest_of
+from runner.study.hashing import digest_of, protocol_of
 from runner.study.waves import MEASUREMENTS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _told(place: Place) -> Finding:
         }
         pinned = {party["name"]: party.get("fingerprint") for party in run["agreed"]["party"]}
         known = {name: text and text.replace(":", "").lower() for name, text in pinned.items()}
-        study = digest_of(run["agreed"], run["version"], known, "").hex()
+        study = digest_of(run["agreed"], protocol_of(run), known, "").hex()
         took_part, custodians = run["contributors"]["took_part"], sorted(run["contributors"]["custodians"])
         privacy = run["privacy"]
         events = [(form["what"], form["rho"]) for form in privacy.get("all_events", privacy["events"])]

@@ -19,7 +19,7 @@ COUNTERS = {
     "bytes_received": 6,
     "rounds": 2,
     "proofs": 3,
-    "software": {"commit": "", "python": "3.11.7"},
+    "software": {"cosynth": "0.2.0", "commit": "", "python": "3.11.7"},
 }
 TIMELINE = {"connect": [0.0, 0.25], "fit": [0.5]}
 
@@ -46,7 +46,16 @@ def test_a_phase_that_there_is_none_of(name: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [None, [], "3.11", {"python": 3}, {"python": "3" * 101}, dict.fromkeys(map(str, range(99)), "1")]
+    "told",
+    [
+        None,
+        [],
+        "3.11",
+        {"python": "3.11.7"},
+        {"cosynth": "0.2.0", "python": 3},
+        {"cosynth": "0.2.0", "python": "3" * 101},
+        {"cosynth": "0.2.0", **dict.fromkeys(map(str, range(99)), "1")},
+    ],
 )
 def test_software_that_is_none(told: object) -> None:
     with pytest.raises(ProtocolAborted, match="west sent counters"):

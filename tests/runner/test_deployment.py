@@ -199,7 +199,10 @@ def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> 
             program.kill()
     assert {end.code for end in ends.values()} == {22}
     for one, other in (("north", "south"), ("south", "north")):
-        assert f"ok       {other} proves who it is and has the same study and version\n" in ends[one].output
+        assert (
+            f"ok       {other} proves who it is and has the same study and protocol version\n"
+            in ends[one].output
+        )
         assert (
             ends[one].complaint.startswith("Party west has study")
             and "give all parties the same study" in ends[one].output

@@ -21,7 +21,7 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.forecast import forecast
 from mpc_protocols.psu.functionality import Alignment, ideal_align
 from mpc_protocols.psu.identifiers.normalise import Identifiers
-from mpc_protocols.psu.method import METHODS, readme_table
+from mpc_protocols.psu.method import METHODS, methods_table
 from mpc_protocols.registry import Registry
 from mpc_protocols.replicated.backend import Replicated
 from mpc_protocols.wire import Wire
@@ -138,8 +138,8 @@ def test_every_key_is_read_checked_and_shown(tmp_path: Path, name: str) -> None:
         assert problems(path) == [f"{path}: [{name}] {key} must be {config.options()[key].expected}, got []."]
 
 
-def test_the_readme_shows_the_methods() -> None:
-    assert readme_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_on_split_columns_shows_the_methods() -> None:
+    assert f"\n{methods_table()}\n" in (ROOT / "docs" / "howto" / "vertical.md").read_text(encoding="utf-8")
 
 
 def test_the_page_on_backends_shows_the_registry() -> None:

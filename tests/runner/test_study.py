@@ -17,6 +17,7 @@ from runner.cli import main
 from runner.study import Study, digest, load, private_file, problems
 from runner.study.hashing import agreed_tree
 from runner.study.table import parse_toml
+from runner.version import PROTOCOL
 from tests.runner.studies import STUDY, write_study
 
 NORTH = '[[party]]\nname = "north"\naddress = "127.0.0.1:7101"\ndata = "north.csv"\n'
@@ -334,7 +335,7 @@ def test_the_digest_sees_every_public_byte(tmp_path: Path, change: tuple[str, st
     assert digest(load(write_study(tmp_path, *changes)), "ab" * 32) != one
 
 
-def test_the_digest_sees_columns_in_their_order_the_ca_and_the_version(
+def test_the_digest_sees_columns_in_their_order_the_ca_and_the_protocol_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = load(write_study(tmp_path))
@@ -343,7 +344,7 @@ def test_the_digest_sees_columns_in_their_order_the_ca_and_the_version(
     text = STUDY.replace(AGE, "").replace("[session]", AGE + "\n[session]")
     assert dict(load(write_study(tmp_path, text=text)).domain.sizes) == dict(study.domain.sizes)
     assert digest(load(write_study(tmp_path, text=text)), "ab" * 32) != one
-    monkeypatch.setattr("runner.study.hashing.VERSION", "0.0.0")
+    monkeypatch.setattr("runner.study.hashing.PROTOCOL", PROTOCOL + 1)
     assert digest(study, "ab" * 32) != one
 
 

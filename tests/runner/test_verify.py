@@ -22,7 +22,7 @@ from runner.party.record.software import commit_of, software
 from runner.report import render
 from runner.results import signatures
 from runner.study import Study
-from runner.study.hashing import digest_of
+from runner.study.hashing import digest_of, protocol_of
 from runner.verification.place import Place
 from runner.verification.spending import charged
 from tests.parties.test_certificates import unreadable
@@ -238,7 +238,7 @@ def test_a_signature_is_told_with_what_it_rests_on(
     pins = {name: signatures.fingerprint_of(one.certificate.decode()) for name, one in made.items()}
     for party in run["agreed"]["party"]:
         party["fingerprint"] = pins[party["name"]]
-    run["digest"] = digest_of(run["agreed"], run["version"], pins, genuine).hex()
+    run["digest"] = digest_of(run["agreed"], protocol_of(run), pins, genuine).hex()
     (out / "run.json").write_text(json.dumps(run))
     render(out)
     forged = signatures.Signed(

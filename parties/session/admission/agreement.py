@@ -1,7 +1,7 @@
-"""Agreement over fresh links, before any data moves: same study, same software, same roles, one session id
+"""Agreement over fresh links, before any data moves: same study, same protocol version, same roles, one session id
 (`docs/design/session.md` 4).
 
-Each side says HELLO (study digest, version, name, role, announcement, and a nonce if it computes); each compares the
+Each side says HELLO (study digest, protocol version, name, role, announcement, and a nonce if it computes); each compares the
 other's with its own. When all have spoken, each computing party derives the session id from all nonces, roles and
 announcements and CONFIRMs it, with every announcement, to everybody it is linked with; contributors, who do not meet one
 another, compare what the computing parties tell them. Then each computing party sends each other one, as KEYS, what it
@@ -127,7 +127,7 @@ class Agreement:
         config = self._config
         hello = {
             "study": config.study_digest.hex(),
-            "version": config.version,
+            "version": str(config.protocol),
             "name": config.me,
             "role": config.own.role,
             "facts": dict(config.facts),
@@ -147,11 +147,14 @@ class Agreement:
         facts = hello["facts"]
         if not isinstance(facts, dict) or _deeper(facts, MAX_NESTED) or len(json.dumps(facts)) > MAX_FACTS:
             raise BadFrame("a HELLO frame with an announcement that is too large")
-        for what, label in (("version", "software version"), ("study", "study")):
+        for what, label, remedy in (
+            ("version", "protocol version", "install releases of one protocol version everywhere"),
+            ("study", "study", "give all parties the same study"),
+        ):
             if hello[what] != own[what]:
                 raise StudiesDiffer(
                     f"Party {expected.name} has {label} {_short(hello[what])}, party {self._config.me} has "
-                    f"{_short(own[what])}; give all parties the same {label}."
+                    f"{_short(own[what])}; {remedy}."
                 )
         if hello["name"] != expected.name or hello["role"] != expected.role:
             raise StudiesDiffer(

@@ -66,8 +66,9 @@ class Peer:
 class SessionConfig:
     """One party's view of a session.
 
-    me: this party's name. parties: all, in the study's order. study_digest: 32 bytes that all must hold alike; version: of
-    the software. listen: where this computing party listens if not at its address in the study (one address, never all).
+    me: this party's name. parties: all, in the study's order. study_digest: 32 bytes that all must hold alike; protocol: the
+    protocol version, which must be the same at all, too.
+    listen: where this computing party listens if not at its address in the study (one address, never all).
     cert, key, ca: PEM files; `ca` may be missing if every party is pinned by its fingerprint. insecure_loopback: no TLS,
     loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
     announces to all (small, public, JSON). connect_s: how long to wait until
@@ -80,7 +81,7 @@ class SessionConfig:
     me: str
     parties: tuple[Peer, ...]
     study_digest: bytes
-    version: str
+    protocol: int
     listen: tuple[str, int] | None = None
     cert: Path | None = None
     key: Path | None = None

@@ -46,11 +46,11 @@ async def read_greeting(sock: socket.socket, expected: bytes) -> Greeting:
 
 
 def compare(config: SessionConfig, theirs: Greeting) -> None:
-    """Same protocol, same kind of protection; raises `StudiesDiffer`."""
+    """Same format of the link, same kind of protection; raises `StudiesDiffer`."""
     if theirs.protocol != frames.PROTOCOL:
         raise StudiesDiffer(
-            f"Party {theirs.called} speaks version {theirs.protocol} of the protocol, party "
-            f"{config.me} version {frames.PROTOCOL}; install the same software everywhere."
+            f"Party {theirs.called} speaks version {theirs.protocol} of the link's format, party "
+            f"{config.me} version {frames.PROTOCOL}; install releases of one protocol version everywhere."
         )
     if theirs.protected == config.insecure_loopback:
         modes = ("mutual", "insecure-loopback")

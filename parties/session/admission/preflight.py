@@ -250,7 +250,9 @@ class _Preflight:
                 )
             )
         except BadFrame as error:
-            return ProtocolAborted(f"Party {name} sent {error}; install the same software everywhere.")
+            return ProtocolAborted(
+                f"Party {name} sent {error}; install releases of one protocol version everywhere."
+            )
         except CosynthError as error:
             return error
         return None

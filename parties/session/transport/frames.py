@@ -16,7 +16,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 PROTOCOL = 2
-"""Version of this format; parties with different versions do not talk."""
+"""Version of this format, greeted with before anything else can be compared; who raises it raises the protocol version, too
+(`docs/reference/versions.md`)."""
 
 CHUNK = 1 << 20
 """Most payload bytes of one frame. 1 MiB: smaller frames cost calls, larger ones memory and latency

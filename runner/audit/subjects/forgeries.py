@@ -20,7 +20,7 @@ from runner.report import render
 from runner.results import signatures
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import JOURNALS, RUN, SIGNATURES, TABLE
-from runner.study.hashing import digest_of
+from runner.study.hashing import digest_of, protocol_of
 
 REPORT, MEASUREMENTS = "report.html", "measurements.json"
 
@@ -59,7 +59,9 @@ class Forger:
         """Make run.json's digest, and the study that it shows, those of what it now says was agreed."""
         self.run["public_study"] = agreed_study(self.run, self.folders[0] / RUN).public()
         pinned = {party["name"]: party.get("fingerprint") for party in self.run["agreed"]["party"]}
-        self.run["digest"] = digest_of(self.run["agreed"], self.run["version"], pinned, self.run["ca"]).hex()
+        self.run["digest"] = digest_of(
+            self.run["agreed"], protocol_of(self.run), pinned, self.run["ca"]
+        ).hex()
 
     def table(self) -> None:
         """Another table: two of its rows change places, and one is lost."""

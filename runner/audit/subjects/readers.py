@@ -72,7 +72,7 @@ def _frame(content: bytes) -> object:
 
 def _agreement(me: str) -> Agreement:
     peers = tuple(Peer(name, "127.0.0.1", 7101 + number) for number, name in enumerate(NAMES))
-    config = SessionConfig(me, peers, _ID, "1", insecure_loopback=True, facts={"rows": [1, {"most": 2}]})
+    config = SessionConfig(me, peers, _ID, 1, insecure_loopback=True, facts={"rows": [1, {"most": 2}]})
     return Agreement(config, lambda *given: None)
 
 

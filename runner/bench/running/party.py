@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, Interrupted, UsageError
 from runner.failures import describe
-from runner.version import VERSION
+from runner.version import PROTOCOL
 
 if TYPE_CHECKING:
     from parties.session import SessionConfig, SessionWire
@@ -74,7 +74,7 @@ def _config(settings: dict[str, Any]) -> SessionConfig:
         me=settings["me"],
         parties=tuple(Peer(**peer) for peer in settings["parties"]),
         study_digest=bytes.fromhex(settings["digest"]),
-        version=VERSION,
+        protocol=PROTOCOL,
         insecure_loopback=not settings["tls"],
         facts={"data": True},
         connect_s=60.0,

@@ -25,7 +25,7 @@ from runner.study import Study, VerticalStudy, digest
 from runner.study.claim import claim_of
 from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
-from runner.version import VERSION
+from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 from synth.fallback import sentence
 from synth.later_wave import WavePlan
@@ -73,6 +73,10 @@ def describe(
             float(privacy.delta),
             max(0, round(release.noisy_total)),
         )
+        software = {
+            party.name: checked(counters["software"])
+            for party, counters in zip(study.parties, shared["parties"], strict=True)
+        }
         return {
             "study": study.name,
             "algorithm": study.algorithm,
@@ -132,11 +136,9 @@ def describe(
             ],
             "timeline": timeline_of(shared, study),
             "claim": claim_of(study),
-            "version": VERSION,
-            "software": {
-                party.name: checked(counters["software"])
-                for party, counters in zip(study.parties, shared["parties"], strict=True)
-            },
+            "version": software[study.leader.name]["cosynth"],
+            "protocol": PROTOCOL,
+            "software": software,
             "started": str(shared["started"]),
             "digest": study_digest.hex(),
             "ca": _agreed_ca(study, study_digest, shared["ca"]),

@@ -1,7 +1,7 @@
-"""What a party runs: commit, Python and the libraries that decide what is computed. For run.json; public.
+"""What a party runs: release, commit, Python and the libraries that decide what is computed. For run.json; public.
 
 The commit is that of the working copy that the packages lie in, if they do; an installed package has none. It is read, not asked
-of git: no process is started in a party's. Standard library only.
+of git: no process is started in a party's. Standard library only, but for our own version.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from runner.version import VERSION
+
 LIBRARIES = ("cryptography", "duckdb", "llvmlite", "mpyc", "numpy", "pandas", "pyarrow", "rbcl")
 MAX_TEXT = 100
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
@@ -19,8 +21,12 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 @cache
 def software() -> dict[str, str]:
-    """commit ("" if there is none), python, and the version of each library that is installed."""
-    found = {"commit": commit_of(Path(__file__).resolve().parents[3]), "python": platform.python_version()}
+    """cosynth (the release), commit ("" if there is none), python, and the version of each library that is installed."""
+    found = {
+        "cosynth": VERSION,
+        "commit": commit_of(Path(__file__).resolve().parents[3]),
+        "python": platform.python_version(),
+    }
     for name in LIBRARIES:
         try:
             found[name] = metadata.version(name)
@@ -31,7 +37,7 @@ def software() -> dict[str, str]:
 
 def checked(told: object) -> dict[str, str]:
     """What a peer says of its own. Raises `ValueError`."""
-    if not isinstance(told, dict) or len(told) > 4 * len(LIBRARIES):
+    if not isinstance(told, dict) or len(told) > 4 * len(LIBRARIES) or "cosynth" not in told:
         raise ValueError("Versions of software were expected.")
     for name, version in told.items():
         if not (isinstance(version, str) and len(name) <= MAX_TEXT and len(version) <= MAX_TEXT):

@@ -23,7 +23,7 @@ def agreement(me: str, said: list[bytes] | None = None) -> Agreement:
         Peer(name, "127.0.0.1", 7101 + number, role)
         for number, (name, role) in enumerate(zip(NAMES, roles, strict=True))
     )
-    config = SessionConfig(me, peers, bytes(32), "1", insecure_loopback=True, facts={"rows": 0})
+    config = SessionConfig(me, peers, bytes(32), 1, insecure_loopback=True, facts={"rows": 0})
     told = [] if said is None else said
     return Agreement(config, lambda peer, kind, payload: told.append(payload))
 

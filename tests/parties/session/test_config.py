@@ -20,7 +20,7 @@ PARTIES = (
     Peer("lake", "127.0.0.1", 7105, "contribute"),
     Peer("east", "127.0.0.1", 7103),
 )
-CONFIG = SessionConfig("south", PARTIES, bytes(32), "0.1", cert=Path("c"), key=Path("k"), ca=Path("a"))
+CONFIG = SessionConfig("south", PARTIES, bytes(32), 1, cert=Path("c"), key=Path("k"), ca=Path("a"))
 
 
 def test_numbers_and_directions() -> None:

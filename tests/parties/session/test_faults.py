@@ -211,7 +211,7 @@ def test_the_code_of_a_refusal_travels_only_after_all_have_assembled(
 ) -> None:
     """What is on the wire, whatever a peer makes of it."""
     parties = tuple(Peer(name, "127.0.0.1", 7101 + i) for i, name in enumerate(("north", "south", "east")))
-    config = SessionConfig("south", parties, bytes(32), "1", insecure_loopback=True)
+    config = SessionConfig("south", parties, bytes(32), 1, insecure_loopback=True)
     loop = asyncio.SelectorEventLoop()
     try:
         session = _Session[None](loop, config, lambda wire: None, lambda *_, **__: None, None, None)

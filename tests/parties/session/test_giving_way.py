@@ -28,7 +28,7 @@ def config(me: str, *roles: str, port: int = 7101) -> SessionConfig:
         Peer(name, "127.0.0.1", port + number, role)  # type: ignore[arg-type]
         for number, (name, role) in enumerate(zip(names, roles, strict=False))
     )
-    return SessionConfig(me, parties, bytes(32), "0.1", insecure_loopback=True)
+    return SessionConfig(me, parties, bytes(32), 1, insecure_loopback=True)
 
 
 def unexpected(*arguments: object) -> NoReturn:
@@ -133,7 +133,7 @@ def test_an_announcement_that_is_none_ends_the_start(told: object) -> None:
     """What a computing party says of a contributor that this contributor never meets."""
     hill = config("hill", "compute", "compute", "contribute", "contribute")
     agreement = Agreement(hill, lambda peer, kind, payload: None)
-    common = {"study": bytes(32).hex(), "version": "0.1", "role": "compute", "facts": {}, "nonce": "00" * 32}
+    common = {"study": bytes(32).hex(), "version": "1", "role": "compute", "facts": {}, "nonce": "00" * 32}
     hellos: dict[str, object] = {name: {**common, "name": name} for name in ("north", "south")}
     for number, name in enumerate(("north", "south")):
         agreement.heard(number, Kind.HELLO, json.dumps(hellos[name]).encode())

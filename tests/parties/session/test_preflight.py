@@ -119,7 +119,7 @@ def test_a_foreign_ca_is_said_at_both_sides_and_spoils_no_other_link(
 def test_other_studies_software_and_protection_are_said_at_both_sides(credentials: Path) -> None:
     for changes, words in (
         ({"study_digest": bytes(32)}, "study"),
-        ({"version": "9.9"}, "software version"),
+        ({"protocol": 9}, "protocol version"),
         ({"insecure_loopback": True, "cert": None, "key": None, "ca": None}, "tls"),
     ):
         settings = parsed(credentials)

@@ -300,7 +300,7 @@ def test_a_wrong_fingerprint_is_refused_at_both_sides(
     "change, words",
     [
         ({"study_digest": "ff" * 32}, "study"),
-        ({"version": "9.9"}, "software version"),
+        ({"protocol": 9}, "protocol version"),
     ],
 )
 def test_studies_that_differ(started: Start, credentials: Path, change: dict[str, str], words: str) -> None:
