@@ -6,6 +6,9 @@ opened, at every step of a run: one appended line and one fsync cost a fifth of 
 
 The ledger takes the lines over (`ledger.py`), each once, by its id. A line without its newline never returned from fsync:
 nothing was opened on its strength, and it is dropped.
+
+A copy of the file, in a backup or beside a copied ledger, is locked by nobody while its run lives and releases more. So the file
+says which one it is, by its inode: of a copy it is not known whether the run is dead.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import json
 import os
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +27,8 @@ from pathlib import Path
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
 from mpc_protocols.resources import lacking
+
+_INODE = "inode"
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class RunFile:
                 raise BlockingIOError
             content = _content(descriptor)
             os.ftruncate(descriptor, content.rfind(b"\n") + 1)  # nothing may follow a torn line
+            if _inode(descriptor) != os.fstat(descriptor).st_ino:
+                _write(descriptor, json.dumps({_INODE: os.fstat(descriptor).st_ino}).encode() + b"\n")
             os.fsync(descriptor)
             folder = os.open(path.parent, os.O_RDONLY)
             try:
@@ -84,8 +92,7 @@ class RunFile:
         )
         if self._failed is None:
             try:
-                if os.write(self._descriptor, line) != len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                _write(self._descriptor, line)
                 os.fsync(self._descriptor)
             except OSError as error:
                 self._failed = error
@@ -120,18 +127,18 @@ def read(path: Path) -> list[RecordedEvent]:
 
 
 def abandoned(path: Path) -> bool:
-    """Whether the run's process is known to be dead: there is a file, and nobody holds its lock."""
+    """Whether the run's process is known to be dead: there is its own file, no copy, and nobody holds its lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _inode(descriptor) in (None, os.fstat(descriptor).st_ino)
     except BlockingIOError:
         return False
     finally:
         os.close(descriptor)
-    return True
 
 
 def discard(path: Path) -> None:
@@ -143,8 +150,23 @@ def discard(path: Path) -> None:
             held.close()
 
 
+def _write(descriptor: int, line: bytes) -> None:
+    """All of it. Raises OSError."""
+    if os.write(descriptor, line) != len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _content(descriptor: int) -> bytes:
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _inode(descriptor: int) -> int | None:
+    """Of the file that a process last took, as this one says; None before anything was begun, and in an older version's."""
+    last = None
+    for line in _content(descriptor).splitlines(keepends=True):
+        with suppress(ValueError, TypeError, KeyError):  # an event, or torn
+            last = json.loads(line)[_INODE] if line.endswith(b"\n") else last
+    return last
 
 
 def _parse(content: bytes) -> list[RecordedEvent]:
@@ -152,6 +174,8 @@ def _parse(content: bytes) -> list[RecordedEvent]:
     for line in content[: content.rfind(b"\n") + 1].splitlines():
         try:
             record = json.loads(line)
+            if _INODE in record:
+                continue
             event = Event(record["what"], Fraction(record["rho"]), Fraction(record["beta"]), record["detail"])
             found.append(RecordedEvent(event, record["id"], record["t"]))
         except (KeyError, TypeError, ZeroDivisionError):

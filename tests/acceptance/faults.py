@@ -181,8 +181,8 @@ def clock(scene: Scene) -> tuple[str, Undo]:
         file.write_text(str(shift))
 
     def undo() -> None:
-        for file in files:
-            file.unlink()
+        for file in files:  # of two that one party has met, the first to end ends both
+            file.unlink(missing_ok=True)
 
     return f"{'+'.join(pids)} by {shift}", undo
 

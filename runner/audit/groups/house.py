@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import http.client
 import os
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -16,96 +16,19 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from mpc_protocols.bundles.sealing import ReceiverSecret
-from mpc_protocols.errors import BudgetRefused, DataRefused, PeerIdentity
+from mpc_protocols.errors import DataRefused, PeerIdentity
 from parties import certificates
-from parties.budget.account import Cap
-from parties.budget.ledger import Ledger, OpenRun
-from parties.budget.notion import Notion, ProtectedUnit
+from parties.budget.ledger import Ledger
 from parties.budget.run_state import RunState
-from parties.budget.spending import Reservation
+from parties.inbox.files import write_private
 from runner.audit.check import Check, Finding, Group, judged
+from runner.audit.subjects.ledgers import alignments, asked, cap, copies
 from runner.audit.subjects.subject import Subject
 from runner.results.signatures import Signed, signature_of
 from synth.domain import Categorical, Domain
 
-EPSILON, DELTA, BETA = 1.0, 1e-9, Fraction(1, 10**15)
-AT_ONCE = 4
-"""Runs that ask for the same budget at the same time."""
-
-
-def _run(number: int, rho: Fraction, **changes: Any) -> Reservation:
-    rows = Notion(ProtectedUnit(), "add-remove")
-    run = Reservation(
-        "audited", f"run-{number}", "audit", "ab" * 32, EPSILON, DELTA, rows, rho, BETA, ("south",)
-    )
-    return replace(run, **changes)
-
-
-def _allowed(ledger: Ledger, cap: Cap, runs: Sequence[Reservation]) -> int:
-    """How many of these runs, one after the other, the ledger admits."""
-    count = 0
-    for run in runs:
-        try:
-            ledger.reserve(run, cap).settle()
-        except BudgetRefused:
-            continue
-        count += 1
-    return count
-
-
-def _whole() -> Fraction:
-    """All of epsilon 1."""
-    from synth.budget.accounting import Budget
-
-    return Budget.of(EPSILON, DELTA, BETA).rho_cap
-
-
-def cap(subject: Subject) -> Finding:
-    """Ask for more than a cap allows: after it is spent, of another unit, and several times at once."""
-    problems, whole = [], _whole()
-    given = Cap(EPSILON, DELTA)
-    with TemporaryDirectory() as folder:
-        ledger = Ledger(Path(folder) / "ledger.db")
-        first = ledger.reserve(_run(0, whole), given)
-        if admitted := _allowed(ledger, given, [_run(1, whole / 1000), _run(2, whole)]):
-            problems.append(f"{admitted} runs were admitted beside one that has all of the cap.")
-        first.close()
-        person = Cap(EPSILON, DELTA, unit=ProtectedUnit(("id",), 3), adjacency="add-remove")
-        other = Ledger(Path(folder) / "persons.db")
-        if _allowed(other, person, [_run(0, whole)]):
-            problems.append("A run that counts rows had all of a cap for persons of three rows.")
-        shared, together = Ledger(Path(folder) / "shared.db"), threading.Barrier(AT_ONCE)
-
-        def ask(number: int) -> int:
-            together.wait()
-            try:
-                open_runs.append(shared.reserve(_run(number, whole), given))
-            except BudgetRefused:
-                return 0
-            return 1
-
-        open_runs: list[OpenRun] = []
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            at_once = sum(pool.map(ask, range(AT_ONCE)))
-        for run in open_runs:
-            run.close()
-        if at_once != 1:
-            problems.append(f"Of {AT_ONCE} runs that asked for all of a cap at once {at_once} had it.")
-    return judged(problems, f"A cap is spent once: by one run, of its own unit, by one of {AT_ONCE} at once.")
-
-
-def alignments(subject: Subject) -> Finding:
-    """Align once more than max_alignments allows; with another counterparty there is a quota of its own."""
-    given, tiny = Cap(max_alignments=2), Fraction(1, 1000)
-    with TemporaryDirectory() as folder:
-        ledger = Ledger(Path(folder) / "ledger.db")
-        runs = [_run(number, tiny, aligns=True) for number in range(4)]
-        found = _allowed(ledger, given, runs)
-        others = _allowed(ledger, given, [_run(9, tiny, aligns=True, counterparties=("west",))])
-    problems = (
-        [] if (found, others) == (2, 1) else [f"Of 4 alignments where 2 are allowed {found} were admitted."]
-    )
-    return judged(problems, "Of 4 alignments with one counterparty 2 were admitted, as allowed.")
+VISITORS = 64
+"""More connections than the page of a run holds, and no more than wait for it at a time."""
 
 
 def bounds(subject: Subject) -> Finding:
@@ -220,6 +143,40 @@ def page(subject: Subject) -> Finding:
     )
 
 
+def crowd(subject: Subject) -> Finding:
+    """Connect to the page of a watched run without end, and without its secret word, and say nothing."""
+    from runner.watch.server import HOST, MAX_CONNECTIONS, watching
+
+    with TemporaryDirectory() as folder, watching(Path(folder)) as watch, ExitStack() as held:
+        visitors = [
+            held.enter_context(closing(socket.create_connection((HOST, watch.port), timeout=60)))
+            for _ in range(VISITORS)
+        ]
+        owner = http.client.HTTPConnection(HOST, watch.port, timeout=60)  # served after all before it
+        owner.request("GET", f"/{watch.secret}/page.css")
+        answered = owner.getresponse().status == 200
+        owner.close()
+        count = sum(not _ended(visitor) for visitor in visitors)
+        watch.told_end = True
+    problems = [] if answered else ["The page does not answer who knows its secret word."]
+    if count > MAX_CONNECTIONS:
+        problems.append(f"Of {VISITORS} connections of strangers {count} are held by the process of a party.")
+    return judged(
+        problems, f"Of {VISITORS} connections of strangers {count} are held; the run's owner is answered."
+    )
+
+
+def _ended(visitor: socket.socket) -> bool:
+    """Whether the other side has ended a connection on which nothing was said."""
+    visitor.setblocking(False)
+    try:
+        return visitor.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
 def box(subject: Subject) -> Finding:
     """Announce uploads to a drop box that nobody, another contributor or another upload's signature vouches for."""
     import h11
@@ -278,13 +235,15 @@ def box(subject: Subject) -> Finding:
 
 
 def files(subject: Subject) -> Finding:
-    """Write a party's ledger and the state of its run, which holds shares, where everybody may read what says nothing else."""
+    """Write a party's ledger, the state of its run, which holds shares, and a key of its inbox, where everybody may read what
+    says nothing else."""
     before = os.umask(0)
     try:
         with TemporaryDirectory() as folder:
             place = Path(folder)
             RunState.create(place, b"s" * 32, b"r" * 32, "south", "audit").close()
-            Ledger(place / "ledger.db").reserve(_run(0, Fraction(1, 10))).close()
+            Ledger(place / "ledger.db").reserve(asked(0, Fraction(1, 10))).close()
+            write_private(place / "inbox" / "receiver.key", b"k" * 32)
             open_to = {
                 path.relative_to(place).as_posix(): oct(path.stat().st_mode & 0o777)
                 for path in place.rglob("*")
@@ -294,7 +253,9 @@ def files(subject: Subject) -> Finding:
     finally:
         os.umask(before)
     problems = [f"{name} has mode {mode}: others may read it." for name, mode in open_to.items()]
-    return judged(problems, f"{count} files of a party, its state and its ledger, are nobody else's to read.")
+    return judged(
+        problems, f"{count} files of a party, its state, its ledger and its inbox, are nobody else's to read."
+    )
 
 
 GROUP = Group(
@@ -317,6 +278,13 @@ GROUP = Group(
             alignments,
         ),
         Check(
+            "copies",
+            "A run under way counts in full in its ledger, in whatever way that is named, and in every copy of it.",
+            "exact",
+            "A run that lives and is taken for dead, in the ledger or in a copy of it.",
+            copies,
+        ),
+        Check(
             "bounds",
             "A custodian refuses a table beyond max_rows, and an owner too few records for an alignment, or too many.",
             "exact",
@@ -336,6 +304,13 @@ GROUP = Group(
             "fault",
             "The secret word or the host's name not looked at.",
             page,
+        ),
+        Check(
+            "crowd",
+            "The page of a watched run holds few connections, and who connects without end does not shut out its owner.",
+            "fault",
+            "Connections without bound in a party's process.",
+            crowd,
         ),
         Check(
             "box",

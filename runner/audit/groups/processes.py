@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import fnmatch
+import os
 import re
 import ssl
 from collections.abc import Sequence
@@ -18,9 +20,19 @@ from runner.audit.subjects.forgeries import FORGERIES, copies
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
 from runner.audit.subjects.processes.impostor import Attempt, Impostor, expired, knock, unreadable
 from runner.audit.subjects.subject import Subject
-from runner.results.outdir import RUN
+from runner.results import outdir
 
 LEADER, CLAIMED, AWAITED = "south", "south", "north"
+PUBLIC = frozenset({*outdir.FILES, outdir.MARK.removeprefix("."), "stdout", "stderr"})
+"""Files of a run that may be passed on, by name, and what the audit itself keeps of a party's streams."""
+PRIVATE_KINDS = (
+    f"out/{outdir.STATES}",
+    f"out/{outdir.JOURNALS}",
+    f"out/{outdir.PRIVATE_LOG}",
+    "ledger.db",
+    "ledger.db.open/*",
+)
+"""Of these each party must have had one, or they were not looked at."""
 SPOILT = "MARKED-VALUE-4413"
 
 
@@ -161,7 +173,7 @@ def killed(subject: Subject) -> Finding:
         problems += [
             f"Party {party.name} has results of a run that did not end."
             for party in deployment.parties
-            if (party.out / RUN).exists()
+            if (party.out / outdir.RUN).exists()
         ]
     return judged(
         problems,
@@ -246,6 +258,50 @@ def traces(subject: Subject) -> Finding:
         f"{len(texts)} files, arguments and environments ({shown} of processes): no private key and no marked value in any "
         "of them.",
         {"searched": len(texts), "secrets": len(secrets)},
+    )
+
+
+def public_name(place: str) -> str:
+    """Of a file, or of what it is while it is being written."""
+    return Path(place).name.removeprefix(".").removesuffix(".part")
+
+
+def modes(subject: Subject) -> Finding:
+    """Run where the umask hides nothing, and look all the time at who may read each file that there is."""
+    widest: dict[str, int] = {}
+    with deployed() as deployment:
+        before = os.umask(0)
+        try:
+            for party in deployment.parties:
+                party.start()
+        finally:
+            os.umask(before)
+
+        def ended() -> bool:
+            over = all(party.running.poll() is not None for party in deployment.parties)
+            for place, mode in deployment.modes():
+                widest[place] = widest.get(place, 0) | mode
+            return over
+
+        wait_for(ended, "The end of the run")
+        codes = {party.name: party.end().code for party in deployment.parties}
+        names = [party.name for party in deployment.parties]
+    if any(codes.values()):
+        raise Stuck(f"The parties ended with {codes}.")
+    private = {place: mode for place, mode in widest.items() if public_name(place) not in PUBLIC}
+    problems = [
+        f"{place} has mode {mode:o}: others may use it." for place, mode in private.items() if mode & 0o077
+    ]
+    problems += [
+        f"No {kind} of party {name} was looked at."
+        for name in names
+        for kind in PRIVATE_KINDS
+        if not fnmatch.filter(private, f"{name}/{kind}")
+    ]
+    return judged(
+        problems,
+        f"{len(widest)} files were there at some time, {len(private)} of them no part of the results: all with mode 600.",
+        {"files": len(widest), "private": len(private)},
     )
 
 
@@ -385,6 +441,14 @@ GROUP = Group(
             "fault",
             "A party that goes on with such a key, or ends with another code than 21.",
             keys,
+        ),
+        Check(
+            "modes",
+            "Of all files that a run makes, others on the machine may read the results and what is passed on with them.",
+            "exact",
+            "A state, journal, ledger or private log that others may read, at any moment at which it is looked at.",
+            modes,
+            profile=Profile.DEFAULT,
         ),
         Check(
             "forged",

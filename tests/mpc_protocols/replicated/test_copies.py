@@ -98,7 +98,10 @@ def test_a_contributor_that_sends_two_parties_different_copies_is_named(
     marginals, rows, _ = shared_marginals(SIZES, OF, TABLES, [[("a", "b", "c")]])
     assert rows == [40] and int(marginals[0].sum()) == 40
     monkeypatch.setattr(MemoryWire, "send", send)
-    with pytest.raises(ProtocolAborted, match=f"says that party {contributor} sent it another copy"):
+    blamed = rf"One of these two did not follow the protocol: party \d, party {contributor}\. "
+    with pytest.raises(
+        ProtocolAborted, match=rf"^{blamed}Party \d says that party {contributor} sent it another copy"
+    ):
         shared_marginals(SIZES, OF, TABLES, [[("a", "b", "c")]])
 
 

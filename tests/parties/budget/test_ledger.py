@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -473,6 +474,47 @@ def test_without_its_file_a_run_is_not_known_to_be_dead(ledger: Ledger) -> None:
     assert spent(ledger) == RHO
 
 
+def test_in_a_copy_of_the_ledger_a_run_under_way_is_not_known_to_be_dead(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """A copied file is locked by nobody, and its run goes on to release more."""
+    run = ledger.reserve(RUN, Cap(1.0, 1e-9))
+    run.begin(EVENT)
+    shutil.copytree(ledger.path.parent, tmp_path / "copied")
+    run.begin(replace(EVENT, rho=RHO / 2))
+    copied = Ledger(tmp_path / "copied" / ledger.path.name)
+    assert spent(copied) == RHO and copied.entries()[0].state == "open"
+    with pytest.raises(BudgetRefused, match="cap"):
+        copied.reserve(another(2, rho=RHO / 4), Cap(1.0, 1e-9))
+    run.close()
+    assert spent(ledger) == RHO * 3 / 4  # of the original it is known
+    run = ledger.reserve(RUN)
+    shutil.copytree(ledger.path.parent, tmp_path / "again")
+    assert spent(Ledger(tmp_path / "again" / ledger.path.name)) == RHO
+
+
+def test_a_run_that_is_resumed_in_a_copy_is_its_own_there(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.reserve(RUN).close()
+    shutil.copytree(ledger.path.parent, tmp_path / "copied")
+    copied = Ledger(tmp_path / "copied" / ledger.path.name)
+    run = copied.reserve(RUN)
+    run.begin(EVENT)
+    run.close()
+    assert spent(copied) == EVENT.rho
+
+
+def test_an_older_version_s_file_is_told_by_its_lock(ledger: Ledger) -> None:
+    run = ledger.reserve(RUN)
+    run.begin(EVENT)
+    (file,) = (ledger.path.parent / f"{ledger.path.name}.open").iterdir()
+    own, event = file.read_bytes().splitlines(keepends=True)
+    assert b"inode" in own
+    file.write_bytes(event)
+    assert spent(ledger) == RHO
+    run.close()
+    assert spent(ledger) == EVENT.rho
+
+
 def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
     for share in (0, 0.3, 0.99):  # of the second event's line, what a crash leaves
         ledger = Ledger(tmp_path / f"{share}.db")
@@ -483,7 +525,7 @@ def test_a_torn_line_is_dropped_whatever_its_length(tmp_path: Path) -> None:
             run.close()
             (open_run,) = tmp_path.glob(f"{share}.db.open/{run_id}")
             whole = open_run.read_bytes()
-            first = whole.index(b"\n") + 1
+            first = whole.rindex(b"\n", 0, -1) + 1
             open_run.write_bytes(whole[: first + int(share * (len(whole) - first))])
             if run_id == 1:
                 assert spent(ledger) == EVENT.rho

@@ -121,6 +121,21 @@ def test_who_is_not_at_all_three_inboxes_is_left_out(
         assert abs(totals(described) - 180) < 30
 
 
+@pytest.mark.parametrize("changes", [(), (IDEAL,)])
+def test_who_hands_each_party_another_bundle_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Sequence[tuple[str, str]]
+) -> None:
+    """By its own key: all three parties have taken in a bundle of its, and their parts would not add up to counts."""
+    world = collecting.write(tmp_path, 4, changes=changes)
+    world.everybody(["c00", "c01", "c02"])
+    for party in PARTIES:
+        world.deliver(world.seal("c03"), to=[party])
+        assert "c03" in world.inbox(party).accepted(datetime.now(UTC)).values()
+    for described in run(world, monkeypatch).values():
+        assert described["contributors"]["took_part"] == ["c00", "c01", "c02"]
+        assert abs(totals(described) - 180) < 30
+
+
 def refused(world: World, monkeypatch: pytest.MonkeyPatch, out: str) -> CosynthError:
     with pytest.raises(CosynthError) as caught:
         run(world, monkeypatch, out)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 from unittest import mock
 
 from parties.inbox import drop_box
-from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch, opened_to_all, replaced
 
 
 def _no_cap() -> Patch:
@@ -30,6 +29,16 @@ def _no_min_size() -> Patch:
     return replaced("runner.party.alignment.check_size", lambda plain: lambda study, owner, records: None)
 
 
+def _dead_runs() -> Patch:
+    """Nobody looks whether a run's process holds its file."""
+    return replaced("parties.budget.open_run.abandoned", lambda plain: lambda path: path.exists())
+
+
+def _copied_runs() -> Patch:
+    """A copy of a run's file passes for the one that its process holds."""
+    return replaced("parties.budget.open_run._inode", lambda plain: lambda descriptor: None)
+
+
 def _any_signature() -> Patch:
     return replaced("runner.results.signatures._verifies", lambda plain: lambda *given: True)
 
@@ -48,18 +57,21 @@ def _any_host() -> Patch:
     return mock.patch.object(server._Handler, "do_GET", answers)
 
 
+def _boundless_page() -> Patch:
+    from http.server import ThreadingHTTPServer
+
+    from runner.watch import server
+
+    return mock.patch.object(server._Server, "process_request", ThreadingHTTPServer.process_request)
+
+
 def _unsigned_uploads() -> Patch:
     return mock.patch.object(drop_box, "verifies", lambda *given: True)
 
 
 def _open_state() -> Patch:
     """The state of a run is written for everybody to read."""
-    plain = os.open
-
-    def opened(path: Any, flags: int, mode: int = 0o777, **named: Any) -> int:
-        return plain(path, flags, 0o644 if "state-" in str(path) else mode, **named)
-
-    return mock.patch("os.open", opened)
+    return opened_to_all("state-")
 
 
 MUTATIONS = (
@@ -72,4 +84,7 @@ MUTATIONS = (
     Mutation("H6", "a page that answers in the name of any host", ("H.page",), _any_host),
     Mutation("H7", "a drop box that takes unsigned uploads", ("H.box",), _unsigned_uploads),
     Mutation("H8", "a state file that others can read", ("H.files",), _open_state),
+    Mutation("H9", "a run that lives taken for dead", ("H.copies",), _dead_runs),
+    Mutation("H10", "a copied run's file that passes for its own", ("H.copies",), _copied_runs),
+    Mutation("H11", "a page that holds any number of connections", ("H.crowd",), _boundless_page),
 )

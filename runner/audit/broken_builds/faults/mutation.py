@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,6 +30,16 @@ def replaced(target: str, made: Callable[[Any], Any]) -> Patch:
     """`target`, a function of a module, replaced by what is made of it."""
     module, _, name = target.rpartition(".")
     return mock.patch(target, made(getattr(import_module(module), name)))
+
+
+def opened_to_all(prefix: str) -> Patch:
+    """Files whose path holds this are made for everybody to read."""
+    plain = os.open
+
+    def opened(path: Any, flags: int, mode: int = 0o777, **named: Any) -> int:
+        return plain(path, flags, 0o644 if prefix in str(path) else mode, **named)
+
+    return mock.patch("os.open", opened)
 
 
 class Aside:

@@ -17,7 +17,7 @@ from parties.data.coding import Coder
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
 from parties.session.admission.identity import Identity
-from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
+from runner.audit.broken_builds.faults.mutation import Mutation, Patch, opened_to_all, replaced
 from runner.audit.subjects.processes import deployment
 
 
@@ -88,6 +88,11 @@ def _core_files() -> Patch:
     return mock.patch.object(core_dumps, "forbid_core_dumps", lambda: None)
 
 
+def _open_journal() -> Patch:
+    """A run's journal is written for everybody to read."""
+    return opened_to_all("journal-")
+
+
 IN_PROCESSES: Final[Mapping[str, Callable[[], Patch]]] = {
     "M27": _any_certificate,
     "M28": _system_authorities,
@@ -97,6 +102,7 @@ IN_PROCESSES: Final[Mapping[str, Callable[[], Patch]]] = {
     "P7": _believed_strangers,
     "P8": _readable_keys,
     "P9": _core_files,
+    "P11": _open_journal,
 }
 """What a party's process does differently, by mutation (`broken_program`)."""
 
@@ -121,4 +127,5 @@ MUTATIONS = (
     Mutation("P7", "a greeting of a stranger ends the start", ("W.identity",), partial(_in_processes, "P7")),
     Mutation("P8", "a private key that others can read", ("W.keys",), partial(_in_processes, "P8")),
     Mutation("P9", "a core file of a party that crashes", ("W.traces",), partial(_in_processes, "P9")),
+    Mutation("P11", "a journal that others can read", ("W.modes",), partial(_in_processes, "P11")),
 )

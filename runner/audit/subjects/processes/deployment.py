@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -168,13 +168,30 @@ class Deployment:
 
     def left(self) -> dict[str, bytes]:
         """All that the parties have written, by place: not what they were given."""
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in self._written()}
+
+    def modes(self) -> Iterator[tuple[str, int]]:
+        """What the parties have written so far, by place, and who may use it: nine bits. Also while they run."""
+        for path in self._written():
+            with suppress(FileNotFoundError):  # gone meanwhile
+                yield str(path.relative_to(self.root)), path.stat().st_mode & 0o777
+
+    def _written(self) -> list[Path]:
         given = (".csv", ".key", ".crt", "study.toml", "private.toml")
-        return {
-            str(path.relative_to(self.root)): path.read_bytes()
+        return [
+            path
             for party in self.parties
-            for path in party.folder.rglob("*")
-            if path.is_file() and (not path.name.endswith(given) or path.name == "synthetic.csv")
-        }
+            for path in _files(party.folder)
+            if not path.name.endswith(given) or path.name == "synthetic.csv"
+        ]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All in it and below, also while others write there."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if (path := Path(place) / name).is_file():
+                yield path
 
 
 @contextmanager

@@ -89,6 +89,11 @@ def test_wrong_products_are_refused_and_the_link_is_named(spoil: Any) -> None:
         )
         found = outcomes(proved(SIZES, 6, cheat, spoil=spoil))
         assert all(sentence in said for said in found), found
+        for me, said in enumerate(found):  # whom it cannot exclude, and never itself
+            one, other = sorted({0, 1, 2} - {me})
+            assert said.startswith(
+                f"One of these two did not follow the protocol: party {one}, party {other}."
+            )
 
 
 def test_replayed_and_swapped_products_are_refused() -> None:
