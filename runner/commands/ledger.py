@@ -208,7 +208,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
     if not datasets:
         print("no run yet, nothing spent")
     for dataset in datasets:
-        print(f"\ndata set: {shown(dataset['dataset'])}")
+        print(f"\ndata set: {shown(dataset['dataset'], line=True)}")
         if dataset["runs"]:
             print(_sum(dataset, uncapped))
             if open_handed := sum(facts["claim"] == "none" for facts in dataset["runs"]):
