@@ -18,7 +18,7 @@ class CosynthError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        self.sentence = shown(sentence)
+        self.sentence = shown(sentence, line=True)
         super().__init__(self.sentence)
 
 

@@ -208,7 +208,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
     if not datasets:
         print("no run yet, nothing spent")
     for dataset in datasets:
-        print(f"\ndata set: {shown(dataset['dataset'])}")
+        print(f"\ndata set: {shown(dataset['dataset'], line=True)}")
         if dataset["runs"]:
             print(_sum(dataset, uncapped))
             if open_handed := sum(facts["claim"] == "none" for facts in dataset["runs"]):
@@ -232,8 +232,9 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
             for facts in dataset["runs"]:
                 if facts["unclaimed"]:
                     open_to_other = " and ".join(facts["unclaimed"])
+                    study = shown(facts["study"], line=True)
                     print(
-                        f"no privacy claim: in the run of {facts['study']} with {', '.join(facts['with'])} the {open_to_other} "
+                        f"no privacy claim: in the run of {study} with {', '.join(facts['with'])} the {open_to_other} "
                         "were open to the other owner; no epsilon of this account covers that"
                     )
         if dataset["refusals"]:
@@ -311,7 +312,7 @@ def _refused(facts: dict[str, Any]) -> tuple[str, ...]:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """With rules on a terminal, plain columns in a pipe."""
-    rows = [tuple(map(shown, row)) for row in rows]
+    rows = [tuple(shown(text, line=True) for text in row) for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table

@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.json:
             print(json.dumps({"kind": kind, "text": finding.text}), flush=True)
         elif not finding.error or first is not None:
-            print(f"{kind:<12} {shown(finding.text)}", flush=True)
+            print(f"{kind:<12} {shown(finding.text, line=True)}", flush=True)
         first = first or finding.error
     if first is not None:
         raise first

@@ -138,8 +138,9 @@ def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
     plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan
     codes = invented_rows(study.domain, rows, seed, study.workload.label, related=related)
     noise = np.random.default_rng([seed, len(codes)])  # the same each time: nothing is protected here
+    facts = facts_of(study, len(study.parties), hashlib.sha256(b"trial").digest())
     oracle = IdealOracle(
-        facts_of(study, 1, hashlib.sha256(b"trial").digest()),
+        replace(facts, row_cap=max(facts.row_cap, len(codes))),  # a guess may be more than all may bring
         lambda cliques: [marginal(codes, study.domain, clique) for clique in cliques],
         Accountant(plan.budget),
         noise.bytes,

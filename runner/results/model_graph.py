@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_protocols.foreign_text import shown
 from runner.results.finished_run import FinishedRun
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _chains(run: FinishedRun) -> Chains:
 
 
 def _of(run: FinishedRun) -> dict[str, Any]:
-    return {"study": str(run.facts["study"]), "session": str(run.facts["session"]), "rows": run.model.total}
+    study = shown(str(run.facts["study"]), line=True)  # XML has no place for control characters
+    return {"study": study, "session": str(run.facts["session"]), "rows": run.model.total}
 
 
 def _named(columns: tuple[str, ...]) -> str:

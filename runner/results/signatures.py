@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -197,14 +197,19 @@ def key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> Elliptic
         trusted = shown.fingerprint == pinned
     else:
         ends = [] if ca is None else _loaded(ca)
-        trusted = all(_issued(one, by) for one, by in pairwise(chain)) and any(
-            chain[-1] == end or _issued(chain[-1], end) for end in ends
-        )
+        trusted = any(_leads([*chain, *([end] if end != chain[-1] else [])]) for end in ends)
     try:
         key = chain[0].public_key()
     except (ValueError, UnsupportedAlgorithm):
         return None
     return key if trusted and party in shown.names and isinstance(key, ec.EllipticCurvePublicKey) else None
+
+
+def _leads(chain: Sequence[Any]) -> bool:
+    """Whether each certificate was issued by the one after it, and those that issue may."""
+    return all(_issued(one, by) for one, by in pairwise(chain)) and all(
+        _may_issue(by, below) for below, by in enumerate(chain[1:])
+    )
 
 
 def _issued(certificate: Any, authority: Any) -> bool:
@@ -215,6 +220,23 @@ def _issued(certificate: Any, authority: Any) -> bool:
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
+
+
+def _may_issue(certificate: Any, below: int) -> bool:
+    """Whether it is a CA's, with room for so many CAs below it: a party that has a certificate could else issue others' with its
+    own key (RFC 5280, 4.2.1.9 and 4.2.1.3)."""
+    from cryptography import x509
+
+    try:
+        found = certificate.extensions
+        limits = found.get_extension_for_class(x509.BasicConstraints).value
+    except (x509.ExtensionNotFound, ValueError):
+        return False
+    try:
+        signs = found.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except x509.ExtensionNotFound:
+        signs = True
+    return bool(limits.ca and signs and (limits.path_length is None or below <= limits.path_length))
 
 
 def signature_of(key_file: Path, message: bytes) -> bytes:

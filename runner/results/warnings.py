@@ -102,4 +102,4 @@ def tell(texts: Sequence[str]) -> None:
     """As the last lines on stderr."""
     sys.stdout.flush()
     for text in texts:
-        print(f"WARNING: {shown(text)}", file=sys.stderr)
+        print(f"WARNING: {shown(text, line=True)}", file=sys.stderr)

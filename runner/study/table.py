@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mpc_protocols import foreign_text
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Option, Options
 from runner.failures import reason
@@ -25,10 +26,14 @@ Own = TypeVar("Own", bound=Options)
 MAX_PARTS, MAX_DIGITS = 64, 4000
 """Of a dotted key, which costs the parser their square, and of a number; Python itself reads few more."""
 _LONG_KEY = re.compile(
-    r"""(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){""" + str(MAX_PARTS) + "}",
+    r"""(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){"""
+    + str(MAX_PARTS)
+    + "}",
     re.ASCII | re.MULTILINE,
 )
-_LONG_NUMBER = re.compile(r"(?<![\w-])[0-9_]{" + str(MAX_DIGITS) + "}")
+_LONG_NUMBER = re.compile(
+    r"(?<![\w-])[+-]?(?:0[box])?[0-9a-f_]{" + str(MAX_DIGITS) + "}", re.ASCII | re.IGNORECASE
+)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -102,7 +107,9 @@ class Table:
     def problem(self, sentence: str, key: str | None = None) -> None:
         """Note a problem with this table, or with one of its keys."""
         place = " ".join(part for part in (self.where, key) if part)
-        self.problems.append(f"{self.file}: {place}{' ' if place else ''}{sentence}.")
+        self.problems.append(
+            foreign_text.shown(f"{self.file}: {place}{' ' if place else ''}{sentence}.", line=True)
+        )
 
     def __contains__(self, key: str) -> bool:
         return key in self.raw

@@ -31,6 +31,7 @@ from synth.algorithms.aim.algorithm import AimConfig
 from synth.plan import Plan
 from synth.run import Synthesis
 from tests.toys import careless_backends as careless
+from tests.toys import careless_laws as laws
 from tests.toys.giving_up import GivesUp
 from tests.toys.late_guards import LateInTheClear, LateOnShares, When
 from tests.toys.open_method import Open
@@ -45,6 +46,7 @@ from tests.toys.reading_algorithms import (
     ReadsRows,
     ReadsTable,
     ReadsTotal,
+    ReadsWhereNoiseIsMuch,
 )
 from tests.toys.uniform_algorithm import Uniform
 
@@ -140,6 +142,7 @@ def test_a_defective_backend(oracle: type[PlainOracle], about: str, words: str) 
 
 
 FRESH, LAW, ORDER = "noise is there, and fresh", "noise of every size", "no guard is asked after"
+PICKS = "selections have their law"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +164,20 @@ FRESH, LAW, ORDER = "noise is there, and fresh", "noise of every size", "no guar
         (careless.TailExactOracle, LAW, "draws in a row may occur twice"),
         (careless.RepeatingOracle, LAW, "draws in a row may occur twice"),
         (careless.FewDistancesOracle, LAW, "no noise: 12 distances."),
+        (laws.EvenOracle, LAW, "noise that is always even"),
+        (laws.OneSidedOracle, LAW, "noise that is never below 0"),
+        (laws.UniformOracle, LAW, "noise that is bounded"),
+        (laws.MirroredOracle, LAW, "noise whose neighbours sum up to 0"),
+        (laws.BalancedOracle, LAW, "noise that sums up to 0"),
+        (laws.SharedOracle, LAW, "the same noise twice: "),
+        (laws.RememberingOracle, LAW, "asked again"),
+        (laws.WideExactOracle, LAW, "at sigma^2 = 40000"),
+        (laws.NarrowExactOracle, LAW, "at sigma^2 = 4"),
+        (laws.AlikeDistancesOracle, LAW, "one draw for all: "),
+        (laws.ReplaceExactOracle, "under the other promise", "fresh noise, in each run"),
+        (laws.BestOracle, PICKS, "there is no noise in them"),
+        (laws.UnevenBestOracle, PICKS, "there is no noise in them"),
+        (laws.QuietPicksOracle, PICKS, "half of the noise in them"),
     ],
 )
 def test_a_backend_with_careless_noise(oracle: type[careless.IdealOracle], about: str, words: str) -> None:
@@ -305,16 +322,16 @@ def test_a_defective_algorithm(algorithm: type[Uniform], about: str, words: str)
     assert words in failing(check_algorithm(algorithm()), about)
 
 
-READS = "reads nothing of an oracle"
+READS = "reads nothing of an oracle but its answers ("
 SAME = "whatever rows are behind them ("
-USUAL, ONE = SAME + "20,000", SAME + "one row"
+USUAL, ONE, FEW = "20,000", SAME + "one row", "columns that tell nothing"
 
 
 @pytest.mark.parametrize(
     ("algorithm", "about", "words"),
     [
         *(
-            (algorithm, READS, "has read ")
+            (algorithm, READS + USUAL, "has read ")
             for algorithm in (
                 ReadsRows,
                 ReadsAndRemembers,
@@ -325,14 +342,16 @@ USUAL, ONE = SAME + "20,000", SAME + "one row"
                 AsksByTruth,
             )
         ),
-        (ReadsRows, USUAL, "behind the same answers, rows came out differently"),
+        (ReadsRows, SAME + USUAL, "behind the same answers, rows came out differently"),
+        (ReadsWhereNoiseIsMuch, READS + FEW, "has read "),
+        (ReadsWhereNoiseIsMuch, SAME + FEW, "behind the same answers, rows came out differently"),
         (ReadsRows, ONE, "behind the same answers, rows came out differently"),
-        (ReadsAndRemembers, USUAL, "behind the same answers, rows came out differently"),
-        (ReadsMemory, USUAL, "behind the same answers, rows came out differently"),
-        (ReadsTotal, USUAL, "behind the same answers, noisy_total came out differently"),
-        (ReadsTable, USUAL, "behind the same answers, table came out differently"),
-        (ReadsAndTells, USUAL, "what observers are told"),
-        (AsksByTruth, USUAL, "must ask the same, whatever rows"),
+        (ReadsAndRemembers, SAME + USUAL, "behind the same answers, rows came out differently"),
+        (ReadsMemory, SAME + USUAL, "behind the same answers, rows came out differently"),
+        (ReadsTotal, SAME + USUAL, "behind the same answers, noisy_total came out differently"),
+        (ReadsTable, SAME + USUAL, "behind the same answers, table came out differently"),
+        (ReadsAndTells, SAME + USUAL, "what observers are told"),
+        (AsksByTruth, SAME + USUAL, "must ask the same, whatever rows"),
     ],
 )
 def test_an_algorithm_that_looks_behind_the_answers(algorithm: type[Uniform], about: str, words: str) -> None:
@@ -340,7 +359,8 @@ def test_an_algorithm_that_looks_behind_the_answers(algorithm: type[Uniform], ab
 
 
 @pytest.mark.parametrize(
-    ("about", "words"), [(READS, "has read "), (USUAL, "behind the same answers, rows came out differently")]
+    ("about", "words"),
+    [(READS + USUAL, "has read "), (SAME + USUAL, "behind the same answers, rows came out differently")],
 )
 def test_an_algorithm_that_looks_behind_the_answers_while_contributors_arrive(about: str, words: str) -> None:
     arriving = ReadsArrivals(rounds=3, again=True)

@@ -111,3 +111,19 @@ def test_what_cannot_be_written_is_said(
     assert main(["graph", str(out), "--out", str(tmp_path / "no" / "g.graphml")]) == 2
     assert "cannot be written (no such file or directory)" in capsys.readouterr().err
     assert main(["graph", str(tmp_path)]) == 2
+
+
+def test_a_study_with_a_hostile_name_writes_sound_xml_and_no_lines_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    name = r'name = "a\u001b[2J\u202eb\nall is well"'
+    changes = [('"replicated"', '"ideal"'), ('name = "trial"', name)]
+    trial = small.write(tmp_path / "study", changes=changes)
+    out = tmp_path / "out"
+    assert main(["run", str(trial.path), "--out", str(out)]) == 0
+    assert main(["ledger", "show"]) == 0 and main(["graph", str(out)]) == 0
+    told = "".join(capsys.readouterr())
+    assert not any(line.startswith("all is well") for line in told.splitlines())
+    assert all(letter.isprintable() for letter in told.replace("\n", ""))
+    assert nx.read_graphml(out / GRAPH).graph["study"] == r"a\x1b[2J\u202eb\x0aall is well"

@@ -28,6 +28,12 @@ CASES = {
     "infinite": ("ledger.cap_epsilon = inf\nledger.cap_delta = 1e-6", "cap_epsilon must be a number"),
     "no number": ("ledger.cap_epsilon = nan\nledger.cap_delta = 1e-6", "cap_epsilon must be a number"),
     "more digits than are read": (f"workers = {'9' * 5000}", "A number of more than 4,000 digits"),
+    "more digits below 0": (f"workers = -{'9' * 5000}", "A number of more than 4,000 digits"),
+    "more digits in base 16": (f"workers = 0x{'f' * 5000}", "A number of more than 4,000 digits"),
+    "more digits in a list": (f"out = [0b{'1' * 20000}]", "A number of more than 4,000 digits"),
+    "parts with quotation marks": ('"\\"".' * 20_000 + "a = 1", "A key of more than 64 parts"),
+    "a key of two lines": ('"a\\nall is well" = 1', '"a\\x0aall is well"'),
+    "a value of two lines": ('listen = "a\\nall is well"', '"a\\x0aall is well"'),
     **{
         f"NUL in {key}": (f'{key} = "a\\u0000.csv"', f"{key.rpartition('.')[2]} must be a path")
         for key in ("out", "cert", "key", "ca", "inbox", "ledger.file")

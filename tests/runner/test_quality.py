@@ -86,6 +86,14 @@ def test_whether_relations_will_be_kept_is_tried(
     assert ("WARNING" in trial.lines(found)[0]) != keeps
 
 
+def test_all_together_may_have_more_rows_than_one_may_bring() -> None:
+    parties, tables = ["p", "q", "r"], {"privacy": {"max_rows": 1000}}
+    of = Study.of("q", COLUMNS, parties, epsilon=1.0, delta=1e-6, backend="ideal", **tables)
+    for rows in (2500, 5000):  # as a guess may be, also beyond what three may bring
+        found = trial.trial(of, rows)
+        assert found is not None and found.rows == rows
+
+
 def test_what_is_advised_has_been_tried_and_kept_more() -> None:
     """AIM's columns of a hundred values: Mosaic's bins keep more on the same tables."""
     found = trial.trial(study(rounds=2), 3000)

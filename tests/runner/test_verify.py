@@ -7,10 +7,20 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from parties import certificates
@@ -363,6 +373,55 @@ def test_a_signature_by_somebody_else_is_none(folders: Folders, out: Path, tmp_p
     with pytest.raises(PeerIdentity, match="is not that party's"):
         found.check("north", "00" * 32)
     found.check("north", signatures.fingerprint_of(found.certificates["north"]))
+
+
+def test_a_party_certifies_nobody_with_its_own_certificate() -> None:
+    """Who has a certificate and its key can sign certificates with it; what makes an issuer is that a CA says it is one."""
+
+    def speaks(root: certificates.Credential, *between: certificates.Credential) -> bool:
+        below = certificates.issue(between[-1], "south")
+        chain = b"".join(one.certificate for one in (below, *between[::-1])).decode()
+        return signatures.key_of(chain, "south", root.certificate.decode(), None) is not None
+
+    made = certificates.make_ca("made")  # for parties alone
+    assert not speaks(made, certificates.issue(made, "north"))
+    assert not speaks(made, intermediate(made, None))
+    root = authority("root")
+    assert not speaks(root, certificates.issue(root, "north"))
+    assert speaks(root, intermediate(root, 0))
+    upper, narrow = intermediate(root, None), intermediate(root, 0)
+    assert speaks(root, upper, intermediate(upper, 0))
+    assert not speaks(root, narrow, intermediate(narrow, None))
+
+
+def authority(name: str) -> certificates.Credential:
+    """A CA with room for others below it."""
+    return intermediate(None, None, name)
+
+
+def intermediate(
+    ca: certificates.Credential | None, limit: int | None, name: str = "between"
+) -> certificates.Credential:
+    """A CA that a CA, or itself, has certified, with room for so many CAs below it."""
+    key, own = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string(f"CN={name}")
+    issuer = own if ca is None else x509.load_pem_x509_certificate(ca.certificate).subject
+    signer = key if ca is None else load_pem_private_key(ca.key, None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(own)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime.now(UTC))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=limit), critical=True)
+        .sign(signer, SHA256())
+    )
+    return certificates.Credential(
+        certificate.public_bytes(Encoding.PEM),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
 
 
 def test_signing_refuses_what_another_party_has_signed(tmp_path: Path) -> None:

@@ -65,6 +65,16 @@ class ReadsTable(Uniform):
         return done if counts is None else replace(done, table=_rows(counts, plan))
 
 
+class ReadsWhereNoiseIsMuch(Uniform):
+    """As many rows as the data where epsilon is small, as a rule for small tables could."""
+
+    def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
+        done, counts = super().run(oracle, plan, observe), None
+        if plan.budget.epsilon < 1:
+            counts = private_counts(oracle)
+        return done if counts is None else replace(done, rows=exact_rows(counts, plan))
+
+
 class ReadsForNothing(Uniform):
     """What it reads changes nothing today."""
 

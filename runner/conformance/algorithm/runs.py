@@ -27,12 +27,13 @@ EPSILON, DELTA, ROW_CAP = 2.0, 1e-6, 1 << 20
 
 @dataclass(frozen=True)
 class World:
-    """A table. codes: int64, a column for each of the domain."""
+    """A table. codes: int64, a column for each of the domain. epsilon: of its study."""
 
     name: str
     domain: Domain
     workload: Workload
     codes: NDArray[np.int64] = field(repr=False)
+    epsilon: float = EPSILON
 
     def __str__(self) -> str:
         return self.name
@@ -70,7 +71,15 @@ def dependent() -> World:
     codes = [np.where(rng.random(rows) < 0.03, other, (first + k) % values) for k, other in enumerate(drawn)]
     domain = Domain(tuple("abcdef"), (Codes(values),) * 6)
     workload = Workload.from_spec({"degree": 2}, domain)
-    return World("columns that tell one another", domain, workload, np.stack(codes, axis=1).astype(np.int64))
+    table = np.stack(codes, axis=1).astype(np.int64)
+    return World("columns that tell one another, much noise", domain, workload, table, SMALL_EPSILON)
+
+
+def independent() -> World:
+    """As many rows of the same columns, which tell nothing of one another: what is bought shows noise."""
+    on, rng = dependent(), np.random.default_rng(10)
+    codes = np.stack([rng.permutation(codes) for codes in on.codes.T], axis=1)
+    return replace(on, name="columns that tell nothing, much noise", codes=codes)
 
 
 SMALL_EPSILON = 0.3
@@ -121,14 +130,14 @@ def plan_of(
     on: World,
     adjacency: Adjacency = "add-remove",
     unit_rows: int = 1,
-    epsilon: float = EPSILON,
+    epsilon: float | None = None,
 ) -> Plan:
-    """The plan of a study of this table."""
+    """The plan of a study of this table. epsilon: by default the table's."""
     plan: Plan = algorithm.plan(
         on.domain,
         on.workload,
         config,
-        epsilon=epsilon,
+        epsilon=on.epsilon if epsilon is None else epsilon,
         delta=DELTA,
         adjacency=adjacency,
         unit_rows=unit_rows,

@@ -20,12 +20,12 @@ from runner.conformance.algorithm.released import Answers, compare_released, sea
 from runner.conformance.algorithm.runs import (
     DELTA,
     EPSILON,
-    SMALL_EPSILON,
     WORLDS,
     Ran,
     World,
     conducted,
     dependent,
+    independent,
     oracle_of,
     other_rows,
     plan_of,
@@ -74,14 +74,16 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
     add("less epsilon is less budget, and none is refused", _epsilon)
     for adjacency, unit_rows in PROMISES:
         add(f"a run within its budget ({adjacency}, unit of {unit_rows})", _run, usual, adjacency, unit_rows)
-    for on in WORLDS[1:]:
+    small = dependent(), independent()
+    for on in (*WORLDS[1:], *small):
         add(f"a run within its budget ({on})", _run, on)
     add("the budget holds whatever the answers are", _wild, usual)
     add("it asks the same after the same answers, without data", _repeated, usual)
-    add(READS_NOTHING, _sealed, usual)
-    for on in (usual, *SOME_WORLDS):
+    for on in (usual, *small):
+        add(f"{READS_NOTHING} ({on})", _sealed, on)
+    for on in (usual, *SOME_WORLDS, *small):
         add(f"{SAME_RESULT} ({on})", _other_rows, on)
-    add("it gives columns up by what it has seen of them, not by noise alone", _looks, dependent())
+    add("it gives columns up by what it has seen of them, not by noise alone", _looks, small[0])
     add("a refused question ends the run", _refused, usual)
     return checks
 
@@ -89,8 +91,12 @@ def check_algorithm(algorithm: Algorithm[Any, Any], config: AlgorithmConfig | No
 def check_arriving(algorithm: WhileArriving[Any, Any], config: AlgorithmConfig) -> list[Check]:
     """What an algorithm knows that asks in rounds of arrivals. config: of the runs."""
     return [
-        Check(f'algorithm "{algorithm.name}"', name, partial(body, algorithm, config, WORLDS[0]))
-        for name, body in ((READS_NOTHING, _sealed), (f"{SAME_RESULT} ({WORLDS[0]})", _other_rows))
+        Check(
+            f'algorithm "{algorithm.name}"',
+            f"{name} ({WORLDS[0]})",
+            partial(body, algorithm, config, WORLDS[0]),
+        )
+        for name, body in ((READS_NOTHING, _sealed), (SAME_RESULT, _other_rows))
     ]
 
 
@@ -290,7 +296,7 @@ def _repeated(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World
 
 def _looks(algorithm: Algorithm[Any, Any], config: AlgorithmConfig, on: World) -> None:
     """Where noise is large and dependence clear beyond it, whoever can measure what joins columns must have looked."""
-    plan = plan_of(algorithm, config, on, epsilon=SMALL_EPSILON)
+    plan = plan_of(algorithm, config, on)
     if not any(len(clique) > 1 for clique in plan.candidates):
         return
     synthesis = conducted(algorithm, plan, [oracle_of(plan, on, Accountant(plan.budget))])

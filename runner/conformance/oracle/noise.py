@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import Backend
-from mpc_protocols.functionality import LocalCounts, MarginalOracle
+from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
 from runner.audit.subjects.arena import counter
 from runner.conformance.checks import expect
 from runner.conformance.oracle.law import MISSING, Suspicions
@@ -35,6 +36,8 @@ CELLS = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 2049)
 MAX_FEW = 17
 """Marginals of so many cells at most are judged together, but for noise that is missing."""
 MAX_OF_BATCH = 129
+OTHER_SIGMA2 = (Fraction(4), Fraction(40_000))
+"""Further variances: in reach of a short table, and beyond one table's (`mechanisms/gaussian.py`)."""
 KINDS = ("shared marginal", "derived marginal")
 OFF, SLIGHTLY_OFF = (0.25, 4.0), (0.8, 1.25)
 """Factors of the variance that some draws tell, and that thousands tell."""
@@ -50,14 +53,16 @@ class Noisy:
     picked: list[list[int]]
 
 
-def fresh(backend: Backend, parties: Parties) -> None:
+def fresh(
+    backend: Backend, parties: Parties, of: Callable[[StudyFacts, int], StudyFacts] = lambda plain, _: plain
+) -> None:
     """Two runs with the same data, questions and session: nothing of the one's noise is in the other's, or twice in one.
 
     600 draws at sigma 10: their squares' sum over 100 has 600 degrees of freedom; five standard deviations are 173. 30
     selections between two equal candidates do not all fall alike. False alarms: 1e-6, 2e-9, 2e-9 for equal picks in both
     runs, less for everything else.
     """
-    first, second = (_noise_of_a_run(backend, parties) for _ in range(2))
+    first, second = (_noise_of_a_run(backend, parties, of) for _ in range(2))
     noise = np.array(first.measured + second.measured)
     expect(no_window_twice(list(noise)), "each measurement must have fresh noise, in each run.")
     size = float((noise**2).sum()) / 100
@@ -75,9 +80,10 @@ def fresh(backend: Backend, parties: Parties) -> None:
         expect(mine != theirs, f"the noise of {what} must be another one in every run.")
 
 
-def _noise_of_a_run(backend: Backend, parties: Parties) -> Noisy:
+def _noise_of_a_run(backend: Backend, parties: Parties, of: Callable[[StudyFacts, int], StudyFacts]) -> Noisy:
     sizes = {"a": 3, "b": 4, "c": 5, "d": 2} | {f"x{number}": 2 for number in range(CANDIDATES)}
-    data, facts = _random_rows(parties, sizes), facts_of(backend, parties, sizes)
+    data = _random_rows(parties, sizes)
+    facts = of(facts_of(backend, parties, sizes), sum(rows_of(ROWS, parties)))
 
     def body(oracle: MarginalOracle) -> Noisy:
         handle, *pair = oracle.prepare([("a", "b", "c"), ("a",), ("d",)])
@@ -136,13 +142,20 @@ def of_all_sizes(backend: Backend, parties: Parties) -> None:
         questions, seen = ladder.questions(), Suspicions()
         for of, factors in ladder.suspected.items():
             seen.add(of, *factors)
+            seen.add_shapes(of, alone=of in ladder.single)
+        for of in ladder.pairs:
+            seen.add_copies(of)
         due, measured = questions, list[NDArray[np.int64]]()
         while due:
             for question in due:
                 for about, draws, sigma2 in question.ask():
-                    measured.append(draws)
+                    if any(name in ladder.pairs for name in about):  # which have been seen alone
+                        seen.see(about, draws, float(sigma2))
+                        continue
+                    if sigma2 >= SIGMA2:  # at less noise windows are equal now and then
+                        measured.append(draws)
                     # what repeats itself may have any sum of squares; if there is none at all, the law says so
-                    expect(not draws.any() or no_window_twice([draws]), TWICE)
+                    expect(sigma2 < SIGMA2 or not draws.any() or no_window_twice([draws]), TWICE)
                     seen.see(about, draws, float(sigma2))
             due = [question for question in questions if any(map(seen.undecided, question.about))]
         expect(no_window_twice(measured), TWICE)
@@ -151,11 +164,14 @@ def of_all_sizes(backend: Backend, parties: Parties) -> None:
 
 
 class _Ladder:
-    """The questions of a run about marginals of every size. suspected: of what they are about, which factors of the variance."""
+    """The questions of a run about marginals of every size. suspected: of what they are about, which factors of the variance.
+    single: of these, what is about one draw at a time. pairs: what is about two answers."""
 
     def __init__(self, oracle: MarginalOracle, counts: LocalCounts) -> None:
         self._oracle = oracle
         self.suspected: dict[str, tuple[float, ...]] = {}
+        self.single, self.pairs = set[str](), set[str]()
+        self._last: dict[str, NDArray[np.int64]] = {}
         shared = [(f"s{n}",) for n in CELLS]
         derived = [(f"d{n}",) for n in CELLS]
         first = oracle.prepare([*shared, *((f"d{n}", "two") for n in CELLS)])
@@ -173,6 +189,7 @@ class _Ladder:
             self._total(),
             *alone,
             self._measure(batch, (SIGMA2, 4 * SIGMA2), ", in a batch"),
+            *(self._measure(some, (sigma2,), f", at sigma^2 = {sigma2}") for sigma2 in OTHER_SIGMA2),
             *(self._distances(some[:number]) for number in (1, 3, len(some))),
         ]
 
@@ -183,13 +200,33 @@ class _Ladder:
         handles = [self._handles[place] for place in places]
         each = [variances[turn % len(variances)] for turn in range(len(places))]
         about = [self._about(*place, how) for place in places]
+        again = [f"{names[0]}, asked again" for names in about]
+        beside = {
+            (one, other): f"{about[one][0]} and the {about[other][0]}"
+            for one, other in pairwise(range(len(places)))
+            if each[one] == each[other] and min(places[one][1], places[other][1]) > 1
+        } | {
+            (one, one + 2): f"{about[one][0]} and the {about[one + 2][0]}"
+            for one in range(len(places) - 2)
+            if each[one] == each[one + 2] and min(places[one][1], places[one + 2][1]) > 1
+        }
+        self.pairs |= {*again, *beside.values()}
 
         def ask() -> list[tuple[tuple[str, ...], NDArray[np.int64], Fraction]]:
             cells = self._oracle.measure(handles, each)
             noise = [noisy - self._truth[place] for noisy, place in zip(cells, places, strict=True)]
-            return list(zip(about, noise, each, strict=True))
+            told = list(zip(about, noise, each, strict=True))
+            for (one, other), name in beside.items():
+                both = min(noise[one].size, noise[other].size)
+                told.append(((name,), np.concatenate([noise[one][:both], noise[other][:both]]), each[one]))
+            for name, draws, sigma2 in zip(again, noise, each, strict=True):
+                if name in self._last:
+                    told.append(((name,), np.concatenate([self._last[name], draws]), sigma2))
+                self._last[name] = draws
+            return told
 
-        return Question(tuple(dict.fromkeys(name for names in about for name in names)), ask)
+        names = dict.fromkeys(name for names in (*about, again, beside.values()) for name in names)
+        return Question(tuple(names), ask)
 
     def _about(self, kind: str, cells: int, how: str) -> tuple[str, ...]:
         one, few, every = (
@@ -198,6 +235,8 @@ class _Ladder:
             f"every {kind}{how}",
         )
         self.suspected |= {one: (MISSING,), few: OFF, every: SLIGHTLY_OFF}
+        if cells == 1:
+            self.single.add(one)
         if cells > MAX_FEW:
             self.suspected[one] = (MISSING, *OFF)
             return one, every
@@ -209,6 +248,7 @@ class _Ladder:
         rows = np.array([int(self._truth[place].sum()) for place in places])
         about = f"{len(places)} distances", "every distance"
         self.suspected |= {about[0]: (MISSING,), about[1]: OFF}
+        self.single |= {about[0]} if len(places) == 1 else set()
         return Question(
             about, lambda: [(about, self._oracle.distances(handles, nothing, SIGMA2) - rows, SIGMA2)]
         )

@@ -41,7 +41,7 @@ class Output:
         if self._stream is None:
             return
         try:
-            self._stream.write(shown(text) + "\n")
+            self._stream.write(shown(text, line=True) + "\n")
             self._stream.flush()
         except (BrokenPipeError, ValueError):
             self._stream = None
