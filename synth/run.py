@@ -23,7 +23,7 @@ import numpy as np
 from synth.dependence import column_sums
 from synth.fallback import least_share, noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
-from synth.mrf.fit import TOLERANCE
+from synth.mrf.fit import TOLERANCE, estimate_total
 from synth.small_table import Bought
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class Synthesis:
 
 class Run:
     """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
+    is_small: whether the table is small (`synth.small_table`).
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """
@@ -121,6 +122,7 @@ class Run:
         self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
         self.noise_share: float | None = None
+        self.is_small = False
         self._model: Model | None = None
 
     @property
@@ -132,11 +134,21 @@ class Run:
 
     @property
     def noisy_total(self) -> float:
-        """The only row count used anywhere."""
+        """The number of rows as it was released first."""
         total = self.oracle.noisy_total
         if total is None:
             raise RuntimeError("An oracle must know a noisy total once marginals have been measured.")
         return total
+
+    @property
+    def total(self) -> float:
+        """The number of rows as everything released tells it, where that matters: on a small table the first count may have the
+        noise of a hundredth or a tenth of the budget, and a model that was scaled to it is off in every cell. At least 1."""
+        if not (self.is_small and self.measurements):
+            return max(1.0, self.noisy_total)
+        return estimate_total(
+            [Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements]
+        )
 
     @property
     def left(self) -> Fraction:
@@ -296,7 +308,7 @@ class Run:
         self._model = fit(
             sizes,
             [followed for measured in self.measurements for followed in self._followed(measured)],
-            total=max(1.0, self.noisy_total) if self.noise_share is None else None,
+            total=self.total if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
             impossible=self.plan.domain.impossible,
@@ -324,7 +336,9 @@ class Run:
     def synthesis(self) -> Synthesis:
         """The result of the run."""
         rows, total = self.plan.config.synthetic_rows, self.noisy_total
-        if self.noise_share is not None:  # most of the budget was spent after the first count
+        if (
+            self.is_small or self.noise_share is not None
+        ):  # most of the budget was spent after the first count
             total = self.model.total
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(total)), self.oracle.row_bound)

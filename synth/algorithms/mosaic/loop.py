@@ -102,7 +102,7 @@ class Priced:
 
 
 class MosaicRun(Run):
-    """A run of Mosaic. picks: selections charged so far. is_small: whether a typical question has too much noise."""
+    """A run of Mosaic. picks: selections charged so far."""
 
     plan: MosaicPlan
 
@@ -114,7 +114,6 @@ class MosaicRun(Run):
         self._smoothed: dict[
             tuple[int, int], NDArray[np.float64]
         ] = {}  # by a column's first measurement, and how many it has
-        self.is_small = False
         self._typical = 0
         self._grown: dict[Candidate, float] = {}
         self._enlarges: dict[
@@ -177,7 +176,7 @@ class MosaicRun(Run):
 
     def cells_at(self, rho: Fraction, noise: float) -> float:
         """Cells of a marginal whose noise, at this price, is such a share of the rows."""
-        return noise * max(1.0, self.noisy_total) / float(mean_noise(self.plan.charges.sigma2(rho)))
+        return noise * self.total / float(mean_noise(self.plan.charges.sigma2(rho)))
 
     def ordinary(self) -> None:
         """Batches at prices that fall with what is seen, on a table that is not small."""
@@ -380,7 +379,7 @@ class MosaicRun(Run):
     def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
         """Candidates that can win, be paid, and fit the share of the model that the budget reaches with this batch, or had
         reached."""
-        most = 2 * Fraction(self.noisy_total)
+        most = 2 * Fraction(self.total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
         share = self.plan.config.max_model_mb * (1.0 if last else float(used))
