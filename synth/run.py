@@ -25,6 +25,7 @@ from synth.fallback import least_share, noise_share, sentence
 from synth.mrf import Measurement, Model, SizeEstimator, fit
 from synth.mrf.fit import TOLERANCE, estimate_total
 from synth.small_table import Bought
+from synth.smoothing import SMALL_VALUES, smoothed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,6 +124,9 @@ class Run:
         self.spent = Fraction(0)
         self.noise_share: float | None = None
         self.is_small = False
+        self._smoothed: dict[
+            tuple[int, int], Measurement
+        ] = {}  # by a column's first measurement, how many it has
         self._model: Model | None = None
 
     @property
@@ -328,10 +332,35 @@ class Run:
         )
 
     def _followed(self, measured: Measured) -> Sequence[Measurement]:
-        """What the model is to follow of a measurement; of a joint one in a table of independent columns, its columns' sums."""
+        """What the model is to follow of a measurement: the released counts.
+
+        Of a joint one in a table of independent columns, its columns' sums; of a column's first one, on a small table, what all
+        of them say, and of the others nothing.
+        """
         if len(measured.clique) > 1 and self.noise_share is not None:
             return column_sums(measured, measured.shape(self.plan.domain.sizes))
+        if len(measured.clique) == 1 and self._smoothed_from:
+            again = [m for m in self.measurements if m.clique == measured.clique]
+            return [self._column(again)] if measured is again[0] else []
         return [Measurement(measured.clique, measured.values.astype(np.float64), float(measured.sigma2))]
+
+    @property
+    def _smoothed_from(self) -> int:
+        """Values of an ordered column from which on it is smoothed; 0: none is."""
+        return SMALL_VALUES if self.is_small else 0
+
+    def _column(self, measured: Sequence[Measured]) -> Measurement:
+        """A column as its measurements tell it; if its values have an order and are many, without what is only noise."""
+        place = id(measured[0]), len(measured)
+        if place not in self._smoothed:
+            precisions = [1 / float(m.sigma2) for m in measured]
+            variance = 1 / sum(precisions)
+            values = variance * np.tensordot(precisions, [m.values.astype(np.float64) for m in measured], 1)
+            name = measured[0].columns[0]
+            if len(values) >= self._smoothed_from and self.plan.domain[name].ordered:
+                values = smoothed(values, math.sqrt(variance))
+            self._smoothed[place] = Measurement(measured[0].clique, values, variance)
+        return self._smoothed[place]
 
     def synthesis(self) -> Synthesis:
         """The result of the run."""
