@@ -24,8 +24,9 @@ from mpc_protocols.errors import StudyInvalid
 from synth.dependence import column_sums
 from synth.fallback import least_share, noise_share, sentence
 from synth.mrf import Chains, Measurement, Model, SizeEstimator, fit, model_size_mb
-from synth.mrf.fit import TOLERANCE
+from synth.mrf.fit import TOLERANCE, estimate_total
 from synth.small_table import Bought
+from synth.smoothing import SMALL_VALUES, smoothed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,6 +111,7 @@ class Synthesis:
 
 class Run:
     """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
+    is_small: whether the table is small (`synth.small_table`).
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """
@@ -122,6 +124,10 @@ class Run:
         self.levels: dict[str, Level] = {}
         self.spent = Fraction(0)
         self.noise_share: float | None = None
+        self.is_small = False
+        self._smoothed: dict[
+            tuple[int, int], Measurement
+        ] = {}  # by a column's first measurement, how many it has
         self._model: Model | None = None
 
     @property
@@ -133,11 +139,21 @@ class Run:
 
     @property
     def noisy_total(self) -> float:
-        """The only row count used anywhere."""
+        """The number of rows as it was released first."""
         total = self.oracle.noisy_total
         if total is None:
             raise RuntimeError("An oracle must know a noisy total once marginals have been measured.")
         return total
+
+    @property
+    def total(self) -> float:
+        """The number of rows as everything released tells it, where that matters: on a small table the first count may have the
+        noise of a hundredth or a tenth of the budget, and a model that was scaled to it is off in every cell. At least 1."""
+        if not (self.is_small and self.measurements):
+            return max(1.0, self.noisy_total)
+        return estimate_total(
+            [Measurement(m.clique, m.values.astype(np.float64), float(m.sigma2)) for m in self.measurements]
+        )
 
     @property
     def left(self) -> Fraction:
@@ -312,7 +328,7 @@ class Run:
         self._model = fit(
             sizes,
             [followed for measured in self.measurements for followed in self._followed(measured)],
-            total=max(1.0, self.noisy_total) if self.noise_share is None else None,
+            total=self.total if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
             impossible=self.plan.domain.impossible,
@@ -332,15 +348,42 @@ class Run:
         )
 
     def _followed(self, measured: Measured) -> Sequence[Measurement]:
-        """What the model is to follow of a measurement; of a joint one in a table of independent columns, its columns' sums."""
+        """What the model is to follow of a measurement: the released counts.
+
+        Of a joint one in a table of independent columns, its columns' sums; of a column's first one, on a small table, what all
+        of them say, and of the others nothing.
+        """
         if len(measured.clique) > 1 and self.noise_share is not None:
             return column_sums(measured, measured.shape(self.plan.domain.sizes))
+        if len(measured.clique) == 1 and self._smoothed_from:
+            again = [m for m in self.measurements if m.clique == measured.clique]
+            return [self._column(again)] if measured is again[0] else []
         return [Measurement(measured.clique, measured.values.astype(np.float64), float(measured.sigma2))]
+
+    @property
+    def _smoothed_from(self) -> int:
+        """Values of an ordered column from which on it is smoothed; 0: none is."""
+        return SMALL_VALUES if self.is_small else 0
+
+    def _column(self, measured: Sequence[Measured]) -> Measurement:
+        """A column as its measurements tell it; if its values have an order and are many, without what is only noise."""
+        place = id(measured[0]), len(measured)
+        if place not in self._smoothed:
+            precisions = [1 / float(m.sigma2) for m in measured]
+            variance = 1 / sum(precisions)
+            values = variance * np.tensordot(precisions, [m.values.astype(np.float64) for m in measured], 1)
+            name = measured[0].columns[0]
+            if len(values) >= self._smoothed_from and self.plan.domain[name].ordered:
+                values = smoothed(values, math.sqrt(variance))
+            self._smoothed[place] = Measurement(measured[0].clique, values, variance)
+        return self._smoothed[place]
 
     def synthesis(self) -> Synthesis:
         """The result of the run."""
         rows, total = self.plan.config.synthetic_rows, self.noisy_total
-        if self.noise_share is not None:  # most of the budget was spent after the first count
+        if (
+            self.is_small or self.noise_share is not None
+        ):  # most of the budget was spent after the first count
             total = self.model.total
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(total)), self.oracle.row_bound)

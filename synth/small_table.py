@@ -56,10 +56,11 @@ class Bought:
 
 
 class SmallTable:
-    """What a run on a small table has learned from its purchases."""
+    """What a run on a small table has learned from its purchases; from here on all of them tell it the number of rows."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        run.is_small = True
         self._taught: list[tuple[float, Fraction]] = []  # of each batch: its worth and its price
 
     @property
@@ -84,7 +85,7 @@ class SmallTable:
 
     def learn(self, bought: Sequence[Bought], price: Fraction) -> None:
         """Take note of a batch and of what it cost."""
-        rows, columns = max(1.0, self._run.noisy_total), len(self._run.plan.domain)
+        rows, columns = self._run.total, len(self._run.plan.domain)
         moved = [math.sqrt(max(0.0, of.moved**2 - of.noise**2)) / rows for of in bought]
         self._taught.append((sum(moved) / math.comb(columns, 2), price))
 
@@ -110,7 +111,7 @@ class SmallTable:
             * run.plan.domain.cells(clique)
             for clique in run.plan.one_way
         ]
-        return sum(noise) / len(noise) / max(1.0, run.noisy_total)
+        return sum(noise) / len(noise) / run.total
 
 
 def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int], most: int) -> None:
@@ -124,7 +125,7 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
     epsilon = min(MAX_EPSILON, plan.charges.epsilon(TRIAL_SELECTING * price)) if price else Fraction(0)
     sigma2 = plan.charges.sigma2(price - plan.charges.selecting(epsilon)) if price else Fraction(0)
     noise = {q: mean_noise(sigma2) * plan.candidates[q] for q in run.handles if q in plan.candidates}
-    clear = [q for q in noise if len(q) > 1 and price and noise[q] <= DEAR * Fraction(run.noisy_total)]
+    clear = [q for q in noise if len(q) > 1 and price and noise[q] <= DEAR * Fraction(run.total)]
     if clear:
         table.sharpen_columns()
         run.refit(0, ROUND_ITERATIONS)

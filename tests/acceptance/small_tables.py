@@ -2,21 +2,26 @@
 
     python -m tests.acceptance.small_tables [--data DIR] [--tables diabetes,compas,adult-vfl,nltcs] [--rows 300,600,1500,5000]
         [--epsilon .5,1,2,3] [--algorithms mosaic,aim,mst,mwem,privmrf] [--modes pairs,label]
-        [--runs 20] [--permuted] [--json FILE]
+        [--runs 20] [--permuted] [--plain] [--processes 1] [--json FILE]
     python -m tests.acceptance.small_tables --strong      six columns that depend strongly, 6,000 rows, all triples
 
 `diabetes` and `compas` are drawn from laws written here, which resemble two well-known tables: nine columns and a label that one
 column (glucose) predicts well, or that none does. Others are NAME.csv with NAME-domain.json of --data, as of `bench utility`;
 without it they are left out, and that is said. --permuted: the same columns, each shuffled, so that nothing depends on anything.
+--plain: every algorithm without its rule for small tables, as if the table were large.
 Noise is seeded: a simulation on public data.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
+import math
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -29,6 +34,11 @@ from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from runner.bench.utility import tables
 from synth.algorithm import ALGORITHMS
+from synth.algorithms.aim import loop as aim_loop
+from synth.algorithms.mosaic import loop as mosaic_loop
+from synth.algorithms.mst import loop as mst_loop
+from synth.algorithms.mwem import loop as mwem_loop
+from synth.algorithms.privmrf import loop as privmrf_loop
 from synth.budget.accounting import Accountant, Budget
 from synth.budget.charges import Charges
 from synth.domain import Codes, Domain
@@ -42,6 +52,7 @@ Table = NDArray[np.int64]
 Rng = np.random.Generator
 DELTA, TEST_ROWS = 1e-6, 4000
 INDEPENDENT = "independent"
+LOOPS = (aim_loop, mosaic_loop, mst_loop, mwem_loop, privmrf_loop)
 STRONG = ("mix", "chain", "hub", "apart", "functional", "levels")
 
 
@@ -184,6 +195,7 @@ DRAWN: dict[str, Callable[[Rng, int], tuple[dict[str, int], Table]]] = {
 }
 
 
+@functools.lru_cache(maxsize=4)
 def case(name: str, rows: int, data: Path | None, permuted: bool) -> Case | None:
     """A table of so many rows; None if it is in no folder that was named."""
     rng = np.random.default_rng([rows, len(name)])
@@ -251,7 +263,7 @@ def one(algorithm: str, case: Case, epsilon: float, spec: dict[str, Any], seed: 
     found = {
         "pairs": _distance(case.rows, codes, domain, pairs),
         "columns": _distance(case.rows, codes, domain, [(name,) for name in domain.names]),
-        "workload": _distance(case.rows, codes, domain, workload.cliques),
+        "workload_distance": _distance(case.rows, codes, domain, workload.cliques),
         "apart": float(kept == 0),
     }
     if case.label is not None:
@@ -271,25 +283,98 @@ def _distance(real: Table, made: Table, domain: Domain, cliques: Sequence[tuple[
     )
 
 
-def cells(options: argparse.Namespace) -> Iterator[tuple[Case, float, str, dict[str, Any]]]:
-    """The cells of the table: a case, epsilon, the workload's name and what it asks."""
+@dataclass(frozen=True)
+class Cell:
+    """A line of the table: runs of an algorithm on a case."""
+
+    table: str
+    rows: int
+    epsilon: float
+    workload: str
+    algorithm: str
+    runs: int
+    permuted: bool
+    is_plain: bool
+    data: Path | None
+
+    @property
+    def case(self) -> Case:
+        """Its table. Raises `LookupError` if --data has none of this name."""
+        found = case(self.table, self.rows, self.data, self.permuted)
+        if found is None:
+            raise LookupError(f"No folder that was named has the table {self.table}.")
+        return found
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What its workload asks."""
+        if self.workload == "triples":
+            return {"degree": 3}
+        return {"degree": 2} | ({"label": self.case.label} if self.workload == "label" else {})
+
+
+def cells(options: argparse.Namespace) -> Iterator[Cell]:
+    """The cells of the table; those without a label where one is asked for are left out."""
     names, sizes = (
         (STRONG, [6000]) if options.strong else (options.tables.split(","), _numbers(options.rows, int))
     )
+    epsilons = _numbers("0.3,1,3" if options.strong else options.epsilon, float)
+    modes = ["triples"] if options.strong else options.modes.split(",")
+    algorithms = [*options.algorithms.split(","), INDEPENDENT]
     for name, rows in itertools.product(names, sizes):
         found = case(name, rows, options.data, options.permuted)
         if found is None:
             print(f"{name}: left out, for --data names no folder that has it")
             continue
-        for epsilon in _numbers("0.3,1,3" if options.strong else options.epsilon, float):
-            if options.strong:
-                yield found, epsilon, "triples", {"degree": 3}
-                continue
-            for mode in options.modes.split(","):
-                if mode == "pairs":
-                    yield found, epsilon, mode, {"degree": 2}
-                elif found.label is not None:
-                    yield found, epsilon, mode, {"degree": 2, "label": found.label}
+        for epsilon, mode, algorithm in itertools.product(epsilons, modes, algorithms):
+            if mode != "label" or found.label is not None:
+                yield Cell(
+                    name,
+                    rows,
+                    epsilon,
+                    mode,
+                    algorithm,
+                    options.runs,
+                    options.permuted,
+                    options.plain,
+                    options.data,
+                )
+
+
+def line(cell: Cell) -> dict[str, Any]:
+    """A cell's means; of AUC also the standard deviation, the least, and that of a model of the real rows."""
+    found = cell.case
+    for loop in LOOPS if cell.is_plain else ():
+        loop.NOISE_LIMIT = math.inf  # type: ignore[attr-defined]
+    runs = [one(cell.algorithm, found, cell.epsilon, cell.spec, seed) for seed in range(cell.runs)]
+    means: dict[str, Any] = {key: float(np.mean([of[key] for of in runs])) for key in runs[0]}
+    if found.label is not None:
+        curve = [of["auc"] for of in runs]
+        means |= {"auc_sd": float(np.std(curve)), "auc_least": min(curve)}
+        means["auc_real"] = auc(found.rows, found.test, found.domain, found.label)
+    means["pairs_error"] = float(np.std([of["pairs"] for of in runs]) / max(1, cell.runs - 1) ** 0.5)
+    named = {key: getattr(cell, key) for key in ("table", "rows", "epsilon", "workload", "algorithm", "runs")}
+    return named | means
+
+
+def shown(of: dict[str, Any]) -> str:
+    """A line as it is printed."""
+    curve = ""
+    if "auc" in of:
+        curve = f"{of['auc']:.3f} +- {of['auc_sd']:.3f} ({of['auc_least']:.2f} of {of['auc_real']:.2f})"
+    return (
+        f"{of['table']:10} {of['rows']:6} {of['epsilon']:4g} {of['workload']:8} {of['algorithm']:12} {curve:30} "
+        f"{of['pairs']:.4f} {of['columns']:.4f} {of['workload_distance']:.4f} {of['apart']:.2f}"
+    )
+
+
+def lines(asked: Sequence[Cell], processes: int) -> Iterator[dict[str, Any]]:
+    """The cells' lines in order, by so many processes."""
+    if processes == 1:
+        yield from map(line, asked)
+        return
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(line, asked)
 
 
 def _numbers(text: str, kind: Callable[[str], Any]) -> list[Any]:
@@ -310,41 +395,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--strong", action="store_true")
     parser.add_argument("--permuted", action="store_true")
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    lines = []
     print(
-        "table rows epsilon workload algorithm: AUC +- sd (least) | pairs | columns | workload | share without relations"
+        "table rows epsilon workload algorithm: AUC +- sd (least, of real rows) | pairs | columns | workload | share without "
+        "relations"
     )
-    for found, epsilon, mode, spec in cells(options):
-        if found.label is not None:
-            real = auc(found.rows, found.test, found.domain, found.label)
-            print(f"{found.name} {len(found.rows)}: AUC of the real rows {real:.3f}")
-        for algorithm in [*options.algorithms.split(","), INDEPENDENT]:
-            runs = [one(algorithm, found, epsilon, spec, seed) for seed in range(options.runs)]
-            mean = {key: float(np.mean([of[key] for of in runs])) for key in runs[0]}
-            lines.append(
-                {
-                    "table": found.name,
-                    "rows": len(found.rows),
-                    "epsilon": epsilon,
-                    "workload": mode,
-                    "algorithm": algorithm,
-                    **mean,
-                }
-            )
-            curve = ""
-            if "auc" in mean:
-                of = [each["auc"] for each in runs]
-                curve = f"{mean['auc']:.3f} +- {np.std(of):.3f} ({min(of):.2f})"
-                lines[-1] |= {"auc_sd": float(np.std(of)), "auc_least": min(of)}
-            print(
-                f"{found.name:10} {len(found.rows):6} {epsilon:4g} {mode:8} {algorithm:12} {curve:22} {mean['pairs']:.4f} "
-                f"{mean['columns']:.4f} {mean['workload']:.4f} {mean['apart']:.2f}",
-                flush=True,
-            )
-    if options.json:
-        options.json.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    for of in lines(list(cells(options)), options.processes):
+        print(shown(of), flush=True)
+        if options.json:
+            with options.json.open("a", encoding="utf-8") as written:
+                written.write(json.dumps(of) + "\n")
 
 
 if __name__ == "__main__":

@@ -27,14 +27,12 @@ import numpy as np
 
 from mpc_protocols.functionality import unobserved
 from synth.algorithms.mosaic.answers import Resolutions, answers
-from synth.algorithms.mosaic.bins import is_ordered
 from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
-from synth.algorithms.mosaic.smoothing import MIN_VALUES, smoothed
 from synth.budget.charges import mean_noise
 from synth.fallback import joining_cells, median, noise_share
 from synth.mrf import Chains, Measurement, SizeEstimator
@@ -59,8 +57,8 @@ JOINT_CELLS, CLEAR, MAX_RAISE = 12, 0.12, 2.0
 rows."""
 BESIDE_LABEL = 0.2
 """The most noise of a column beside the label, as a share of the rows."""
-SMALL_VALUES = 8
-"""Of an ordered column of a small table, from which on it is smoothed."""
+MIN_VALUES = 33
+"""Of an ordered column, from which on it is smoothed: one with fewer enters joint marginals value by value."""
 ROUND_TOLERANCE = 0.2
 """Of a fit between batches: the next one goes on from it. 0.4 saves no time and gives the same error."""
 RECOUNTED, ROOM, MIN_SHARE = 3, 8.0, 0.02
@@ -102,7 +100,7 @@ class Priced:
 
 
 class MosaicRun(Run):
-    """A run of Mosaic. picks: selections charged so far. is_small: whether a typical question has too much noise."""
+    """A run of Mosaic. picks: selections charged so far."""
 
     plan: MosaicPlan
 
@@ -111,10 +109,6 @@ class MosaicRun(Run):
         self.picks = 0
         self._rounds: dict[Candidate, int] = {}  # of the picks of the last batch
         self._final = False
-        self._smoothed: dict[
-            tuple[int, int], NDArray[np.float64]
-        ] = {}  # by a column's first measurement, and how many it has
-        self.is_small = False
         self._typical = 0
         self._grown: dict[Candidate, float] = {}
         self._enlarges: dict[
@@ -124,7 +118,7 @@ class MosaicRun(Run):
         self._limit_mb = 0.0
         self._evidence = 0.0
         self._is_evident = False
-        self._shrunk: dict[int, NDArray[np.float64]] = {}  # as `_smoothed`
+        self._shrunk: dict[int, NDArray[np.float64]] = {}  # by the measurement
 
     def measure_all_columns(self) -> None:
         """Measure the one-way marginals; they give the noisy total."""
@@ -177,7 +171,7 @@ class MosaicRun(Run):
 
     def cells_at(self, rho: Fraction, noise: float) -> float:
         """Cells of a marginal whose noise, at this price, is such a share of the rows."""
-        return noise * max(1.0, self.noisy_total) / float(mean_noise(self.plan.charges.sigma2(rho)))
+        return noise * self.total / float(mean_noise(self.plan.charges.sigma2(rho)))
 
     def ordinary(self) -> None:
         """Batches at prices that fall with what is seen, on a table that is not small."""
@@ -336,28 +330,15 @@ class MosaicRun(Run):
         super().refit(number, iterations, tolerance)
 
     def _followed(self, measured: Measured) -> Sequence[Measurement]:
-        """The released counts; of a column what all its measurements say, and if it is wide (on a small table: if it is not
-        narrow) and its values have an order, without what is only noise; of a joint marginal, if
-        there is little evidence of dependence, shrunk, and in a table of independent columns its columns' sums."""
-        variance, values = float(measured.sigma2), measured.values.astype(np.float64)
-        if len(measured.clique) > 1:
-            if self.noise_share is not None:
-                return super()._followed(measured)
-            return [Measurement(measured.clique, self._shrunk.get(id(measured), values), variance)]
-        again = [m for m in self.measurements if m.clique == measured.clique]
-        if measured is not again[0]:
-            return []  # what it says is in the first one's
-        if len(again) > 1:
-            precisions = [1 / float(m.sigma2) for m in again]
-            variance = 1 / sum(precisions)
-            values = variance * np.tensordot(precisions, [m.values.astype(np.float64) for m in again], 1)
-        fewest = SMALL_VALUES if self.is_small else MIN_VALUES
-        if len(values) < fewest or not is_ordered(self.plan.domain[measured.columns[0]]):
-            return [Measurement(measured.clique, values, variance)]
-        place = id(measured), len(again)
-        if place not in self._smoothed:
-            self._smoothed[place] = smoothed(values, math.sqrt(variance))
-        return [Measurement(measured.clique, self._smoothed[place], variance)]
+        """See `Run`; of a joint marginal, if there is little evidence of dependence, shrunk."""
+        shrunk = self._shrunk.get(id(measured))
+        if shrunk is None or self.noise_share is not None:
+            return super()._followed(measured)
+        return [Measurement(measured.clique, shrunk, float(measured.sigma2))]
+
+    @property
+    def _smoothed_from(self) -> int:
+        return super()._smoothed_from or MIN_VALUES
 
     def column_share(self, clique: tuple[str, ...]) -> Fraction:
         """Of what the columns get, the share of this one."""
@@ -380,7 +361,7 @@ class MosaicRun(Run):
     def _offered(self, priced: Sequence[Priced], left: Fraction, batch: Fraction, last: bool) -> list[Priced]:
         """Candidates that can win, be paid, and fit the share of the model that the budget reaches with this batch, or had
         reached."""
-        most = 2 * Fraction(self.noisy_total)
+        most = 2 * Fraction(self.total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
         share = self.plan.config.max_model_mb * (1.0 if last else float(used))

@@ -106,7 +106,7 @@ def small_table(tree: Tree, joining: int) -> None:
         run.share(list(plan.candidates))
     while price and run.left >= price:
         each = price / TRIAL_EDGES
-        dear = Fraction(DEAR * run.noisy_total)
+        dear = Fraction(DEAR * run.total)
         clear = {q for q in plan.candidates if plan.noise(q, plan.charges.sigma2(each)) <= dear}
         before = run.left
         edges = tree.grow(plan.charges.epsilon(each / SELECTING), TRIAL_EDGES, clear)

@@ -7,7 +7,14 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from synth.algorithms.mosaic.smoothing import DEVIATIONS, smoothed
+from mpc_protocols.functionality import StudyFacts, unobserved
+from mpc_protocols.ideal.oracle import IdealOracle
+from synth.algorithm import ALGORITHMS
+from synth.budget.accounting import Accountant
+from synth.domain import Categorical, Codes, Domain
+from synth.smoothing import DEVIATIONS, smoothed
+from synth.workload import Workload
+from tests.synth.oracles import counts_of
 
 
 @pytest.mark.parametrize("size", [33, 64, 85, 100, 257])
@@ -60,3 +67,30 @@ def test_a_column_of_a_hundred_thousand_values_takes_little_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 * 2**20
+
+
+@pytest.mark.parametrize("name", ["aim", "mst", "mwem", "privmrf", "mosaic"])
+def test_ordered_columns_of_a_small_table_are_smoothed_by_every_algorithm(name: str) -> None:
+    """Two uniform columns of 32 values, of which one has no order: over six runs the other's error is less than 0.7 of its."""
+    algorithm, rng = ALGORITHMS[name], np.random.default_rng(3)
+    values = 32
+    domain = Domain(("ordered", "other"), (Codes(values), Categorical(tuple(f"v{i}" for i in range(values)))))
+    codes = rng.integers(0, values, (300, 2))
+    plan = algorithm.plan(
+        domain,
+        Workload.from_spec({"degree": 2}, domain),
+        algorithm.config(),
+        epsilon=0.5,
+        delta=1e-6,
+        adjacency="add-remove",
+    )
+    facts = StudyFacts(domain.sizes, "add-remove", 1, 1 << 20, bytes(32))
+    errors = []
+    for seed in range(6):
+        noise = np.random.default_rng(seed).bytes
+        oracle = IdealOracle(facts, counts_of(codes, domain), Accountant(plan.budget), noise)
+        got = algorithm.run(oracle, plan, unobserved)
+        shares = [got.model.marginal((column,)) / got.model.total for column in domain.names]
+        errors.append([np.abs(of - 1 / values).sum() for of in shares])
+    ordered, other = np.mean(errors, axis=0)
+    assert ordered < 0.7 * other

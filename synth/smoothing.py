@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEVIATIONS = 2.5
-MIN_VALUES = 33
-"""Values of a column from which on it is smoothed: one with fewer enters joint marginals value by value."""
+SMALL_VALUES = 8
+"""Values of a column from which on a small table's is smoothed."""
 
 
 def smoothed(values: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
