@@ -74,7 +74,8 @@ def median(cells: Iterable[int]) -> int:
 def sentence(rows: float, share: float, *, tried: bool) -> str:
     """For the report. tried: whether some joint marginals were bought before."""
     rest = "and the few that were tried showed little else, so the rest of it" if tried else "so all of it"
+    noise = "more than all" if share > 1 else f"{share:.0%}"
     return (
-        f"With about {max(0, round(rows)):,} rows the noise of a typical joint marginal would be {share:.0%} of them at this "
+        f"With about {max(0, round(rows)):,} rows the noise of a typical joint marginal would be {noise} of them at this "
         f"budget, {rest} went to the single columns: the table's columns are independent of each other."
     )

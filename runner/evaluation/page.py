@@ -20,8 +20,8 @@ from synth.metrics import marginal
 if TYPE_CHECKING:
     from runner.report.files import Run
 
-MAX_PAIRS, MAX_HEAT = 6, 25
-"""Pictures of pairs, and columns of the table of all."""
+MAX_PAIRS, MAX_HEAT, MAX_SHOWN = 6, 25, 6
+"""Pictures of pairs; columns of the table of all; pictures of columns that are not folded away."""
 
 
 def write_page(path: Path, run: Run, real: Table, found: Evaluation) -> None:
@@ -38,6 +38,7 @@ def write_page(path: Path, run: Run, real: Table, found: Evaluation) -> None:
         heat=_heat(run, found),
         rows=rows_of(found),
         columns=real_and_synthetic(run, found.counts),
+        shown=MAX_SHOWN,
     )
     with os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
@@ -58,8 +59,8 @@ def _pairs(run: Run, real: Table, found: Evaluation) -> list[dict[str, Any]]:
     return drawn
 
 
-def _heat(run: Run, found: Evaluation) -> list[tuple[str, Markup]]:
-    """Cramer's V of all pairs, of the real rows and of the table, of the columns with the strongest relations."""
+def _heat(run: Run, found: Evaluation) -> list[tuple[str, list[Markup]]]:
+    """In two shapes, Cramer's V of all pairs, of the real rows and of the table, of the columns with the strongest relations."""
     names = list(dict.fromkeys(name for pair in strongest(found) for name in pair.columns))[:MAX_HEAT]
     names = [name for name in run.domain.names if name in names]
     if len(names) < 2:
@@ -72,6 +73,6 @@ def _heat(run: Run, found: Evaluation) -> list[tuple[str, Markup]]:
             strengths[:, one, two] = strengths[:, two, one] = pair.real, pair.table
     titles = ("Real rows", "Synthetic rows")
     return [
-        (what, charts.heat_map(names, of, f"{what}: Cramér's V"))
+        (what, [charts.heat_map(names, of, f"{what}: Cramér's V", narrow=narrow) for narrow in (False, True)])
         for what, of in zip(titles, strengths, strict=True)
     ]

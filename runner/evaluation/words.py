@@ -57,14 +57,14 @@ def verdict(found: Evaluation) -> list[str]:
     if found.prediction is not None:
         ours, chance, real = found.prediction.value, found.prediction.apart or 0.5, found.prediction.real
         if real - chance < 0.05:
-            worth = "real rows themselves hardly tell it"
+            worth = ". Real rows themselves hardly tell it"
         elif ours - chance < USELESS * (real - chance) or (related and not kept):
-            worth = "useless: a table without relations does as well"
+            worth = ". That is useless: a table without relations does as well"
         else:
-            worth = f"{min(1.0, (ours - chance) / (real - chance)):.0%} of what real rows give beyond chance"
+            worth = f": {min(1.0, (ours - chance) / (real - chance)):.0%} of what real rows give beyond chance"
         said.append(
             f"A model of {found.label} trained on the table reaches {ours:.2f} on real rows, "
-            f"one trained on real rows {real:.2f}: {worth}."
+            f"one trained on real rows {real:.2f}{worth}."
         )
     single = found.distances[1]
     if single.value > 2 * single.real + 0.02:

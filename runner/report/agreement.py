@@ -66,8 +66,10 @@ def sizes_of(measurement: Measured) -> dict[str, int]:
 
 
 def counted(run: Run, measurement: Measured) -> float:
-    """The noisy rows that a measurement is about: of the custodians that were asked, else of all."""
-    return max(run.noisy_total if measurement.rows is None else float(measurement.rows), 1.0)
+    """The noisy rows that a measurement is about: of the custodians that were asked, else of all; no fewer than the standard
+    deviation of one of its counts, below which nobody knows how many there are."""
+    rows = run.noisy_total if measurement.rows is None else float(measurement.rows)
+    return max(rows, math.sqrt(measurement.sigma2), 1.0)
 
 
 def agreements(run: Run) -> list[Agreement]:

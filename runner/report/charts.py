@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-WIDTH, LETTER = 320.0, 6.0
-MAX_LETTERS, MAX_NAME = 20, 24
+WIDTH, LETTER, DIGIT = 320.0, 6.6, 6.7
+"""Of a picture, a letter of a name and a digit of a figure, in units."""
+MAX_LETTERS, MAX_NAME = 21, 24
 """Of a line's name before it takes two lines, and of a name in the table of all pairs."""
+NARROW, ROW = 370.0, 15.0
+"""Of a heat map on a phone: its width, and the height of a line."""
 MAX_WRITTEN = 16  # columns of a heat map whose cells have room for their figures
 
 
@@ -112,11 +115,13 @@ def steps(
 
     axis: places and their texts, where the edges are no numbers that people read.
     """
-    left, right, top, bottom, height = 34.0, WIDTH - 6.0, 10.0, 132.0, 156.0
+    right, top, bottom, height = WIDTH - 6.0, 10.0, 132.0, 156.0
     tops = (
         [share + 2 * spread for share, spread in zip(dots.shares, dots.spread, strict=True)] if dots else []
     )
     most = max([*shares, *tops, 1e-9])
+    levels = ticks(0, most, 3)
+    left = max(34.0, 6 + DIGIT * max(len(percent(share, 1)) for share in levels))
     span = edges[-1] - edges[0] or 1.0
 
     def across(value: float) -> float:
@@ -126,7 +131,7 @@ def steps(
         return bottom - (bottom - top) * min(max(share, 0.0), most) / most
 
     marks = []
-    for share in ticks(0, most, 3):
+    for share in levels:
         marks.append(tag("line", x1=left, x2=right, y1=up(share), y2=up(share), class_="grid"))
         marks.append(label(left - 6, up(share) + 3.5, percent(share, 1), class_="figure", anchor="end"))
     corners = [(across(edges[0]), bottom)]
@@ -149,10 +154,14 @@ def steps(
             marks.append(tag("path", d=path(outline), class_=f"trace {dots.class_}"))
     marks.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
     shown = [(value, plain(value, 6)) for value in ticks(edges[0], edges[-1], 5)] if axis is None else axis
+    written = 0.0  # where the last text ends
     for value, text in shown:
         marks.append(tag("line", x1=across(value), x2=across(value), y1=bottom, y2=bottom + 4, class_="axis"))
-        x, anchor = (WIDTH, "end") if across(value) > right - 12 else (across(value), "middle")
-        marks.append(label(x, bottom + 16, text, class_="figure", anchor=anchor))
+        long = DIGIT * len(text)
+        begin = min(across(value) - long / 2, WIDTH - long)
+        if begin > written + 4 or not written:
+            marks.append(label(begin + long / 2, bottom + 16, text, class_="figure", anchor="middle"))
+            written = begin + long
     return drawing(WIDTH, height, marks, title=title)
 
 
@@ -160,10 +169,18 @@ def heat_map(
     names: Sequence[str],
     strength: NDArray[np.float64],
     title: str = "Association of every two columns in the model",
+    *,
+    narrow: bool = False,
 ) -> Markup:
-    """The lower triangle of a symmetric matrix in 0..1; each name stands on the diagonal, for its row and its column."""
-    cell = 26.0
+    """The lower triangle of a symmetric matrix in 0..1; each name stands on the diagonal, for its row and its column.
+
+    narrow: for phones, with flat cells and without figures, so that names can be read there.
+    """
     longest = min(MAX_NAME, max(map(len, names)))
+    wide, high = 26.0, 26.0
+    if narrow:
+        wide, high = min(26.0, (NARROW - 8 - LETTER * longest) / len(names)), ROW
+    gap = min(1.5, wide / 6)
     marks = []
     for i, row in enumerate(names):
         for j, column in enumerate(names[:i]):
@@ -173,37 +190,36 @@ def heat_map(
                 tag(
                     "rect",
                     tip,
-                    x=j * cell,
-                    y=i * cell,
-                    width=cell - 1.5,
-                    height=cell - 1.5,
-                    rx=2,
+                    x=j * wide,
+                    y=i * high,
+                    width=wide - gap,
+                    height=high - gap,
+                    rx=gap,
                     class_="cell",
                     fill_opacity=0.05 + 0.95 * value,
                 )
             )
-            if len(names) <= MAX_WRITTEN:
+            if len(names) <= MAX_WRITTEN and not narrow:
                 marks.append(
                     label(
-                        (j + 0.5) * cell - 0.75,
-                        (i + 0.62) * cell - 0.75,
+                        (j + 0.5) * wide - 0.75,
+                        (i + 0.62) * high - 0.75,
                         f"{value:.2f}".removeprefix("0"),
                         class_="figure strong" if value > 0.6 else "figure",
                         anchor="middle",
                     )
                 )
-        marks.append(label(i * cell + 3, i * cell + cell * 0.62, row, most=MAX_NAME))
-    side = len(names) * cell
+        marks.append(label(i * wide + 3, i * high + (high - gap) / 2 + 4, row, most=MAX_NAME))
     pairs = [(float(strength[i, j]), names[j], names[i]) for i in range(len(names)) for j in range(i)]
     said = "; ".join(f"{one} and {two} {value:.2f}" for value, one, two in sorted(pairs, reverse=True)[:5])
     return drawing(
-        side + 7.2 * longest,
-        side,
+        NARROW if narrow else len(names) * wide + 7.2 * longest,
+        len(names) * high,
         marks,
         title=title,
         description=f"Strongest: {said}." if said else "",
-        class_="heat",
-        scale=1.25,
+        class_=f"heat {'narrow' if narrow else 'wide'}",
+        scale=None if narrow else 1.25,
     )
 
 

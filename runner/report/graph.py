@@ -1,5 +1,5 @@
 """The measured marginals as a picture: a name per column, and a line between every two that were measured together, the
-heavier and darker the more the one tells of the other in the model.
+heavier and stronger in colour the more the one tells of the other in the model.
 
 Columns measured together are drawn close: stress majorisation (Gansner, Koren, North 2004, SMACOF) of graph distances,
 started from classical scaling, so there is no random start and the same cliques give the same picture. Names are then
@@ -20,9 +20,9 @@ from runner.report.files import Clique
 from runner.report.number_format import clipped
 from runner.report.svg import drawing, group, label, tag
 
-CHARACTER, PILL = 7.1, 26.0
+CHARACTER, PILL = 7.8, 26.0
 MAX_LABEL = 24
-STEP = 170.0
+STEP = 210.0
 
 
 def picture(
@@ -110,7 +110,7 @@ def _threads(strengths: Mapping[Clique, float], places: Mapping[str, tuple[float
             y2=places[two][1],
             class_="thread",
             stroke_width=0.8 + 5.2 * strength,
-            stroke_opacity=min(1.0, 0.15 + 1.3 * strength),
+            stroke_opacity=min(1.0, 0.25 + 1.2 * strength),
         )
         for (one, two), strength in sorted(strengths.items(), key=lambda item: item[1])
     ]

@@ -25,7 +25,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
 from runner.failures import reason
 from runner.report import charts, graph, number_format, resolutions, split_training
-from runner.report.agreement import OneWay, agreements, associations, one_way, strength, strengths
+from runner.report.agreement import OneWay, agreements, associations, one_way, strengths
 from runner.report.alignment_text import joined
 from runner.report.collected_text import collected
 from runner.report.columns import measured, with_real
@@ -275,13 +275,14 @@ def _joined(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str
 
 def _pairs(run: Run) -> list[dict[str, Any]]:
     """The strongest relations kept, drawn from the model."""
-    kept = [tuple(pair["columns"]) for pair in (run.facts.get("relations") or {}).get("strongest", ())]
-    known = [pair for pair in kept[:MAX_PAIRS] if len(pair) == 2 and all(name in run.domain for name in pair)]
+    strongest = (run.facts.get("relations") or {}).get("strongest", ())
+    judged = {tuple(pair["columns"]): float(pair["strength"]) for pair in strongest[:MAX_PAIRS]}
+    known = [pair for pair in judged if len(pair) == 2 and all(name in run.domain for name in pair)]
     asked = (run.facts.get("public_study") or {}).get("workload") or {}
     return [
         {
             "chart": pair_chart(run.domain, pair, [("synthetic rows", counts)], asked.get("label")),
-            "strength": strength(run, pair, counts),
+            "strength": judged[pair],  # at the bins that were measured, by which the relations are ranked
         }
         for pair, counts in zip(known, run.model.marginals(known), strict=True)
     ]
@@ -306,6 +307,7 @@ def _map(run: Run) -> dict[str, Any]:
             (event.detail.get("picks", 1) for event in run.events if event.what == "select"), default=1
         ),
         "several": len(together),
+        "apart": len(names) > len({name for clique in together for name in clique}),
         "single": len({m.columns for m in run.measurements if len(m.clique) == 1}),
     }
 
@@ -358,7 +360,11 @@ def _heat(run: Run) -> dict[str, Any] | None:
     names = [name for name in run.domain.names if name in kept]
     if len(names) < 2:
         return None
-    return {"map": charts.heat_map(names, associations(run, names)), "left_out": len(run.domain) - len(names)}
+    found = associations(run, names)
+    return {
+        "maps": [charts.heat_map(names, found, narrow=narrow) for narrow in (False, True)],
+        "left_out": len(run.domain) - len(names),
+    }
 
 
 def _phases(run: Run) -> list[dict[str, Any]]:

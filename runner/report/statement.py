@@ -43,7 +43,7 @@ FAINT = 5.0
 class Statement:
     """Sentences for the template. `warnings` come before everything else in the report; `thing` is the protected unit's noun;
     `sound`: whether there is a privacy claim; `noise`: what it does, in half a sentence; `learned` holds (role, what it learned,
-    what it did not)."""
+    what it did not), `roles` (role, names of the parties)."""
 
     headline: str
     warnings: tuple[str, ...]
@@ -57,6 +57,7 @@ class Statement:
     fits: str
     threat: tuple[str, ...]
     learned: tuple[tuple[str, str, str], ...]
+    roles: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def statement(facts: Mapping[str, Any]) -> Statement:
@@ -83,6 +84,7 @@ def statement(facts: Mapping[str, Any]) -> Statement:
         fits=_fits(privacy, declared) if sound else "There is no promise that would hold between them.",
         threat=_threat(facts),
         learned=_learned(facts),
+        roles=_roles(facts),
     )
 
 
@@ -142,8 +144,8 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     found[:0] = [typeset(text) for text in told]
     if (fallback := facts.get("fallback")) and not told:
         found.append(typeset(str(fallback)))
-    if little := faint(facts):
-        found.append(little)
+    if (little := faint(facts)) and (not facts.get("fallback") or "alignment" in facts):
+        found.append(little)  # that a table is too small is said once, except where identifiers may be the reason
     return tuple(found)
 
 
@@ -242,7 +244,7 @@ def _promise(privacy: Mapping[str, Any], thing: str) -> str:
     )
     return (
         f"Whatever was released, it could have come about almost as well {other}: no outcome becomes more than {bound} "
-        f"times as likely (e to the power of epsilon), apart from a slack of at most delta = {plain(privacy['delta'])}."
+        f"times as likely (e to the power of epsilon), apart from a slack of at most delta\u00a0=\u00a0{plain(privacy['delta'])}."
     )
 
 
@@ -389,6 +391,18 @@ _RELEASED = (
     "The synthetic table, the model, the noisy measurements, which columns were measured and in what order, and "
     "this report"
 )
+
+
+def _roles(facts: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The parties by what they did."""
+    by_role: dict[str, list[str]] = {}
+    for party in facts["parties"]:
+        by_role.setdefault(str(party["role"]), []).append(str(party["name"]))
+    words = {"compute": "Computing part", "contribute": "Contributing part"}
+    return tuple(
+        (f"{words[role]}{'y' if len(names) == 1 else 'ies'}" if role in words else role, tuple(names))
+        for role, names in by_role.items()
+    )
 
 
 def _learned(facts: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:

@@ -1,6 +1,6 @@
 """What run.json says of a run that has ended, for the page: at every party the same, whatever its own events told.
 
-Standard library only. A file that is missing, or no such file, says nothing, and the page goes on with what the events told.
+Standard library, but for the budget in terms of epsilon. A file that is missing, or no such file, says nothing, and the page goes on with what the events told.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ def result(directory: Path) -> dict[str, Any]:
         return {}
 
 
+def _spent(rho: float, cap: float, delta: float) -> dict[str, Any]:
+    from synth.budget.accounting import epsilon_about
+
+    return {"rho": rho, "rho_cap": cap, "epsilon": float(epsilon_about(rho, delta))}
+
+
 def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     columns = {str(column["name"]) for column in facts["columns"]}
     selected = [[str(name) for name in clique] for clique in facts["selected"]]
@@ -43,11 +49,12 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
             edges[one, other] = edges.get((one, other), 0) + 1
     spent, cap = facts["privacy"].get("rho_spent"), facts["privacy"]["rho"]
     return {
+        "round": len(selected),
         "selected": [{"round": i, "columns": of} for i, of in enumerate(selected[:MAX_SELECTED], 1)],
         "edges": [[one, other, count] for (one, other), count in edges.items()],
         "tells_rounds": True,
         "rows": facts["rows"],
-        **({"rho": float(spent), "rho_cap": float(cap)} if spent is not None else {}),
+        **({} if spent is None else _spent(float(spent), float(cap), float(facts["privacy"]["delta"]))),
         "parties": [
             {
                 "name": str(party["name"]),

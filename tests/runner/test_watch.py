@@ -279,6 +279,7 @@ def test_after_the_run_every_party_shows_what_run_json_says(tmp_path: Path) -> N
         "privacy": {
             "rho": 0.5,
             "rho_spent": 0.4,
+            "delta": 1e-6,
             "events": [{"what": "measure", "cliques": [["age/4", "sex"], ["age"]]}],
         },
         "parties": [
@@ -302,6 +303,10 @@ def test_after_the_run_every_party_shows_what_run_json_says(tmp_path: Path) -> N
         and found["warnings"] == ["Few rows."]
         and found["rho"] == 0.4
     )
+    contributor = [{**BEGUN, "party": "east"}, {**written, "party": "east"}]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in contributor))
+    heard = Follower(tmp_path).look()
+    assert heard["round"] == found["round"] == 1 and heard["epsilon"] == found["epsilon"] > 1
     for damaged in ("{", "[]", '{"selected": 3}', json.dumps({**facts, "parties": [{}]})):
         (tmp_path / "run.json").write_text(damaged)
         assert Follower(tmp_path).look()["state"] == "finished"
@@ -399,8 +404,8 @@ def test_the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() -> None
     assert used <= set(re.findall(r'id="(\w+)"', text)), used
 
 
-def test_a_browser_shows_it(watch: Watch, tmp_path: Path) -> None:
-    """Where there is one: what the page shows after it has asked, names as text."""
+def page_shown(address: str, profile: Path) -> str:
+    """What a browser, where there is one, makes of the page after it has asked."""
     browser = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("there is no browser here")
@@ -411,18 +416,22 @@ def test_a_browser_shows_it(watch: Watch, tmp_path: Path) -> None:
                 "--headless",
                 "--no-sandbox",
                 "--disable-gpu",
-                f"--user-data-dir={tmp_path / 'profile'}",
+                f"--user-data-dir={profile}",
             ),
-            *("--virtual-time-budget=3000", "--dump-dom", watch.address),
+            *("--virtual-time-budget=3000", "--dump-dom", address),
         ],
         capture_output=True,
         text=True,
         timeout=200,
     )
-    shown = asked.stdout
-    assert ">1 of 4</dd>" in shown and "age \u00d7 sex" not in shown and "sex \u00d7 age" in shown, (
-        asked.stderr
-    )
+    assert asked.stdout, asked.stderr
+    return asked.stdout
+
+
+def test_a_browser_shows_it(watch: Watch, tmp_path: Path) -> None:
+    """Names as text."""
+    shown = page_shown(watch.address, tmp_path / "profile")
+    assert ">1 of 4</dd>" in shown and "age \u00d7 sex" not in shown and "sex \u00d7 age" in shown
     assert (
         "&lt;b&gt;trial&lt;/b&gt;</h1>" in shown
         and "<script>alert" not in shown
@@ -431,6 +440,19 @@ def test_a_browser_shows_it(watch: Watch, tmp_path: Path) -> None:
     assert (
         'class="now"' in shown and "2 columns" not in shown and "3 columns, 1 pair counted together." in shown
     )
+
+
+def test_what_a_contributor_does_not_hear_is_not_known_and_no_0(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "events.jsonl").write_text(json.dumps({**BEGUN, "party": "east"}) + "\n")
+    page = Watch(tmp_path / "out")
+    try:
+        shown = page_shown(page.address, tmp_path / "profile")
+    finally:
+        page.told_end = True
+        page.close()
+    for name in ("round", "epsilon"):
+        assert f'id="{name}">not known here</dd>' in shown, name
 
 
 def test_a_port_in_use_is_said(watch: Watch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const WORDS = { running: "running", finished: "finished", ended: "ended without results", "nothing yet": "no run yet" };
 const UNKNOWN = "not known here";
 const MAX_LETTERS = 26;
+const MAX_LEVEL = 12; // columns whose names are not turned
 const $ = (id) => document.getElementById(id);
 let seen = new Set();
 
@@ -57,9 +58,10 @@ function graph(state) {
     tied.set(one, (tied.get(one) || 0) + count);
     tied.set(other, (tied.get(other) || 0) + count);
   }
-  const letters = Math.min(MAX_LETTERS, Math.max(12, ...columns.map((name) => name.length)));
-  const radius = columns.length > 30 ? 150 : 135, room = 20 + 7 * letters; // for labels
-  const width = 2 * (radius + room), height = 2 * (radius + Math.min(room, 40 + 4 * letters));
+  $("graph").toggleAttribute("hidden", columns.length === 0);
+  const letters = Math.min(MAX_LETTERS, Math.max(6, ...columns.map((name) => name.length)));
+  const radius = columns.length > 30 ? 150 : 135, room = 20 + 7.6 * letters; // for labels
+  const width = 2 * (radius + room), height = 2 * (radius + (columns.length <= MAX_LEVEL ? 30 : room));
   const place = new Map(columns.map((name, number) => {
     const angle = (2 * Math.PI * number) / Math.max(columns.length, 1) - Math.PI / 2;
     return [name, [width / 2 + radius * Math.cos(angle), height / 2 + radius * Math.sin(angle), angle]];
@@ -73,7 +75,13 @@ function graph(state) {
   seen = fresh;
   for (const [name, [x, y, angle]] of place) {
     parts.push(shape("circle", { cx: x, cy: y, r: columns.length > 30 ? 3 : 5 }, tied.has(name) ? "tied" : ""));
-    const right = Math.cos(angle) >= 0, label = name.length > MAX_LETTERS ? `${name.slice(0, MAX_LETTERS - 1)}…` : name;
+    const label = name.length > MAX_LETTERS ? `${name.slice(0, MAX_LETTERS - 1)}…` : name, across = Math.cos(angle), right = across >= 0;
+    if (columns.length <= MAX_LEVEL) {
+      const anchor = Math.abs(across) < 0.2 ? "middle" : right ? "start" : "end";
+      const beside = anchor === "middle" ? 0 : right ? 10 : -10, below = anchor === "middle" ? (Math.sin(angle) < 0 ? -11 : 20) : 4;
+      parts.push(shape("text", { x: x + beside, y: y + below, "text-anchor": anchor }, "", label));
+      continue;
+    }
     const turn = (angle * 180) / Math.PI + (right ? 0 : 180);
     parts.push(shape("text", {
       x: right ? 10 : -10, y: 4, "text-anchor": right ? "start" : "end", transform: `translate(${x} ${y}) rotate(${turn})`,
@@ -114,17 +122,19 @@ function show(state) {
   if (study.study) {
     document.title = `${study.study}: ${WORDS[state.state]}`;
     $("study").textContent = study.study;
-    $("what").textContent = `${study.algorithm} on ${study.backend}, ${study.parties.length} parties, epsilon ${study.epsilon}, delta ${study.delta < 1e-3 ? study.delta.toExponential() : study.delta}`;
-    $("epsilon").textContent = `${short(state.epsilon)} of ${study.epsilon}`;
+    const delta = study.delta < 1e-3 ? study.delta.toExponential().replace("-", "\u2011") : study.delta;
+    $("what").textContent = `${study.algorithm} on ${study.backend}, ${study.parties.length} parties, epsilon\u00a0${study.epsilon}, delta\u00a0${delta}`;
+    const hears = state.rho_cap > 0 || state.parties.some((party) => party.told && party.computes);
+    $("epsilon").textContent = hears ? `${short(state.epsilon)} of ${study.epsilon}` : UNKNOWN;
+    $("round").textContent = state.round ? (state.rounds ? `${state.round} of ${state.rounds}` : `${state.round}`) : hears ? "–" : UNKNOWN;
   }
   $("waiting").hidden = state.state !== "running" || state.waited_for.length === 0;
   $("waiting").textContent = `Waiting for ${state.waited_for.join(", ")}.`;
-  $("round").textContent = state.round ? (state.rounds ? `${state.round} of ${state.rounds}` : `${state.round}`) : "–";
   const left = state.state === "running" && state.left_s !== null ? `, about ${duration(state.left_s)} left` : "";
   $("time").textContent = state.t ? `${duration(state.t)}${left}` : "–";
   const known = state.parties.filter((party) => party.told && typeof party.sent === "number");
   $("by").textContent = known.length === state.parties.length || !known.length ? "Sent by all" : `Sent by ${known.map((party) => party.name).join(", ")}`;
-  $("bytes").textContent = known.length ? bytes(known.reduce((sum, party) => sum + party.sent, 0)) : UNKNOWN;
+  $("bytes").textContent = known.length ? bytes(known.reduce((sum, party) => sum + party.sent, 0)) : study.study ? UNKNOWN : "–";
   const percent = state.rho_cap ? Math.min(100, (100 * state.rho) / state.rho_cap) : 0;
   $("spent").style.width = `${percent}%`;
   $("meter").setAttribute("aria-valuenow", percent.toFixed(0));
