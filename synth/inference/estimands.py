@@ -134,9 +134,9 @@ class _Asker:
                 "A quantile stands by itself; it has no place in a sum, a difference or a quotient."
             )
         if call.name == "corr":
-            return self._correlation(*call.columns, given)
+            return self._correlation(call.columns[0], call.columns[1], given)
         if call.name == "cramers_v":
-            return self._cramers_v(*call.columns, given)
+            return self._cramers_v(call.columns[0], call.columns[1])
         group = self._conditions(call, given)
         if call.name in ("share", "count"):
             wanted = joined(of_conditions(self._domain, call.of, self._codes_of), group)
@@ -186,7 +186,7 @@ class _Asker:
         found = (sxy - sx * sy / n) / product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))
         return Scalar(found.value, found.gradient, low=-1.0, high=1.0)
 
-    def _cramers_v(self, one: str, other: str, given: Parts) -> Scalar:
+    def _cramers_v(self, one: str, other: str) -> Scalar:
         self._distinct([one, other])
         raise Unanswerable(
             "Cramer's V of noisy counts is pulled upwards by the noise, and no interval that holds near 0 is at hand: ask for the "
