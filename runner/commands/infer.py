@@ -131,7 +131,8 @@ def _print(found: Sequence[Answer], level: float, target: str, joint: bool) -> N
         elif answer.bounds is not None and answer.bounds != (answer.low, answer.high):
             low, high = answer.bounds
             told[
-                f"{answer.name}: with every value in the middle of its bin; wherever in their bins they are, {low:.5g} to {high:.5g}."
+                f"{answer.name}: with every value in the middle of its bin; wherever in their bins they are, "
+                f"{low:.5g} to {high:.5g}."
             ] = None
     for text in told:
         print(shown(text))

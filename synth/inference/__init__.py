@@ -13,6 +13,6 @@ Derivation, proof and what was measured: `docs/design/inference.md`.
 """
 
 from synth.inference.answers import Answer, Target, infer
-from synth.inference.licence import NotMeasured, UnfitRun, Unanswerable
+from synth.inference.licence import NotMeasured, Unanswerable, UnfitRun
 
 __all__ = ["Answer", "NotMeasured", "Target", "Unanswerable", "UnfitRun", "infer"]

@@ -1,8 +1,8 @@
 """Questions to a release, answered: estimate, interval, what it rests on, or the reason why there is none.
 
-The estimate is that of the measurements (`read_off.py`): unbiased whatever the model did with them, so that marginals that the fit
-shrank, smoothed or had not yet reached when it stopped are no cases of their own. What the model says stands beside it as `table`,
-with a sentence where the two differ by more than the noise explains. Reads released values only.
+The estimate is that of the measurements (`read_off.py`): unbiased whatever the model did with them, so that marginals that the
+fit shrank, smoothed or had not yet reached when it stopped are no cases of their own. What the model says stands beside it as
+`table`, with a sentence where the two differ by more than the noise explains. Reads released values only.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from synth.domain import Domain
 from synth.inference import intervals
 from synth.inference.estimands import Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
-from synth.inference.moments import Moment, Moments, Scalar
+from synth.inference.moments import Array, Moment, Moments, Scalar
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
 from synth.inference.variance import Disturbance
@@ -109,7 +107,7 @@ class _Release:
         """What the released model says. Raises as `estimands`."""
         sizes = self._domain.sizes
 
-        def table(columns: tuple[str, ...]) -> np.ndarray:
+        def table(columns: tuple[str, ...]) -> Array:
             return self._model.marginal(columns).reshape([sizes[name] for name in columns])
 
         def evaluate(moment: Moment) -> float:

@@ -39,7 +39,10 @@ class Estimand:
 def estimands(
     question: Question, text: str, domain: Domain, codes_of: Codes_of, moments: Moments
 ) -> list[Estimand]:
-    """What a question asks for. Raises `Unanswerable`, `UsageError` for what does not fit the domain, and what `moments` raises."""
+    """What a question asks for.
+
+    Raises `Unanswerable` or another `UsageError` for what does not fit the domain, and what `moments` raises.
+    """
     asker = _Asker(domain, codes_of, moments)
     if isinstance(question, Table):
         return asker.table(question.columns)
@@ -189,7 +192,7 @@ class _Asker:
     def _cramers_v(self, one: str, other: str) -> Scalar:
         self._distinct([one, other])
         raise Unanswerable(
-            "Cramer's V of noisy counts is pulled upwards by the noise, and no interval that holds near 0 is at hand: ask for the "
+            "Cramer's V of noisy counts is pulled upwards by the noise, and no interval that holds near 0 is at hand: ask for "
             f"differences of shares, or table({one}, {other})."
         )
 

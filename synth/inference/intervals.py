@@ -1,7 +1,7 @@
 """From an estimate and what disturbs it to an interval.
 
-For a ratio of counts a / b the test is inverted (Fieller 1954 for the noise, Wilson 1927 for the sampling of a share): the interval
-is the set of values r for which
+For a ratio of counts a / b the test is inverted (Fieller 1954 for the noise, Wilson 1927 for the sampling of a share): the
+interval is the set of values r for which
 
     (a - r b)^2 <= z^2 ( v_aa - 2 r v_ab + r^2 v_bb + s(r) )
 
@@ -41,8 +41,8 @@ def ratio(
     people = max(b, 0.0) if sampling is None else 0.0
     if b <= 0 or b * b <= z2 * bb:
         raise Uncertain(
-            f"{group} may be empty: by the measurements it has {b:,.0f} rows, and their noise is {math.sqrt(bb):,.0f}; ask about a "
-            "larger group."
+            f"{group} may be empty: by the measurements it has {b:,.0f} rows, and their noise is {math.sqrt(bb):,.0f}; ask about "
+            "a larger group."
         )
     # A r^2 - 2 B r + C <= 0
     first = b * b - z2 * bb + z2 * people

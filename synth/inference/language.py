@@ -147,8 +147,8 @@ class _Reader:
             match = _TOKEN.match(text, place)
             if match is None:
                 raise Unanswerable(
-                    f"The question {whole!r:.80} has something unreadable at {text[place:].strip()!r:.20}; texts stand in quotes, "
-                    "names with other than letters in backticks."
+                    f"The question {whole!r:.80} has something unreadable at {text[place:].strip()!r:.20}; texts stand in "
+                    "quotes, names with other than letters in backticks."
                 )
             assert match.lastgroup is not None
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
@@ -237,7 +237,7 @@ class _Reader:
         column = self.name()
         for operator in ("==", "!=", "<=", ">=", "<", ">"):
             if self.takes(operator):
-                return Condition(column, operator, (self._value(),))  # type: ignore[arg-type]
+                return Condition(column, operator, (self._value(),))
         self.need("in")
         self.need("[")
         values = [self._value()]

@@ -1,7 +1,7 @@
 """What a run's release can be asked at all, and why not: each refusal is a sentence that says what would have to be measured.
 
-A number is *measured* if the columns that it needs together lie in one released marginal. Where none holds them the model says that
-they are independent given others, and no formula knows by how much that is wrong: there is no interval then.
+A number is *measured* if the columns that it needs together lie in one released marginal. Where none holds them the model says
+that they are independent given others, and no formula knows by how much that is wrong: there is no interval then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class UnfitRun(Unanswerable):
 def readable(facts: Mapping[str, Any], measurements: Iterable[Measured]) -> tuple[Measured, ...]:
     """The measurements that count all rows, each with independent noise of its stated variance.
 
-    facts: run.json. Raises `UnfitRun` with the case: marginals that owners or clients made by themselves, a later wave, none at all.
+    facts: run.json. Raises `UnfitRun` with the case: marginals that owners or clients made by themselves, a later wave, none.
     """
     privacy = facts["privacy"]
     events = [*privacy["events"], *privacy.get("all_events", [])]
@@ -53,18 +53,18 @@ def readable(facts: Mapping[str, Any], measurements: Iterable[Measured]) -> tupl
         )
     if OWN_MODEL in what:
         raise UnfitRun(
-            "In this run each owner reported marginals of its own table with noise of its own, and what joins them is decoded, not "
-            "measured; intervals need a run whose marginals are measured over all columns."
+            "In this run each owner reported marginals of its own table with noise of its own, and what joins them is decoded, "
+            "not measured; intervals need a run whose marginals are measured over all columns."
         )
     if (facts.get("contributors") or {}).get("after"):
         raise UnfitRun(
-            "This run is a later wave: its table is of all waves and its measurements are of the last one; ask the waves one by one, "
-            "or the table without intervals."
+            "This run is a later wave: its table is of all waves and its measurements are of the last one; ask the waves one by "
+            "one, or the table without intervals."
         )
     whole = tuple(m for m in measurements if m.rows is None and m.sigma2 > 0)
     if not whole:
         raise UnfitRun(
-            "This run has released no marginal that counts all rows with noise of a stated variance, so there is nothing to take an "
-            "interval from."
+            "This run has released no marginal that counts all rows with noise of a stated variance, so there is nothing to take "
+            "an interval from."
         )
     return whole

@@ -1,8 +1,8 @@
 """Numbers of rows as the unknowns of a question, and what is computed with them.
 
-A moment is a sum over all rows of a function of some columns, g(x): the number of women with a high income (g is 0 or 1), the sum
-of their ages. Every question here is a smooth function q of a few moments T_k; `Scalar` carries its value with its gradient by the
-T_k (forward differentiation), so that the influence of one row on the answer is sum_k (dq/dT_k) g_k(x).
+A moment is a sum over all rows of a function of some columns, g(x): the number of women with a high income (g is 0 or 1), the
+sum of their ages. Every question here is a smooth function q of a few moments T_k; `Scalar` carries its value with its gradient
+by the T_k (forward differentiation), so that the influence of one row on the answer is sum_k (dq/dT_k) g_k(x).
 
 Of a column that is coded by bins a value is known to within its bin: a moment has, beside the function that stands for the codes
 (`centre`: the middle of the bin, or the share of it that a condition takes), the least and the most that a row of that code can
@@ -59,7 +59,10 @@ class Moment:
 
     @classmethod
     def product(cls, parts: Mapping[str, Part], sizes: Mapping[str, int]) -> Moment:
-        """The product of functions of one column each; of none, 1: the number of rows. Raises `Unanswerable` if it is too large."""
+        """The product of functions of one column each; of none, 1: the number of rows.
+
+        Raises `Unanswerable` if its table is too large.
+        """
         columns = tuple(name for name in sizes if name in parts)
         if math.prod(sizes[name] for name in columns) > MAX_CELLS:
             raise Unanswerable(

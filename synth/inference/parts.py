@@ -107,7 +107,7 @@ def _compared(column: Column, name: str, operator: str, value: object) -> Part:
     there = column.size - column.missing
     if isinstance(column, Categorical):
         if column.ordered and value in column.values:
-            place = column.values.index(value)  # type: ignore[arg-type]
+            place = column.values.index(value)
             ends = np.arange(there, dtype=np.float64)
             return _cut(ends, ends, float(place), operator, column.missing)
         numbers = [v for v in column.values if isinstance(v, int | float) and not isinstance(v, bool)]

@@ -1,12 +1,12 @@
 """Coefficients of linear and logistic regressions as functions of moments.
 
-A linear fit needs the sums of products of its design's columns, two at a time: b = M^-1 m, db = M^-1 (dm - dM b). A logistic fit solves
-sum of z (y - s(z' b)) = 0, so that it needs the counts of all regressors together and, with each of them, the outcome:
+A linear fit needs the sums of products of its design's columns, two at a time: b = M^-1 m, db = M^-1 (dm - dM b). A logistic fit
+solves sum of z (y - s(z' b)) = 0, so that it needs the counts of all regressors together and, with each of them, the outcome:
 db = I^-1 (dm - dG), G the sum of z s(z' b) with b held still, I the information.
 
-Formulas are read by formulaic; a factor is a column, by itself or as C(column), and nothing in a formula is ever evaluated. Numbers
-enter as they are (bins by their middles), all other columns by indicators of every value but the first. Rows that lack a value of
-any column are left out. An outcome that is a column of texts needs a condition in its place.
+Formulas are read by formulaic; a factor is a column, by itself or as C(column), and nothing in a formula is ever evaluated.
+Numbers enter as they are (bins by their middles), all other columns by indicators of every value but the first. Rows that lack a
+value of any column are left out. An outcome that is a column of texts needs a condition in its place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mpc_protocols.errors import UsageError
 from synth.domain import Domain
 from synth.inference.language import Fit
 from synth.inference.licence import Unanswerable, Uncertain
-from synth.inference.moments import Moment, Moments, Part, Scalar
+from synth.inference.moments import Array, Moment, Moments, Part, Scalar
 from synth.inference.parts import Codes_of, kinds, need, number, of_conditions, present
 
 MAX_TERMS = 60
@@ -40,7 +40,8 @@ def coefficients(
         outcome = {fit.outcome: number(domain[fit.outcome], fit.outcome)}
         if fit.kind == "logistic" and set(np.unique(outcome[fit.outcome].centre)) - {0.0, 1.0}:
             raise Unanswerable(
-                f"A logistic regression needs an outcome of 0 and 1; write a condition, such as {fit.outcome} == ... ~ {fit.formula}."
+                f"A logistic regression needs an outcome of 0 and 1; write a condition, such as "
+                f"{fit.outcome} == ... ~ {fit.formula}."
             )
     else:
         outcome = of_conditions(domain, fit.outcome, codes_of)
@@ -81,7 +82,7 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
     try:
         terms = list(Formula(formula))
         factors = [[(factor.expr, factor.eval_method.value) for factor in term.factors] for term in terms]
-    except (FormulaicError, AttributeError, TypeError, ValueError, RecursionError):
+    except (FormulaicError, SyntaxError, AttributeError, TypeError, ValueError, RecursionError):
         raise Unanswerable(
             f"The formula {formula!r:.60} cannot be read; write it as age + sex, or age * C(sex)."
         ) from None
@@ -93,7 +94,8 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
             if method == "literal":
                 if text not in ("1", "1.0"):
                     raise Unanswerable(
-                        f"The formula {formula!r:.60} holds the number {text:.20}; only 1 and 0, for the intercept, have a meaning."
+                        f"The formula {formula!r:.60} holds the number {text:.20}; only 1 and 0, for the intercept, have a "
+                        "meaning."
                     )
                 continue
             sides.append(_factor(text, formula, domain, columns))
@@ -111,7 +113,8 @@ def _factor(text: str, formula: str, domain: Domain, columns: set[str]) -> list[
     if name not in domain:
         if re.search(r"[(\[]", name):
             raise Unanswerable(
-                f"The formula {formula!r:.60} holds {text!r:.30}; a factor is a column or C(column), and functions are not computed."
+                f"The formula {formula!r:.60} holds {text!r:.30}; a factor is a column or C(column), and "
+                "functions are not computed."
             )
         need(domain, [name])
     columns.add(name)
@@ -124,7 +127,7 @@ def _factor(text: str, formula: str, domain: Domain, columns: set[str]) -> list[
     return [(f"{name}[{label}]", {name: part}) for label, part in zip(labels[1:], parts[1:], strict=True)]
 
 
-def _smallest(matrix: np.ndarray, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scalar, str]:
+def _smallest(matrix: Array, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scalar, str]:
     """The smallest eigenvalue of a matrix scaled to a unit diagonal, as a number that must be clearly positive. Raises."""
     diagonal = np.diag(matrix)
     sentence = (
@@ -145,7 +148,7 @@ def _smallest(matrix: np.ndarray, scalars: Sequence[Sequence[Scalar]]) -> tuple[
     return found, sentence
 
 
-def _combined(inverse: np.ndarray, value: np.ndarray, residuals: Sequence[Scalar]) -> list[Scalar]:
+def _combined(inverse: Array, value: Array, residuals: Sequence[Scalar]) -> list[Scalar]:
     """value + inverse times what the residuals (0 here) become."""
     found = []
     for k, row in enumerate(inverse):
@@ -186,8 +189,8 @@ def _logistic(
     outcomes = {name: part for name, part in there.items() if name not in columns}
     if any((part.centre != 1).any() for part in outcomes.values()):
         raise Unanswerable(
-            "A logistic regression of an outcome that may be missing needs outcome and regressors in one marginal, and is not offered; "
-            "write the missing values into a condition, or fit a linear one."
+            "A logistic regression of an outcome that may be missing needs outcome and regressors in one marginal, and is "
+            "not offered; write the missing values into a condition, or fit a linear one."
         )
     whole = Moment.product({name: there[name] for name in columns}, moments.sizes)
     design = np.stack(
@@ -205,15 +208,15 @@ def _logistic(
             step = np.full(len(b), np.inf)
         if not np.isfinite(step).all() or np.abs(b + step).max(initial=0.0) > 1e4:
             raise Uncertain(
-                "The logistic regression has no solution by these counts: regressors are collinear, or some value of theirs decides the "
-                "outcome by itself."
+                "The logistic regression has no solution by these counts: regressors are collinear, or some value of "
+                "theirs decides the outcome by itself."
             )
         b = b + step
         if np.abs(step).max(initial=0.0) < 1e-10:
             break
     shape = whole.centre.shape
 
-    def sums(i: int, weight: np.ndarray) -> Scalar:
+    def sums(i: int, weight: Array) -> Scalar:
         return moments.of(
             Moment.table(columns, (design[:, i] * weight * whole.centre.reshape(-1)).reshape(shape))
         )
@@ -224,10 +227,10 @@ def _logistic(
     scalars = [[sums(i, design[:, j] * weights) for j in range(len(parts))] for i in range(len(parts))]
     information = np.array([[of.value for of in row] for row in scalars])
     guard = _smallest(information, scalars)
-    return _combined(np.linalg.inv(information), b, residuals), (guard,)
+    return _combined(np.asarray(np.linalg.inv(information), np.float64), b, residuals), (guard,)
 
 
-def _over(columns: tuple[str, ...], parts: dict[str, Part], moments: Moments) -> np.ndarray:
+def _over(columns: tuple[str, ...], parts: dict[str, Part], moments: Moments) -> Array:
     """A product as a table over these columns, length 1 along those that it lacks."""
     found = np.ones(())
     for name in columns:

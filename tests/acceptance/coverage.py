@@ -11,8 +11,8 @@ Each run draws so many rows from a population (`adult`: five columns of adult-vf
     table     the synthetic table read as real rows; rows: the real rows themselves; of the same measured answers
     width     the median of the interval's width as a multiple of the real rows'
 
-Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of runs times questions taken as a
-quarter as many, for answers of one run go together). DIR holds the public tables that the papers we compare with have used.
+Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter as many, for answers
+of one run go together). DIR holds the public tables that the papers we compare with have used.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def _law() -> Population:
     return Population(domain, draw, cells.astype(np.int64), weights)
 
 
-def release(of: Population, rows: NDArray[np.int64], algorithm: str, epsilon: float, seed: bytes) -> Synthesis:
+def release(
+    of: Population, rows: NDArray[np.int64], algorithm: str, epsilon: float, seed: bytes
+) -> Synthesis:
     """A run in the clear, with seeded noise, on all pairs."""
     chosen, domain = ALGORITHMS[algorithm], of.domain
     plan = chosen.plan(
@@ -225,20 +227,34 @@ class Tally:
         return f"{self.held.get(kind, 0) / asked:.3f}" if asked else "-"
 
 
-def one_run(of: Population, questions: Sequence[str], algorithm: str, rows: int, epsilon: float, seed: bytes, tally: Tally, truth: Mapping[str, float]) -> None:
+def one_run(
+    of: Population,
+    questions: Sequence[str],
+    algorithm: str,
+    rows: int,
+    epsilon: float,
+    seed: bytes,
+    tally: Tally,
+    truth: Mapping[str, float],
+) -> None:
     """Draw, release, ask, count."""
     rng = np.random.default_rng([*seed, 1])
     real = of.draw(rows, rng)
     synthesis = release(of, real, algorithm, epsilon, seed)
     facts = {"privacy": {"events": []}}
-    found = infer(questions, of.domain, synthesis.model, synthesis.measurements, facts, codes_of(of.domain), level=LEVEL)
+    found = infer(
+        questions, of.domain, synthesis.model, synthesis.measurements, facts, codes_of(of.domain), level=LEVEL
+    )
     table = synthesis.model.sample(synthesis.rows, rng)
     beside: dict[str, dict[str, tuple[float, float]]] = {"rows": {}, "table": {}}
     for kind, drawn in (("rows", real), ("table", table)):
         for text in questions:
             try:
                 for estimand, variance in of_rows(of.domain, drawn).ask([text]):
-                    beside[kind][estimand.name] = estimand.scalar.value, math.sqrt(variance / max(1, len(drawn)))
+                    beside[kind][estimand.name] = (
+                        estimand.scalar.value,
+                        math.sqrt(variance / max(1, len(drawn))),
+                    )
             except Exception as error:  # a table without such rows has no answer
                 if type(error).__name__ not in ("Uncertain", "Unanswerable"):
                     raise
@@ -246,7 +262,12 @@ def one_run(of: Population, questions: Sequence[str], algorithm: str, rows: int,
         _count(answer, truth, beside, tally)
 
 
-def _count(answer: Answer, truth: Mapping[str, float], beside: Mapping[str, Mapping[str, tuple[float, float]]], tally: Tally) -> None:
+def _count(
+    answer: Answer,
+    truth: Mapping[str, float],
+    beside: Mapping[str, Mapping[str, tuple[float, float]]],
+    tally: Tally,
+) -> None:
     if answer.low is None or answer.high is None:
         tally.add("none", False)
         return
@@ -268,7 +289,9 @@ def _count(answer: Answer, truth: Mapping[str, float], beside: Mapping[str, Mapp
 
 def main() -> int:
     """See the file's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--tables", default="law")
     parser.add_argument("--algorithms", default="mosaic,aim")
@@ -279,7 +302,9 @@ def main() -> int:
     parser.add_argument("--names", action="store_true", help="coverage of each question, too")
     given = parser.parse_args()
     failed = False
-    print("| table | algorithm | rows | epsilon | runs | measured (of) | over bins (of) | none | table as real | real rows | width |")
+    print(
+        "| table | algorithm | rows | epsilon | runs | measured (of) | over bins (of) | none | table | real rows | width |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for table in given.tables.split(","):
         of, questions = population(table, given.data), QUESTIONS[table]
