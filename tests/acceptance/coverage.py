@@ -11,8 +11,8 @@ Each run draws so many rows from a population (`adult`: five columns of adult-vf
     table     the synthetic table read as real rows; rows: the real rows themselves; of the same measured answers
     width     the median of the interval's width as a multiple of the real rows'
 
-Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter as many, for answers
-of one run go together). DIR holds the public tables that the papers we compare with have used.
+Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter as many, for
+answers of one run go together). DIR holds the public tables that the papers we compare with have used.
 """
 
 from __future__ import annotations
