@@ -28,6 +28,9 @@ Target = Literal["population", "rows"]
 """Of whom the answer is: the people that the rows were drawn from, or these rows."""
 DISAGREEMENT = 3.0
 """Standard errors by the noise between table and measurements, from which on the answer says so."""
+SURE = 4.0
+"""Standard errors by the noise that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the
+order of a quarter of its standard error."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ class _Reading(_Ask):
         try:
             for guard, sentence in estimand.guards:
                 weights = self.disturbance.weights(guard.gradient)
-                if guard.value <= z * math.sqrt(self.disturbance.noise(weights, weights)):
+                if guard.value <= SURE * math.sqrt(self.disturbance.noise(weights, weights)):
                     raise Uncertain(sentence)
             return self._quantile(z) if estimand.cumulative else self._scalar(z)
         except Uncertain as error:
@@ -209,8 +212,10 @@ class _Reading(_Ask):
                 covariances,
                 z,
                 None if is_wilson else sampling,
-                "The group that is asked about",
+                "A group that is asked about",
             )
+        elif scalar.is_share and self.target == "population":
+            low, high = intervals.count(scalar.value, noise, z)
         elif (
             scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
         ):  # a correlation, by Fisher's transformation

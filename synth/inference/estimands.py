@@ -18,6 +18,10 @@ from synth.inference.regression import coefficients
 
 MAX_ANSWERS = 1000
 """Of one question."""
+EMPTY = (
+    "A group that is asked about may be empty, by the measurements and their noise; ask about a larger group."
+)
+ZERO = "The question divides by a number that may be 0, by the measurements and their noise."
 Parts = Mapping[str, Part]
 
 
@@ -66,6 +70,7 @@ def joined(*all_parts: Parts) -> dict[str, Part]:
 class _Asker:
     def __init__(self, domain: Domain, codes_of: Codes_of, moments: Moments) -> None:
         self._domain, self._codes_of, self._moments = domain, codes_of, moments
+        self._guards: list[tuple[Scalar, str]] = []
 
     def table(self, columns: Sequence[str]) -> list[Estimand]:
         self._distinct(columns)
@@ -75,7 +80,7 @@ class _Asker:
             parts = {name: labelled[k][1][place[k]] for k, name in enumerate(columns)}
             label = ", ".join(labelled[k][0][place[k]] for k in range(len(columns)))
             scalar = self._moments.product(parts)
-            found.append(Estimand(label, Scalar(scalar.value, scalar.gradient, low=0.0)))
+            found.append(Estimand(label, Scalar(scalar.value, scalar.gradient, is_share=True, low=0.0)))
         return found
 
     def _distinct(self, columns: Sequence[str]) -> None:
@@ -107,13 +112,21 @@ class _Asker:
     def _estimand(self, expression: Expression, name: str, given: Parts) -> Estimand:
         if isinstance(expression, Call) and expression.name in ("median", "quantile"):
             return self._quantile(expression, name, given)
-        return Estimand(name, self._value(expression, given))
+        self._guards = []
+        scalar = self._value(expression, given)
+        return Estimand(name, scalar, guards=tuple(self._guards))
 
     def _value(self, expression: Expression, given: Parts) -> Scalar:
         if isinstance(expression, Number):
             return Scalar(expression.value)
         if isinstance(expression, Binary):
             left, right = self._value(expression.left, given), self._value(expression.right, given)
+            for part in (left, right):
+                if part.ratio is not None:
+                    self._guards.append((part.ratio[1], EMPTY))
+            if expression.operator == "/" and right.gradient:
+                size = right if right.value > 0 else Scalar(0.0) - right
+                self._guards.append((size, ZERO))
             operations = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}
             return operations[expression.operator](right)
         return self._call(expression, given)
@@ -146,7 +159,7 @@ class _Asker:
             self._possible(wanted)
             hits = self._moments.product(wanted)
             if call.name == "count":
-                return Scalar(hits.value, hits.gradient, low=0.0)
+                return Scalar(hits.value, hits.gradient, is_share=True, low=0.0)
             whole = self._moments.product(group)
             return self._ratio(hits, whole, True, 0.0, 1.0)
         [name] = call.columns
@@ -165,9 +178,7 @@ class _Asker:
     @staticmethod
     def _ratio(a: Scalar, b: Scalar, is_share: bool, low: float, high: float) -> Scalar:
         if not b.value > 0:
-            raise Uncertain(
-                "The group that is asked about may be empty: by the measurements it has no rows; ask about a larger group."
-            )
+            raise Uncertain(EMPTY)
         found = a / b
         return Scalar(found.value, found.gradient, (a, b), is_share, low, high)
 
@@ -184,6 +195,10 @@ class _Asker:
         if vx.value <= 0 or vy.value <= 0:
             raise Uncertain(
                 f"By the measurements {one} or {other} does not vary, so there is no correlation."
+            )
+        for of_one, name in ((vx, one), (vy, other)):
+            self._guards.append(
+                (of_one, f"By the measurements {name} may not vary, so there is no correlation.")
             )
         product = vx * vy
         found = (sxy - sx * sy / n) / product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))

@@ -29,6 +29,14 @@ def wald(value: float, variance: float, z: float) -> tuple[float, float]:
     return value - half, value + half
 
 
+def count(value: float, noise: float, z: float) -> tuple[float, float]:
+    """Of how many are expected to be of a kind, of whom value were counted with noise: the c for which
+    (value - c)^2 <= z^2 (noise + c), as many as a Poisson variable of mean c differs by."""
+    middle, z2 = value + z * z / 2, z * z
+    half = math.sqrt(max(0.0, middle * middle - value * value + z2 * noise))
+    return middle - half, middle + half
+
+
 def ratio(
     a: float, b: float, noise: tuple[float, float, float], z: float, sampling: float | None, group: str
 ) -> tuple[float, float]:

@@ -241,7 +241,7 @@ def one_run(
     rng = np.random.default_rng([*seed, 1])
     real = of.draw(rows, rng)
     synthesis = release(of, real, algorithm, epsilon, seed)
-    facts = {"privacy": {"events": []}}
+    facts: dict[str, Any] = {"privacy": {"events": []}}
     found = infer(
         questions, of.domain, synthesis.model, synthesis.measurements, facts, codes_of(of.domain), level=LEVEL
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ def exact() -> list[Measured]:
     return measured(people(ROWS), [AB, BC, AC], TINY)
 
 
-def one(text: str, measurements: list[Measured], **options: object) -> Answer:
+def one(text: str, measurements: list[Measured], **options: Any) -> Answer:
     """The answer of a question that has one number. The model is fitted to marginals without noise."""
     [answer] = ask(
         [text], measurements, model(measured(people(ROWS), [AB, BC, AC], [Fraction(9)] * 3), ROWS), **options
