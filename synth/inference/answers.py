@@ -29,8 +29,8 @@ Target = Literal["population", "rows"]
 DISAGREEMENT = 3.0
 """Standard errors by the noise between table and measurements, from which on the answer says so."""
 SURE = 4.0
-"""Standard errors by the noise that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the
-order of a quarter of its standard error."""
+"""Standard errors by the noise that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of
+the order of a quarter of its standard error."""
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,8 @@ class Moment:
 class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
-    ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among rows; without a ratio, a
-    number of rows. low, high: the range of its values.
+    ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among rows; without a
+    ratio, a number of rows. low, high: the range of its values.
     """
 
     value: float
