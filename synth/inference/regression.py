@@ -51,6 +51,7 @@ def coefficients(
     if len(design) > MAX_TERMS:
         raise Unanswerable(f"The formula has {len(design)} terms; at most {MAX_TERMS} are fitted.")
     parts = [part for _, part in design]
+    _check(parts, {name: part for name, part in there.items() if name in columns})
     right = [moments.product(_joined(part, outcome, there)) for part in parts]
     names = [name for name, _ in design]
     if fit.kind == "linear":
@@ -127,19 +128,30 @@ def _factor(text: str, formula: str, domain: Domain, columns: set[str]) -> list[
     return [(f"{name}[{label}]", {name: part}) for label, part in zip(labels[1:], parts[1:], strict=True)]
 
 
+def _check(parts: Sequence[dict[str, Part]], there: dict[str, Part]) -> None:
+    """Raise `Unanswerable` if the regressors are collinear whatever the rows are: their products, each value equally often."""
+    matrix = np.ones((len(parts), len(parts)))
+    for i, j in itertools.combinations_with_replacement(range(len(parts)), 2):
+        for part in _joined(parts[i], parts[j], there).values():
+            matrix[i, j] *= part.centre.mean()
+        matrix[j, i] = matrix[i, j]
+    scale = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    if np.linalg.eigvalsh(matrix * np.outer(scale, scale))[0] < COLLINEAR:
+        raise Unanswerable("The regressors are collinear: leave out one of those that the others determine.")
+
+
 def _smallest(matrix: Array, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scalar, str]:
-    """The smallest eigenvalue of a matrix scaled to a unit diagonal, as a number that must be clearly positive. Raises."""
+    """The smallest eigenvalue of a matrix scaled to a unit diagonal, as a number that must be clearly positive.
+
+    Raises `Uncertain` where it is not positive."""
     diagonal = np.diag(matrix)
-    sentence = (
-        "The regressors are collinear, or so nearly that the noise hides the difference: leave out one, or take fewer values "
-        "together."
-    )
+    sentence = "By the measurements and their noise the regressors may be collinear: leave out one, or take values together."
     if (diagonal <= 0).any():
-        raise Unanswerable(sentence)
+        raise Uncertain(sentence)
     scale = 1 / np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
     if values[0] < COLLINEAR:
-        raise Unanswerable(sentence)
+        raise Uncertain(sentence)
     direction = vectors[:, 0] * scale
     found = Scalar(0.0)
     for i, row in enumerate(scalars):

@@ -158,6 +158,14 @@ def test_a_group_that_may_be_empty_gets_no_interval() -> None:
     assert [group.low is None for group in groups] == [False, False, False, True]
 
 
+def test_regressors_that_the_noise_cannot_tell_apart_get_no_interval() -> None:
+    table = people(ROWS)
+    table = table[(table[:, 1] == 1) == (table[:, 2] == 2)]  # C(c) tells b
+    noisy = measured(table, [AB, BC, AC], [Fraction(9)] * 3, np.random.default_rng(3))
+    found = ask(["a ~ b + C(c)"], noisy, model(noisy, len(table)))
+    assert all(answer.low is None and "may be collinear" in answer.reason for answer in found)
+
+
 def test_joint_intervals_are_wider() -> None:
     noisy = measured(people(ROWS), [AB, BC, AC], [Fraction(25)] * 3, np.random.default_rng(1))
     alone, joint = (
