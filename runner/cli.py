@@ -44,6 +44,7 @@ between organisations, at each one (the study file is the same everywhere):
 afterwards, without further budget:
   python -m runner sample out --rows 100000
   python -m runner query out age income
+  python -m runner infer out "mean(age)"             means, shares, regressions, with intervals
   python -m runner graph out                         which columns the model connects, as GraphML
   python -m runner evaluate out --real people.csv    how good the table is, for who holds real rows
   python -m runner verify out                        an auditor's recomputation of what the run claims
@@ -68,6 +69,7 @@ COMMANDS = (
     "inbox",
     "sample",
     "query",
+    "infer",
     "predict",
     "report",
     "evaluate",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runner.evaluation.judge import Evaluation
     from runner.results.finished_run import FinishedRun
     from synth.domain import Domain
+    from synth.inference import Target
     from synth.run import Measured
 
 MAX_ROWS = 1 << 27
@@ -133,6 +134,25 @@ class Run:
         frame["standard_error"] = float("nan") if answer.standard_error is None else answer.standard_error
         frame.attrs.update(basis=answer.basis, total=answer.total)
         return frame
+
+    def infer(
+        self,
+        *questions: str,
+        level: float = 0.95,
+        target: Target = "population",
+        joint: bool = False,
+    ) -> pd.DataFrame:
+        """Means, shares, quantiles, correlations, regressions with intervals: a row for each number that is asked for.
+
+        questions: `"mean(age)"`, `"share(income == '>50K' | sex == 'F')"`, `"income ~ age + sex"`
+        (`docs/howto/answer-a-question.md`). target: "population", of the people that the rows were drawn from, or "rows", these.
+        joint: all intervals hold together at the level. Columns: `runner.api.inference.COLUMNS`; without an interval (`low` NaN)
+        `reason` says why, and what would have to be measured. Raises `UsageError` for a question that does not fit the run.
+        """
+        from runner.api.inference import answers, frame
+
+        found = answers(self._opened, self._measurements, questions, level=level, target=target, joint=joint)
+        return frame(found, level, target)
 
     def graph(self) -> nx.Graph:
         """Which columns the released model connects, and how strongly: a networkx graph (`runner.results.model_graph`)."""

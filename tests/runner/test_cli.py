@@ -80,6 +80,7 @@ def tables(directory: Path, rows: int = 400, header: str = "age,sex,work", odd: 
         "certs show",
         "sample",
         "query",
+        "infer",
         "report",
         "graph",
         "ledger",
@@ -427,6 +428,45 @@ def test_query(run: Run, finished: Path) -> None:
     assert code == 0 and "age x sex x work was not measured together" in text
     code, _, err = run("query", out, "sexx")
     assert code == 2 and '(did you mean "sex"?)' in err
+
+
+def test_infer_needs_released_files_only(run: Run, finished: Path, tmp_path: Path) -> None:
+    """No custodian's table, no study, no ledger: three files of the result, somewhere else."""
+    for name in ("run.json", "measurements.json", "model.npz"):
+        (tmp_path / name).write_bytes((finished / "out" / name).read_bytes())
+    code, text, _ = run(
+        "infer", tmp_path, "mean(age)", "share(sex == 'f')", "mean(age | sex == 'f' & work == 'a')"
+    )
+    assert code == 0 and "95 % interval" in text and text.count(" to ") >= 2
+    assert "age x sex x work would have to be measured" in text  # the workload has pairs only
+    told = json.loads(run("infer", tmp_path, "share(sex == 'f')", "--json", "--rows", "--level", 0.9)[1])
+    [answer] = told["answers"]
+    assert told["level"] == 0.9 and told["target"] == "rows" and answer["licence"] == "measured"
+    assert 0 < answer["low"] < answer["estimate"] < answer["high"] < 1 and answer["noise_share"] == 1
+    wide = json.loads(run("infer", tmp_path, "share(sex == 'f')", "--json")[1])["answers"][0]
+    assert wide["high"] - wide["low"] > answer["high"] - answer["low"]
+    both = json.loads(run("infer", tmp_path, "share(sex == 'f')", "mean(age)", "--json", "--joint")[1])[
+        "answers"
+    ]
+    assert both[0]["high"] - both[0]["low"] > wide["high"] - wide["low"] and len(both) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("mean(agee)", "no column agee"),
+        ("mean(work)", "holds texts"),
+        ("age ~ sex + C(sex)", "collinear"),
+        ("share(sex == 'x')", "not a value of it"),
+        ("mean(age | age < 3)", "No row can meet"),
+        ("mean age", "needs"),
+    ],
+)
+def test_a_bad_question_to_infer_is_one_sentence(
+    run: Run, finished: Path, question: str, sentence: str
+) -> None:
+    code, out, err = run("infer", finished / "out", question)
+    assert (code, out) == (2, "") and sentence in err and len(err.strip().splitlines()) == 1
 
 
 def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Questions to a finished run, with intervals: `infer` and `Run.infer` (`docs/howto/answer-a-question.md`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from runner.api.conditions import allowed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from runner.results.finished_run import FinishedRun
+    from synth.inference import Answer, Target
+    from synth.run import Measured
+
+COLUMNS = (
+    "name",
+    "estimate",
+    "low",
+    "high",
+    "licence",
+    "standard_error",
+    "noise_share",
+    "bound_low",
+    "bound_high",
+    "table",
+    "note",
+    "reason",
+)
+"""Of `Run.infer`'s frame, after `question`."""
+
+
+def answers(
+    run: FinishedRun,
+    measurements: Sequence[Measured],
+    questions: Sequence[str],
+    *,
+    level: float = 0.95,
+    target: Target = "population",
+    joint: bool = False,
+) -> list[Answer]:
+    """See `synth.inference.infer`, of which this is the run's. Reads released values only."""
+    from synth.inference import infer
+
+    domain = run.domain
+
+    def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
+        return allowed(domain, {name: value})[name]
+
+    return infer(
+        questions,
+        domain,
+        run.model,
+        measurements,
+        run.facts,
+        codes_of,
+        level=level,
+        target=target,
+        joint=joint,
+    )
+
+
+def row(answer: Answer) -> dict[str, Any]:
+    """An answer as a row of a frame, or an object of JSON; numbers that there are not are None."""
+    low, high = answer.bounds or (None, None)
+    beside = {"bound_low": low, "bound_high": high}
+    return {"question": answer.question} | {
+        name: beside[name] if name in beside else getattr(answer, name) for name in COLUMNS
+    }
+
+
+def frame(found: Sequence[Answer], level: float, target: Target) -> pd.DataFrame:
+    """Answers as a data frame, one row a number."""
+    import pandas as pd
+
+    table = pd.DataFrame([row(answer) for answer in found], columns=["question", *COLUMNS])
+    numbers = ["estimate", "low", "high", "standard_error", "noise_share", "bound_low", "bound_high", "table"]
+    table[numbers] = table[numbers].astype(float)
+    table.attrs.update(level=level, target=target)
+    return table

@@ -1,0 +1,291 @@
+"""Questions to a release, answered: estimate, interval, what it rests on, or the reason why there is none.
+
+The estimate is that of the measurements (`read_off.py`): unbiased whatever the model did with them, so that marginals that the
+fit shrank, smoothed or had not yet reached when it stopped are no cases of their own. What the model says stands beside it as
+`table`, with a sentence where the two differ by more than the noise explains. Reads released values only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from synth.domain import Domain
+from synth.inference import intervals
+from synth.inference.estimands import Estimand, estimands
+from synth.inference.language import Question, parse
+from synth.inference.licence import NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
+from synth.inference.moments import Array, Moment, Moments, Scalar
+from synth.inference.parts import Codes_of
+from synth.inference.read_off import ReadOff
+from synth.inference.variance import Disturbance
+from synth.mrf import Model
+from synth.run import Measured
+
+Target = Literal["population", "rows"]
+"""Of whom the answer is: the people that the rows were drawn from, or these rows."""
+DISAGREEMENT = 3.0
+"""Standard errors by the noise between table and measurements, from which on the answer says so."""
+SURE = 4.0
+"""Standard errors by the noise that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of
+the order of a quarter of its standard error."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One number. question, name: as asked, and which of its numbers.
+
+    estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in their bins the values
+    are. noise_share: of the variance, the part of the noise. table: what the released model says. note: what is to be known.
+    licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured" or "open".
+    """
+
+    question: str
+    name: str
+    level: float
+    target: Target
+    licence: str
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bounds: tuple[float, float] | None = None
+    standard_error: float | None = None
+    noise_share: float | None = None
+    table: float | None = None
+    note: str = ""
+    reason: str = ""
+
+
+def infer(
+    questions: Sequence[str],
+    domain: Domain,
+    model: Model,
+    measurements: Sequence[Measured],
+    facts: Mapping[str, Any],
+    codes_of: Codes_of,
+    *,
+    level: float = 0.95,
+    target: Target = "population",
+    joint: bool = False,
+) -> list[Answer]:
+    """Answer questions (`language.py`). joint: all intervals hold together at the level.
+
+    Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the columns. What the release
+    cannot tell is an answer with a reason.
+    """
+    if not 0.5 <= level < 1:
+        raise Unanswerable(f"The level must be from 0.5 to below 1, got {level:g}.")
+    parsed = [parse(text) for text in questions]
+    try:
+        whole: tuple[Measured, ...] | None = readable(facts, measurements)
+        reason = ""
+    except UnfitRun as error:
+        whole, reason = None, error.sentence
+    counts = {name: model.marginal((name,)) for name in domain.names}
+    release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target)
+    if whole is None:
+        for question, text in zip(parsed, questions, strict=True):
+            release.by_model(question, text)  # a question that does not fit the columns says so first
+        return [Answer(text, text, level, target, "not measured", reason=reason) for text in questions]
+    asked = [release.read(question, text) for question, text in zip(parsed, questions, strict=True)]
+    number = sum(len(each) for each in asked) if joint else 1
+    z = intervals.critical(level, max(1, number))
+    return [
+        replace(answer(z), question=text, level=level)
+        for text, each in zip(questions, asked, strict=True)
+        for answer in each
+    ]
+
+
+class _Release:
+    def __init__(
+        self, domain: Domain, model: Model, read_off: ReadOff, codes_of: Codes_of, target: Target
+    ) -> None:
+        self._domain, self._model, self._read_off = domain, model, read_off
+        self._codes_of, self._target = codes_of, target
+
+    def by_model(self, question: Question, text: str) -> list[Estimand]:
+        """What the released model says. Raises as `estimands`."""
+        sizes = self._domain.sizes
+
+        def table(columns: tuple[str, ...]) -> Array:
+            return self._model.marginal(columns).reshape([sizes[name] for name in columns])
+
+        def evaluate(moment: Moment) -> float:
+            return float((table(moment.columns) * moment.centre).sum())
+
+        return estimands(question, text, self._domain, self._codes_of, Moments(sizes, evaluate, table))
+
+    def read(self, question: Question, text: str) -> list[_Ask]:
+        """The numbers of a question, each waiting for a critical value."""
+        read_off, disturbances = self._read_off, []
+
+        def evaluate(moment: Moment) -> float:
+            coarse = read_off.coarse(moment)
+            return float((read_off.estimate(coarse.names).values * coarse.values).sum())
+
+        moments = Moments(self._domain.sizes, evaluate, read_off.table)
+        try:
+            found = estimands(question, text, self._domain, self._codes_of, moments)
+            rows = max(1.0, evaluate(Moment.product({}, self._domain.sizes)))
+        except (NotMeasured, Uncertain) as error:
+            self.by_model_or_none(question, text)
+            licence = "not measured" if isinstance(error, NotMeasured) else "open"
+            return [_Refusal(Answer(text, text, 0.0, self._target, licence, reason=error.sentence))]
+        disturbances.append(Disturbance(read_off, self._model, moments.asked, rows))
+        told = self.by_model_or_none(question, text)
+        beside: list[Estimand | None] = (
+            list(told) if told is not None and len(told) == len(found) else [None] * len(found)
+        )
+        return [
+            _Reading(self._target, disturbances[0], estimand, other)
+            for estimand, other in zip(found, beside, strict=True)
+        ]
+
+    def by_model_or_none(self, question: Question, text: str) -> list[Estimand] | None:
+        """The same, None where the model leaves it open."""
+        try:
+            return self.by_model(question, text)
+        except Uncertain:
+            return None
+
+
+class _Ask:
+    def __call__(self, z: float) -> Answer:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Refusal(_Ask):
+    answer: Answer
+
+    def __call__(self, z: float) -> Answer:
+        return self.answer
+
+
+@dataclass(frozen=True)
+class _Reading(_Ask):
+    """An estimand with what disturbs it. beside: the same by the model."""
+
+    target: Target
+    disturbance: Disturbance
+    estimand: Estimand
+    beside: Estimand | None
+
+    def __call__(self, z: float) -> Answer:
+        estimand = self.estimand
+        if estimand.reason:
+            return self._refused(estimand.reason)
+        try:
+            for guard, sentence in estimand.guards:
+                weights = self.disturbance.weights(guard.gradient)
+                if guard.value <= SURE * math.sqrt(self.disturbance.noise(weights, weights)):
+                    raise Uncertain(sentence)
+            return self._quantile(z) if estimand.cumulative else self._scalar(z)
+        except Uncertain as error:
+            return self._refused(error.sentence)
+
+    def _refused(self, reason: str) -> Answer:
+        return Answer("", self.estimand.name, 0.0, self.target, "open", reason=reason)
+
+    def _interval(self, scalar: Scalar, z: float) -> tuple[float, float, float, float]:
+        """low, high, variance by the noise, by the people; without what bins leave open."""
+        disturbance = self.disturbance
+        weights = disturbance.weights(scalar.gradient)
+        noise = disturbance.noise(weights, weights)
+        people = disturbance.people(scalar.gradient) if self.target == "population" else 0.0
+        if scalar.ratio is not None:
+            a, b = scalar.ratio
+            first, second = disturbance.weights(a.gradient), disturbance.weights(b.gradient)
+            covariances = (
+                disturbance.noise(first, first),
+                disturbance.noise(first, second),
+                disturbance.noise(second, second),
+            )
+            sampling = people * b.value**2
+            is_wilson = scalar.is_share and self.target == "population"
+            low, high = intervals.ratio(
+                a.value,
+                b.value,
+                covariances,
+                z,
+                None if is_wilson else sampling,
+                "A group that is asked about",
+            )
+        elif scalar.is_share and self.target == "population":
+            low, high = intervals.count(scalar.value, noise, z)
+        elif (
+            scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
+        ):  # a correlation, by Fisher's transformation
+            half = z * math.sqrt(noise + people) / (1 - scalar.value**2)
+            low, high = math.tanh(math.atanh(scalar.value) - half), math.tanh(math.atanh(scalar.value) + half)
+        else:
+            low, high = intervals.wald(scalar.value, noise + people, z)
+        return low, high, noise, people
+
+    def _scalar(self, z: float) -> Answer:
+        scalar = self.estimand.scalar
+        low, high, noise, people = self._interval(scalar, z)
+        (less, more), (least, most) = self.disturbance.room(scalar.gradient)
+
+        def clipped(value: float) -> float:
+            return min(max(value, scalar.low), scalar.high)
+
+        table = (
+            None if self.beside is None or math.isnan(self.beside.scalar.value) else self.beside.scalar.value
+        )
+        return Answer(
+            "",
+            self.estimand.name,
+            0.0,
+            self.target,
+            "measured over bins" if less or more else "measured",
+            clipped(scalar.value),
+            clipped(low - less),
+            clipped(high + more),
+            (clipped(low - max(less, least)), clipped(high + max(more, most))),
+            math.sqrt(noise + people),
+            noise / (noise + people) if noise + people > 0 else 0.0,
+            table,
+            self._note(table, scalar.value, math.sqrt(noise), max(less, more)),
+        )
+
+    @staticmethod
+    def _note(table: float | None, value: float, error: float, room: float) -> str:
+        if table is None or abs(table - value) <= DISAGREEMENT * error + room:
+            return ""
+        return (
+            f"The table says {table:.4g}, which the noise does not explain: its model departs from the measurements here (counts "
+            "below 0, smoothing, shrinking, or a fit that stopped early); the interval is by the measurements."
+        )
+
+    def _quantile(self, z: float) -> Answer:
+        """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked for."""
+        estimand, lows, highs, noises = self.estimand, [], [], []
+        for share in estimand.cumulative:
+            low, high, noise, people = self._interval(share, z)
+            (less, more), _ = self.disturbance.room(share.gradient)
+            lows.append(low - less)
+            highs.append(high + more)
+            noises.append(noise / (noise + people) if noise + people > 0 else 0.0)
+        last = len(lows) - 1
+        first = next((code for code in range(last) if highs[code] >= estimand.at), last)
+        final = max((code + 1 for code in range(last) if lows[code] < estimand.at), default=0)
+        ends = estimand.ends
+        low, high = ends[first][0], ends[max(first, final)][1]
+        table = None if self.beside is None else self.beside.scalar.value
+        return Answer(
+            "",
+            estimand.name,
+            0.0,
+            self.target,
+            "measured",
+            min(max(estimand.scalar.value, low), high),
+            low,
+            high,
+            (low, high),
+            noise_share=noises[first],
+            table=table,
+        )

@@ -1,0 +1,238 @@
+"""Questions as functions of moments: each is evaluated by whoever estimates these, the measurements or the model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth.domain import Binned, Domain
+from synth.inference.language import Binary, Call, Expression, Fit, Number, Question, Statistic, Table
+from synth.inference.licence import Unanswerable, Uncertain
+from synth.inference.moments import Moments, Part, Scalar
+from synth.inference.parts import Codes_of, kinds, need, number, of_conditions, present
+from synth.inference.regression import coefficients
+
+MAX_ANSWERS = 1000
+"""Of one question."""
+EMPTY = (
+    "A group that is asked about may be empty, by the measurements and their noise; ask about a larger group."
+)
+ZERO = "The question divides by a number that may be 0, by the measurements and their noise."
+Parts = Mapping[str, Part]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimand:
+    """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the smallest and the
+    largest number of each code; at: which quantile. guards: numbers that must be clearly positive, each with what it means if it
+    is not. reason: why there is no answer, if there is none."""
+
+    name: str
+    scalar: Scalar
+    cumulative: tuple[Scalar, ...] = ()
+    ends: tuple[tuple[float, float], ...] = ()
+    at: float = 0.0
+    guards: tuple[tuple[Scalar, str], ...] = ()
+    reason: str = ""
+
+
+def estimands(
+    question: Question, text: str, domain: Domain, codes_of: Codes_of, moments: Moments
+) -> list[Estimand]:
+    """What a question asks for.
+
+    Raises `Unanswerable` or another `UsageError` for what does not fit the domain, and what `moments` raises.
+    """
+    asker = _Asker(domain, codes_of, moments)
+    if isinstance(question, Table):
+        return asker.table(question.columns)
+    if isinstance(question, Fit):
+        return [
+            Estimand(f"{text}: {name}", scalar, guards=guards)
+            for name, scalar, guards in coefficients(question, domain, codes_of, moments)
+        ]
+    return asker.statistic(question, text)
+
+
+def joined(*all_parts: Parts) -> dict[str, Part]:
+    """The product of products."""
+    found: dict[str, Part] = {}
+    for parts in all_parts:
+        for name, part in parts.items():
+            found[name] = found[name] * part if name in found else part
+    return found
+
+
+class _Asker:
+    def __init__(self, domain: Domain, codes_of: Codes_of, moments: Moments) -> None:
+        self._domain, self._codes_of, self._moments = domain, codes_of, moments
+        self._guards: list[tuple[Scalar, str]] = []
+
+    def table(self, columns: Sequence[str]) -> list[Estimand]:
+        self._distinct(columns)
+        labelled = [kinds(self._domain[name], name) for name in columns]
+        found = []
+        for place in itertools.product(*(range(len(labels)) for labels, _ in labelled)):
+            parts = {name: labelled[k][1][place[k]] for k, name in enumerate(columns)}
+            label = ", ".join(labelled[k][0][place[k]] for k in range(len(columns)))
+            scalar = self._moments.product(parts)
+            found.append(Estimand(label, Scalar(scalar.value, scalar.gradient, is_share=True, low=0.0)))
+        return found
+
+    def _distinct(self, columns: Sequence[str]) -> None:
+        need(self._domain, columns)
+        if len(set(columns)) != len(columns):
+            raise Unanswerable(f"The columns {', '.join(columns)} hold one twice; name each once.")
+        cells = math.prod(self._domain[name].size for name in columns)
+        if cells > MAX_ANSWERS:
+            raise Unanswerable(
+                f"{' x '.join(columns)} has {cells:,} cells; at most {MAX_ANSWERS:,} numbers can be asked at once."
+            )
+
+    def statistic(self, question: Statistic, text: str) -> list[Estimand]:
+        if not question.by:
+            return [self._estimand(question.expression, text, {})]
+        self._distinct(question.by)
+        labelled = [kinds(self._domain[name], name) for name in question.by]
+        found = []
+        for place in itertools.product(*(range(len(labels)) for labels, _ in labelled)):
+            given = {name: labelled[k][1][place[k]] for k, name in enumerate(question.by)}
+            label = ", ".join(f"{name} = {labelled[k][0][place[k]]}" for k, name in enumerate(question.by))
+            name = f"{text.rpartition('|')[0].strip()}: {label}"
+            try:
+                found.append(self._estimand(question.expression, name, given))
+            except Uncertain as error:  # this group alone
+                found.append(Estimand(name, Scalar(math.nan), reason=error.sentence))
+        return found
+
+    def _estimand(self, expression: Expression, name: str, given: Parts) -> Estimand:
+        if isinstance(expression, Call) and expression.name in ("median", "quantile"):
+            return self._quantile(expression, name, given)
+        self._guards = []
+        scalar = self._value(expression, given)
+        return Estimand(name, scalar, guards=tuple(self._guards))
+
+    def _value(self, expression: Expression, given: Parts) -> Scalar:
+        if isinstance(expression, Number):
+            return Scalar(expression.value)
+        if isinstance(expression, Binary):
+            left, right = self._value(expression.left, given), self._value(expression.right, given)
+            for part in (left, right):
+                if part.ratio is not None:
+                    self._guards.append((part.ratio[1], EMPTY))
+            if expression.operator == "/" and right.gradient:
+                size = right if right.value > 0 else Scalar(0.0) - right
+                self._guards.append((size, ZERO))
+            operations = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}
+            return operations[expression.operator](right)
+        return self._call(expression, given)
+
+    def _conditions(self, call: Call, given: Parts) -> dict[str, Part]:
+        found = joined(of_conditions(self._domain, call.given, self._codes_of), given)
+        self._possible(found)
+        return found
+
+    def _possible(self, parts: Parts) -> None:
+        for name, part in parts.items():
+            if not (part.most > 0).any():
+                raise Unanswerable(
+                    f"No row can meet the conditions on {name}, so there is nothing to answer from."
+                )
+
+    def _call(self, call: Call, given: Parts) -> Scalar:
+        need(self._domain, call.columns)
+        if call.name in ("median", "quantile"):
+            raise Unanswerable(
+                "A quantile stands by itself; it has no place in a sum, a difference or a quotient."
+            )
+        if call.name == "corr":
+            return self._correlation(call.columns[0], call.columns[1], given)
+        if call.name == "cramers_v":
+            return self._cramers_v(call.columns[0], call.columns[1])
+        group = self._conditions(call, given)
+        if call.name in ("share", "count"):
+            wanted = joined(of_conditions(self._domain, call.of, self._codes_of), group)
+            self._possible(wanted)
+            hits = self._moments.product(wanted)
+            if call.name == "count":
+                return Scalar(hits.value, hits.gradient, is_share=True, low=0.0)
+            whole = self._moments.product(group)
+            return self._ratio(hits, whole, True, 0.0, 1.0)
+        [name] = call.columns
+        values, there = number(self._domain[name], name), present(self._domain[name])
+        sums = self._moments.product(joined({name: values * there}, group))
+        if call.name == "sum":
+            return sums
+        whole = self._moments.product(joined({name: there}, group))
+        inside = there.centre > 0
+        if name in group:
+            inside = inside & (group[name].most > 0)
+        return self._ratio(
+            sums, whole, False, float(values.least[inside].min()), float(values.most[inside].max())
+        )
+
+    @staticmethod
+    def _ratio(a: Scalar, b: Scalar, is_share: bool, low: float, high: float) -> Scalar:
+        if not b.value > 0:
+            raise Uncertain(EMPTY)
+        found = a / b
+        return Scalar(found.value, found.gradient, (a, b), is_share, low, high)
+
+    def _correlation(self, one: str, other: str, given: Parts) -> Scalar:
+        self._distinct([one, other])
+        domain, of = self._domain, self._moments.product
+        x, y = number(domain[one], one), number(domain[other], other)
+        there = joined({one: present(domain[one]), other: present(domain[other])}, given)
+        n = of(there)
+        sx, sy = of(joined({one: x}, there)), of(joined({other: y}, there))
+        sxx, syy = of(joined({one: x * x}, there)), of(joined({other: y * y}, there))
+        sxy = of(joined({one: x, other: y}, there))
+        vx, vy = sxx - sx * sx / n, syy - sy * sy / n
+        if vx.value <= 0 or vy.value <= 0:
+            raise Uncertain(
+                f"By the measurements {one} or {other} does not vary, so there is no correlation."
+            )
+        for of_one, name in ((vx, one), (vy, other)):
+            self._guards.append(
+                (of_one, f"By the measurements {name} may not vary, so there is no correlation.")
+            )
+        product = vx * vy
+        found = (sxy - sx * sy / n) / product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))
+        return Scalar(found.value, found.gradient, low=-1.0, high=1.0)
+
+    def _cramers_v(self, one: str, other: str) -> Scalar:
+        self._distinct([one, other])
+        raise Unanswerable(
+            "Cramer's V of noisy counts is pulled upwards by the noise, and no interval that holds near 0 is at hand: ask for "
+            f"differences of shares, or table({one}, {other})."
+        )
+
+    def _quantile(self, call: Call, name: str, given: Parts) -> Estimand:
+        need(self._domain, call.columns)
+        [column] = call.columns
+        of = self._domain[column]
+        values, there = number(of, column), present(of)
+        group = joined({column: there}, self._conditions(call, given))
+        order = [code for code in np.argsort(values.centre, kind="stable") if there.centre[code] > 0]
+        if len(order) > MAX_ANSWERS:
+            raise Unanswerable(
+                f"Column {column} has {len(order):,} codes; a quantile is offered of at most {MAX_ANSWERS:,}."
+            )
+        whole = self._moments.product(group)
+        below, shares = np.zeros(of.size), []
+        for code in order:
+            below[code] = 1.0
+            hits = self._moments.product(joined({column: Part.exact(below.copy())}, group))
+            shares.append(self._ratio(hits, whole, True, 0.0, 1.0))
+        ends = tuple((float(values.least[code]), float(values.most[code])) for code in order)
+        fractions = np.maximum.accumulate([share.value for share in shares])
+        place = min(int(np.searchsorted(fractions, call.at)), len(order) - 1)
+        low, high = ends[place]
+        before = float(fractions[place - 1]) if place else 0.0
+        step = float(fractions[place]) - before
+        inside = min(1.0, max(0.0, (call.at - before) / step)) if step > 0 and isinstance(of, Binned) else 0.5
+        return Estimand(name, Scalar(low + inside * (high - low)), tuple(shares), ends, call.at)

@@ -1,0 +1,63 @@
+"""From an estimate and what disturbs it to an interval.
+
+For a ratio of counts a / b the test is inverted (Fieller 1954 for the noise, Wilson 1927 for the sampling of a share): the
+interval is the set of values r for which
+
+    (a - r b)^2 <= z^2 ( v_aa - 2 r v_ab + r^2 v_bb + s(r) )
+
+with v the covariances of a and b by the noise, and s(r) the sampling variance of a - r b: b r (1 - r) for a share, b times the
+variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or 1, and unbounded where the group may be
+empty; then there is no answer. Everything else is normal by its linearisation.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from synth.inference.licence import Uncertain
+
+
+def critical(level: float, answers: int = 1) -> float:
+    """The normal deviate of a two-sided level, of which so many hold together (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - (1 - level) / (2 * answers))
+
+
+def wald(value: float, variance: float, z: float) -> tuple[float, float]:
+    """value +- z standard errors."""
+    half = z * math.sqrt(max(0.0, variance))
+    return value - half, value + half
+
+
+def count(value: float, noise: float, z: float) -> tuple[float, float]:
+    """Of how many are expected to be of a kind, of whom value were counted with noise: the c for which
+    (value - c)^2 <= z^2 (noise + c), as many as a Poisson variable of mean c differs by."""
+    middle, z2 = value + z * z / 2, z * z
+    half = math.sqrt(max(0.0, middle * middle - value * value + z2 * noise))
+    return middle - half, middle + half
+
+
+def ratio(
+    a: float, b: float, noise: tuple[float, float, float], z: float, sampling: float | None, group: str
+) -> tuple[float, float]:
+    """The interval of a / b. noise: v_aa, v_ab, v_bb. sampling: s, a number; None for a share's, b r (1 - r).
+
+    Raises `Uncertain` if b may be 0.
+    """
+    aa, ab, bb = noise
+    z2 = z * z
+    people = max(b, 0.0) if sampling is None else 0.0
+    if b <= 0 or b * b <= z2 * bb:
+        raise Uncertain(
+            f"{group} may be empty: by the measurements it has {b:,.0f} rows, and their noise is {math.sqrt(bb):,.0f}; ask about "
+            "a larger group."
+        )
+    # A r^2 - 2 B r + C <= 0
+    first = b * b - z2 * bb + z2 * people
+    second = a * b - z2 * ab + z2 * people / 2
+    third = a * a - z2 * aa - z2 * (sampling or 0.0)
+    root = second * second - first * third
+    if root < 0:  # a beyond what any r makes likely: the point that is least unlikely
+        return second / first, second / first
+    half = math.sqrt(root)
+    return (second - half) / first, (second + half) / first

@@ -1,0 +1,223 @@
+"""The least-squares estimate of a moment, straight from the released marginals.
+
+Problem: y_i = B_i x + z_i are noisy sums of the table x of all rows, z_i independent with variance sigma_i^2 a cell. Of some
+columns S, let x_S be their marginal at the resolution of a released marginal that holds them. Every y_i, summed down to the
+columns that it shares with S, is a linear function C_i x_S with noise of known variance V_i (a sum of n cells has n sigma_i^2).
+The generalised least-squares estimate of x_S and of a moment g . x_S are
+
+    M = sum_i C_i' V_i^-1 C_i,      x^_S = M^-1 sum_i C_i' V_i^-1 y_i,
+    T = g . x^_S = sum_i J_i . y_i,       J_i = V_i^-1 C_i M^-1 g      (spread evenly over the cells that were summed)
+
+It is unbiased whatever the model's structure, and its variance by the noise is sum_i sigma_i^2 |J_i|^2, exactly, also of sums of
+several moments that read the same marginals (`docs/design/inference.md` 2 and 3: without bins it is the estimate to which the fit
+of the model converges, and no linear unbiased estimate has less variance).
+
+M is a sum of averages along axes; conjugate gradients end after as many steps as it has different eigenvalues, at most 2^|S|
+without bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.functionality import Level
+from synth.inference.licence import NotMeasured
+from synth.inference.moments import Moment
+from synth.mrf import Chains
+from synth.run import Measured
+
+Array = NDArray[np.float64]
+Clique = tuple[str, ...]
+MAX_STEPS, PRECISION = 500, 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """A moment at the resolution of a marginal. values: of its cells, what a row there contributes, within-bin shares as the
+    columns' own counts have them. The other four: by how much all rows together could contribute more or less, where a bin joins
+    codes (coded) or codes join values (valued)."""
+
+    names: Clique
+    values: Array
+    coded: tuple[float, float]
+    valued: tuple[float, float]
+
+
+class Estimate:
+    """x^_S of some columns at some resolution. names: columns or levels."""
+
+    def __init__(self, names: Clique, chains: Chains, measured: Sequence[Measured]) -> None:
+        self.names, self._chains, self._measured = names, chains, measured
+        column = chains.column
+        at = {column[name]: name for name in names}
+        self._targets: list[Clique] = []
+        self._precisions: list[Array] = []
+        shape = [chains.sizes[name] for name in names]
+        total: dict[Clique, Array] = {}
+        right = np.zeros(shape)
+        for m in measured:
+            own = {column[name]: name for name in m.clique}
+            target = tuple(chains.coarser_of(own[c], name) for c, name in at.items() if c in own)
+            values = m.values.astype(np.float64).reshape([chains.sizes[name] for name in m.clique])
+            cells = chains.summed(np.ones_like(values), m.clique, target)
+            precision = 1.0 / (cells * float(m.sigma2))
+            self._targets.append(target)
+            self._precisions.append(precision)
+            total[target] = total.get(target, 0.0) + precision
+            right = right + chains.lifted(precision * chains.summed(values, m.clique, target), target, names)
+        self._total = total
+        self.values = self.solved(right)
+
+    def _applied(self, values: Array) -> Array:
+        """M times a table."""
+        product = np.zeros_like(values)
+        for target, precision in self._total.items():
+            product = product + self._chains.lifted(
+                precision * self._chains.summed(values, self.names, target), target, self.names
+            )
+        return product
+
+    def solved(self, right: Array) -> Array:
+        """M^-1 times a table, by conjugate gradients."""
+        found, rest = np.zeros_like(right), right.copy()
+        step, size = rest.copy(), float((rest * rest).sum())
+        goal = PRECISION**2 * size
+        for _ in range(MAX_STEPS):
+            if size <= goal or size == 0:
+                break
+            image = self._applied(step)
+            rate = size / float((step * image).sum())
+            found += rate * step
+            rest -= rate * image
+            size, before = float((rest * rest).sum()), size
+            step = rest + size / before * step
+        return found
+
+    def weights(self, moment: Array) -> list[Array]:
+        """J_i of a moment g, flat, one array a measurement in its own cells' order."""
+        solved = self.solved(moment)
+        found = []
+        for m, target, precision in zip(self._measured, self._targets, self._precisions, strict=True):
+            weight = precision * self._chains.summed(solved, self.names, target)
+            shape = [self._chains.sizes[name] for name in m.clique]
+            lifted = self._chains.lifted(weight, target, m.clique)
+            found.append(np.broadcast_to(lifted, shape).reshape(-1))
+        return found
+
+
+class ReadOff:
+    """Estimates of any moments that a run's marginals hold."""
+
+    def __init__(
+        self, sizes: Mapping[str, int], measured: Sequence[Measured], column_counts: Mapping[str, Array]
+    ) -> None:
+        """column_counts: about how many rows have each code of each column, for the shares within a bin."""
+        levels: dict[str, Level] = {level.name: level for m in measured for level in m.levels}
+        self.measured = tuple(measured)
+        self._chains = Chains(sizes, levels)
+        self._counts = column_counts
+        self._estimates: dict[Clique, Estimate] = {}
+
+    def resolutions(self, columns: Sequence[str]) -> list[Clique]:
+        """At which columns or levels released marginals hold these columns together, in their order."""
+        found: dict[Clique, None] = {}
+        for m in self.measured:
+            own = {self._chains.column[name]: name for name in m.clique}
+            if set(columns) <= own.keys():
+                found[tuple(own[c] for c in columns)] = None
+        return list(found)
+
+    def estimate(self, names: Clique) -> Estimate:
+        """Of the marginal of these columns or levels."""
+        if names not in self._estimates:
+            self._estimates[names] = Estimate(names, self._chains, self.measured)
+        return self._estimates[names]
+
+    def coarse(self, moment: Moment) -> Coarse:
+        """The moment at the resolution that leaves the least open, then at the finest. Raises `NotMeasured`."""
+        options = self.resolutions(moment.columns)
+        if not options:
+            raise NotMeasured(moment.columns)
+        return min(
+            (self._at(moment, names) for names in options),
+            key=lambda c: (sum(c.coded), sum(c.valued), -c.values.size, c.names),
+        )
+
+    def _at(self, moment: Moment, names: Clique) -> Coarse:
+        columns, chains, mass = moment.columns, self._chains, self._mass(names)
+        if names == columns:
+            below = float((mass * (moment.centre - moment.least)).sum())
+            above = float((mass * (moment.most - moment.centre)).sum())
+            return Coarse(names, moment.centre, (0.0, 0.0), (below, above))
+        rows = self._rows(columns)
+        whole = chains.summed(rows, columns, names)
+        values = chains.summed(rows * moment.centre, columns, names) / whole
+        middle = float((mass * values).sum())
+
+        def room(least: Array, most: Array) -> tuple[float, float]:
+            low, high = -self._most(-least, names, columns, mass), self._most(most, names, columns, mass)
+            return max(0.0, middle - low), max(0.0, high - middle)
+
+        return Coarse(names, values, room(moment.centre, moment.centre), room(moment.least, moment.most))
+
+    def _rows(self, columns: Clique) -> Array:
+        """A table in the proportions of each column's own counts."""
+        rows = np.ones(())
+        for name in columns:
+            rows = rows[..., None] * np.maximum(self._counts[name], 1e-9)
+        return rows
+
+    def _most(self, table: Array, names: Clique, columns: Clique, mass: Array) -> float:
+        """The most that a sum over all rows can be, given how many are in each cell of `names`, and if these join codes of one
+        column only, how many rows have each of its codes: in each cell the largest first, until a code's rows are used up."""
+        chains = self._chains
+        joined = [
+            axis for axis, (name, column) in enumerate(zip(names, columns, strict=True)) if name != column
+        ]
+        if len(joined) != 1:
+            cells = chains.cells_of(names, columns)
+            return float((mass * -_least(-table, cells, mass.shape)).sum())
+        [axis] = joined
+        counts = np.maximum(self._counts[columns[axis]], 0.0)
+        bins = chains.bins(columns[axis], names[axis])
+        table, mass = (np.moveaxis(of, axis, 0).reshape(of.shape[axis], -1) for of in (table, mass))
+        total = 0.0
+        for number, rows in enumerate(mass):
+            codes = np.flatnonzero(bins == number)
+            order = np.argsort(-table[codes], axis=0, kind="stable")
+            values = np.take_along_axis(table[codes], order, axis=0)
+            room = counts[codes][order]
+            room = room * np.maximum(1.0, rows / np.maximum(room.sum(0), 1e-9))
+            before = np.cumsum(room, axis=0) - room
+            total += float((np.clip(rows - before, 0.0, room) * values).sum())
+        return total
+
+    def _mass(self, names: Clique) -> Array:
+        """About how many rows each cell has; noise below 0 is cut off, and what that adds is taken from all."""
+        estimate = self.estimate(names).values
+        positive = np.maximum(estimate, 0.0)
+        whole = float(positive.sum())
+        return positive * (max(0.0, float(estimate.sum())) / whole if whole > 0 else 0.0)
+
+    def table(self, columns: Clique) -> Array:
+        """The estimated counts of columns by their codes; within a bin, in the proportions of each column's own counts.
+
+        Raises `NotMeasured`."""
+        names = self.coarse(Moment.table(columns, np.ones([self._chains.sizes[n] for n in columns]))).names
+        values = self.estimate(names).values
+        if names == columns:
+            return values
+        rows = self._rows(columns)
+        whole = self._chains.summed(rows, columns, names)
+        return rows * self._chains.lifted(values / whole, names, columns)
+
+
+def _least(table: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
+    found = np.full(prod(shape), np.inf)
+    np.minimum.at(found, cells, table.reshape(-1))
+    return found.reshape(shape)

@@ -1,0 +1,250 @@
+"""Coefficients of linear and logistic regressions as functions of moments.
+
+A linear fit needs the sums of products of its design's columns, two at a time: b = M^-1 m, db = M^-1 (dm - dM b). A logistic fit
+solves sum of z (y - s(z' b)) = 0, so that it needs the counts of all regressors together and, with each of them, the outcome:
+db = I^-1 (dm - dG), G the sum of z s(z' b) with b held still, I the information.
+
+Formulas are read by formulaic; a factor is a column, by itself or as C(column), and nothing in a formula is ever evaluated.
+Numbers enter as they are (bins by their middles), all other columns by indicators of every value but the first. Rows that lack a
+value of any column are left out. An outcome that is a column of texts needs a condition in its place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_protocols.errors import UsageError
+from synth.domain import Domain
+from synth.inference.language import Fit
+from synth.inference.licence import Unanswerable, Uncertain
+from synth.inference.moments import Array, Moment, Moments, Part, Scalar
+from synth.inference.parts import Codes_of, kinds, need, number, of_conditions, present
+
+MAX_TERMS = 60
+COLLINEAR = 1e-8
+MAX_ITERATIONS = 50
+Guards = tuple[tuple[Scalar, str], ...]
+
+
+def coefficients(
+    fit: Fit, domain: Domain, codes_of: Codes_of, moments: Moments
+) -> list[tuple[str, Scalar, Guards]]:
+    """Name and value of each. Raises `Unanswerable`: an unknown column, collinear regressors; and what `moments` raises."""
+    design, columns = _design(fit.formula, domain)
+    if isinstance(fit.outcome, str):
+        need(domain, [fit.outcome])
+        outcome = {fit.outcome: number(domain[fit.outcome], fit.outcome)}
+        if fit.kind == "logistic" and set(np.unique(outcome[fit.outcome].centre)) - {0.0, 1.0}:
+            raise Unanswerable(
+                f"A logistic regression needs an outcome of 0 and 1; write a condition, such as "
+                f"{fit.outcome} == ... ~ {fit.formula}."
+            )
+    else:
+        outcome = of_conditions(domain, fit.outcome, codes_of)
+    if both := sorted(set(outcome) & columns):
+        raise Unanswerable(f"The column {both[0]} is on both sides of the formula.")
+    there = {name: present(domain[name]) for name in domain.names if name in columns | set(outcome)}
+    if len(design) > MAX_TERMS:
+        raise Unanswerable(f"The formula has {len(design)} terms; at most {MAX_TERMS} are fitted.")
+    parts = [part for _, part in design]
+    _check(parts, {name: part for name, part in there.items() if name in columns})
+    right = [moments.product(_joined(part, outcome, there)) for part in parts]
+    names = [name for name, _ in design]
+    if fit.kind == "linear":
+        found, guards = _linear(parts, right, there, moments)
+    else:
+        found, guards = _logistic(
+            parts, right, tuple(n for n in domain.names if n in columns), there, moments
+        )
+    return [(name, scalar, guards) for name, scalar in zip(names, found, strict=True)]
+
+
+def _joined(*all_parts: dict[str, Part]) -> dict[str, Part]:
+    found: dict[str, Part] = {}
+    for parts in all_parts:
+        for name, part in parts.items():
+            found[name] = found[name] * part if name in found else part
+    return found
+
+
+def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Part]]], set[str]]:
+    """Names and functions of the design's columns, and the columns of the table that they need."""
+    try:
+        from formulaic import Formula
+        from formulaic.errors import FormulaicError
+    except ImportError:
+        raise UsageError(
+            "Regressions are written in formulaic's language; install it: pip install formulaic."
+        ) from None
+    try:
+        terms = list(Formula(formula))
+        factors = [[(factor.expr, factor.eval_method.value) for factor in term.factors] for term in terms]
+    except (FormulaicError, SyntaxError, AttributeError, TypeError, ValueError, RecursionError):
+        raise Unanswerable(
+            f"The formula {formula!r:.60} cannot be read; write it as age + sex, or age * C(sex)."
+        ) from None
+    design: list[tuple[str, dict[str, Part]]] = []
+    columns: set[str] = set()
+    for term in factors:
+        sides = []
+        for text, method in term:
+            if method == "literal":
+                if text not in ("1", "1.0"):
+                    raise Unanswerable(
+                        f"The formula {formula!r:.60} holds the number {text:.20}; only 1 and 0, for the intercept, have a "
+                        "meaning."
+                    )
+                continue
+            sides.append(_factor(text, formula, domain, columns))
+        for combination in itertools.product(*sides):
+            name = ":".join(label for label, _ in combination) or "Intercept"
+            design.append((name, _joined(*(part for _, part in combination))))
+    if not design:
+        raise Unanswerable(f"The formula {formula!r:.60} has no term.")
+    return design, columns
+
+
+def _factor(text: str, formula: str, domain: Domain, columns: set[str]) -> list[tuple[str, dict[str, Part]]]:
+    match = re.fullmatch(r"C\((.*)\)", text, re.DOTALL)
+    name = (match[1].strip() if match else text).strip("`")
+    if name not in domain:
+        if re.search(r"[(\[]", name):
+            raise Unanswerable(
+                f"The formula {formula!r:.60} holds {text!r:.30}; a factor is a column or C(column), and "
+                "functions are not computed."
+            )
+        need(domain, [name])
+    columns.add(name)
+    if match is None:
+        try:
+            return [(name, {name: number(domain[name], name)})]
+        except Unanswerable:
+            pass
+    labels, parts = kinds(domain[name], name)
+    return [(f"{name}[{label}]", {name: part}) for label, part in zip(labels[1:], parts[1:], strict=True)]
+
+
+def _check(parts: Sequence[dict[str, Part]], there: dict[str, Part]) -> None:
+    """Raise `Unanswerable` if the regressors are collinear whatever the rows are: their products, each value equally often."""
+    matrix = np.ones((len(parts), len(parts)))
+    for i, j in itertools.combinations_with_replacement(range(len(parts)), 2):
+        for part in _joined(parts[i], parts[j], there).values():
+            matrix[i, j] *= part.centre.mean()
+        matrix[j, i] = matrix[i, j]
+    scale = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    if np.linalg.eigvalsh(matrix * np.outer(scale, scale))[0] < COLLINEAR:
+        raise Unanswerable("The regressors are collinear: leave out one of those that the others determine.")
+
+
+def _smallest(matrix: Array, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scalar, str]:
+    """The smallest eigenvalue of a matrix scaled to a unit diagonal, as a number that must be clearly positive.
+
+    Raises `Uncertain` where it is not positive."""
+    diagonal = np.diag(matrix)
+    sentence = "By the measurements and their noise the regressors may be collinear: leave out one, or take values together."
+    if (diagonal <= 0).any():
+        raise Uncertain(sentence)
+    scale = 1 / np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
+    if values[0] < COLLINEAR:
+        raise Uncertain(sentence)
+    direction = vectors[:, 0] * scale
+    found = Scalar(0.0)
+    for i, row in enumerate(scalars):
+        for j, of in enumerate(row):
+            found = found + of * Scalar(float(direction[i] * direction[j]))
+    return found, sentence
+
+
+def _combined(inverse: Array, value: Array, residuals: Sequence[Scalar]) -> list[Scalar]:
+    """value + inverse times what the residuals (0 here) become."""
+    found = []
+    for k, row in enumerate(inverse):
+        total = Scalar(0.0)
+        for weight, residual in zip(row, residuals, strict=True):
+            total = total + residual * Scalar(float(weight))
+        found.append(Scalar(float(value[k]), total.gradient))
+    return found
+
+
+def _linear(
+    parts: Sequence[dict[str, Part]], right: Sequence[Scalar], there: dict[str, Part], moments: Moments
+) -> tuple[list[Scalar], Guards]:
+    size = len(parts)
+    scalars: list[list[Scalar]] = [[Scalar(0.0)] * size for _ in range(size)]
+    for i, j in itertools.combinations_with_replacement(range(size), 2):
+        scalars[i][j] = scalars[j][i] = moments.product(_joined(parts[i], parts[j], there))
+    matrix = np.array([[of.value for of in row] for row in scalars])
+    guard = _smallest(matrix, scalars)
+    inverse = np.linalg.inv(matrix)
+    value = inverse @ np.array([of.value for of in right])
+    residuals = []
+    for i in range(size):
+        residual = right[i]
+        for j in range(size):
+            residual = residual - scalars[i][j] * Scalar(float(value[j]))
+        residuals.append(residual)
+    return _combined(inverse, value, residuals), (guard,)
+
+
+def _logistic(
+    parts: Sequence[dict[str, Part]],
+    right: Sequence[Scalar],
+    columns: tuple[str, ...],
+    there: dict[str, Part],
+    moments: Moments,
+) -> tuple[list[Scalar], Guards]:
+    outcomes = {name: part for name, part in there.items() if name not in columns}
+    if any((part.centre != 1).any() for part in outcomes.values()):
+        raise Unanswerable(
+            "A logistic regression of an outcome that may be missing needs outcome and regressors in one marginal, and is "
+            "not offered; write the missing values into a condition, or fit a linear one."
+        )
+    whole = Moment.product({name: there[name] for name in columns}, moments.sizes)
+    design = np.stack(
+        [np.broadcast_to(_over(columns, part, moments), whole.centre.shape).reshape(-1) for part in parts], 1
+    )
+    counts = moments.table(columns).reshape(-1) * whole.centre.reshape(-1)
+    target = np.array([of.value for of in right])
+    b = np.zeros(len(parts))
+    for _ in range(MAX_ITERATIONS):
+        s = 1 / (1 + np.exp(-np.clip(design @ b, -30, 30)))
+        information = design.T @ (design * (counts * s * (1 - s))[:, None])
+        try:
+            step = np.linalg.solve(information, target - design.T @ (counts * s))
+        except np.linalg.LinAlgError:
+            step = np.full(len(b), np.inf)
+        if not np.isfinite(step).all() or np.abs(b + step).max(initial=0.0) > 1e4:
+            raise Uncertain(
+                "The logistic regression has no solution by these counts: regressors are collinear, or some value of "
+                "theirs decides the outcome by itself."
+            )
+        b = b + step
+        if np.abs(step).max(initial=0.0) < 1e-10:
+            break
+    shape = whole.centre.shape
+
+    def sums(i: int, weight: Array) -> Scalar:
+        return moments.of(
+            Moment.table(columns, (design[:, i] * weight * whole.centre.reshape(-1)).reshape(shape))
+        )
+
+    s = 1 / (1 + np.exp(-np.clip(design @ b, -30, 30)))
+    residuals = [right[i] - sums(i, s) for i in range(len(parts))]
+    weights = s * (1 - s)
+    scalars = [[sums(i, design[:, j] * weights) for j in range(len(parts))] for i in range(len(parts))]
+    information = np.array([[of.value for of in row] for row in scalars])
+    guard = _smallest(information, scalars)
+    return _combined(np.asarray(np.linalg.inv(information), np.float64), b, residuals), (guard,)
+
+
+def _over(columns: tuple[str, ...], parts: dict[str, Part], moments: Moments) -> Array:
+    """A product as a table over these columns, length 1 along those that it lacks."""
+    found = np.ones(())
+    for name in columns:
+        found = found[..., None] * (parts[name].centre if name in parts else np.ones(1))
+    return found

@@ -1,0 +1,101 @@
+"""What disturbs a function of moments: the noise, the drawing of people, and what bins leave open.
+
+With q a smooth function of moments T_k and dq_k its gradient, all to first order:
+
+    noise       sum_i sigma_i^2 |sum_k dq_k J_ik|^2, J_ik the weights of T_k's estimate (`read_off.py`)
+    people      N Var_p(f), f(x) = sum_k dq_k g_k(x): that of a multinomial of N rows; p is the model, where f has no joint counts
+    bins        sum_k of dq_k times what T_k could gain or lose within bins
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synth.inference.moments import Array, Moment
+from synth.inference.read_off import Clique, Coarse, ReadOff
+from synth.mrf import Model
+
+MAX_JOINT_CELLS = 1 << 20
+"""Of the marginal of all columns of a question; of more the variance is taken over rows drawn from the model."""
+DRAWN_ROWS = 100_000
+Gradient = Mapping[int, float]
+
+
+class Disturbance:
+    """Of functions of some moments, by their gradients. moments: may grow while a question is being read."""
+
+    def __init__(self, read_off: ReadOff, model: Model, moments: Sequence[Moment], rows: float) -> None:
+        """rows: about how many there are."""
+        self._read_off, self._model, self._moments, self._rows = read_off, model, moments, rows
+        self._coarse: dict[int, Coarse] = {}
+        self._drawn: NDArray[np.int64] | None = None
+
+    def coarse(self, key: int) -> Coarse:
+        """A moment at the resolution at which it is read."""
+        if key not in self._coarse:
+            self._coarse[key] = self._read_off.coarse(self._moments[key])
+        return self._coarse[key]
+
+    def weights(self, gradient: Gradient) -> list[Array]:
+        """The weight of every released count in a function, one flat array a measurement."""
+        tables: dict[Clique, Array] = {}
+        for key, slope in gradient.items():
+            if slope:
+                coarse = self.coarse(key)
+                tables[coarse.names] = tables.get(coarse.names, 0.0) + slope * coarse.values
+        found = [np.zeros(m.values.size) for m in self._read_off.measured]
+        for names, table in tables.items():
+            for total, part in zip(found, self._read_off.estimate(names).weights(table), strict=True):
+                total += part
+        return found
+
+    def noise(self, first: Sequence[Array], second: Sequence[Array]) -> float:
+        """The covariance of two functions by the noise; their weights."""
+        return sum(
+            float(m.sigma2) * float(a @ b)
+            for m, a, b in zip(self._read_off.measured, first, second, strict=True)
+        )
+
+    def people(self, gradient: Gradient) -> float:
+        """The variance of a function of what N people, drawn from many, have."""
+        used = {key: slope for key, slope in gradient.items() if slope}
+        columns = {name for key in used for name in self._moments[key].columns}
+        union = tuple(name for name in self._model.sizes if name in columns)
+        if math.prod(self._model.sizes[name] for name in union) <= MAX_JOINT_CELLS:
+            influence = np.zeros([self._model.sizes[name] for name in union])
+            for key, slope in used.items():
+                moment = self._moments[key]
+                shape = [self._model.sizes[n] if n in moment.columns else 1 for n in union]
+                influence = influence + slope * moment.centre.reshape(shape)
+            counts = self._model.marginal(union)
+            share = counts / counts.sum()
+            influence = influence.reshape(-1)
+        else:
+            rows = self._rows_drawn()
+            place = {name: j for j, name in enumerate(self._model.sizes)}
+            influence, share = np.zeros(len(rows)), np.full(len(rows), 1 / len(rows))
+            for key, slope in used.items():
+                moment = self._moments[key]
+                influence += slope * moment.centre[tuple(rows[:, place[name]] for name in moment.columns)]
+        mean = float(share @ influence)
+        return max(0.0, self._rows * float(share @ np.square(influence - mean)))
+
+    def _rows_drawn(self) -> NDArray[np.int64]:
+        """Seeded, so that the same release gives the same interval."""
+        if self._drawn is None:
+            self._drawn = self._model.sample(DRAWN_ROWS, np.random.default_rng(0), sweeps=0)
+        return self._drawn
+
+    def room(self, gradient: Gradient) -> tuple[tuple[float, float], tuple[float, float]]:
+        """By how much less and more a function could be within bins that join codes, and within these and the codes' own bins."""
+        coded, valued = [0.0, 0.0], [0.0, 0.0]
+        for key, slope in gradient.items():
+            coarse = self.coarse(key)
+            for found, (below, above) in ((coded, coarse.coded), (valued, coarse.valued)):
+                found[0] += max(slope * below, -slope * above)
+                found[1] += max(slope * above, -slope * below)
+        return (coded[0], coded[1]), (valued[0], valued[1])
