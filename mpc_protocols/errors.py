@@ -47,7 +47,7 @@ class PeerIdentity(CosynthError):
 
 
 class StudiesDiffer(CosynthError):
-    """The parties do not hold the same study, software version or role."""
+    """The parties do not hold the same study, protocol version or role."""
 
     exit_code = 22
 

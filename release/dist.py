@@ -28,7 +28,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BILL = ROOT / "build" / "cosynth.cdx.json"
-IGNORED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "cosynth-demo")
+IGNORED = shutil.ignore_patterns(
+    ".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "build", "dist", "*.egg-info", "cosynth-demo"
+)
 
 
 def main() -> None:

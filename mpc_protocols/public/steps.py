@@ -377,6 +377,6 @@ def parse(raw: bytes | memoryview) -> Step:
     except (ValueError, RecursionError) as error:
         reason = str(error) if type(error) is ValueError else "not JSON in ASCII"
         raise ProtocolAborted(
-            f"The leading party sent a step that is not valid ({reason}); check that all parties run the same version."
+            f"The leading party sent a step that is not valid ({reason}); use releases of one protocol version everywhere."
         ) from None
     return step

@@ -95,7 +95,7 @@ class Offer:
             )
         except (KeyError, ValueError, TypeError, IndexError, AssertionError):
             raise ProtocolAborted(
-                f"Party {name} announced an interrupted run that cannot be read; use the same version at all parties."
+                f"Party {name} announced an interrupted run that cannot be read; use releases of one protocol version everywhere."
             ) from None
 
 
