@@ -14,7 +14,7 @@ import pytest
 from mpc_protocols.backend import BACKENDS, EngineBackend
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.interleave import Aside
-from mpc_protocols.errors import ProtocolAborted, UsageError
+from mpc_protocols.errors import CosynthError, OutOfResources, ProtocolAborted, UsageError
 from mpc_protocols.memory_wire import Stuck
 from mpc_protocols.psu.helper import protocol
 from mpc_protocols.wire import Wire
@@ -393,3 +393,10 @@ def test_campaigns_come_in_parts(audited: Subject) -> None:
             Part.parse(text)
     few = cases(Profile.DEFAULT, CUSTODIANS)
     assert {case.fault for case in few} == set(FAULTS) and {case.moment for case in few} == set(MOMENTS)
+
+
+def test_no_fault_may_end_a_party_by_an_internal_error_and_what_is_lacking_has_its_own_code() -> None:
+    lacking = {"full", "memory"}
+    for fault in FAULTS:
+        assert CosynthError.exit_code not in fault.codes
+        assert (OutOfResources.exit_code in fault.codes) == (fault.key in lacking)

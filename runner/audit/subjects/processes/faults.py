@@ -64,10 +64,10 @@ FAULTS = (
     Fault("stopped", "is stopped until the others have ended", LOST),
     Fault("mute", "can send nothing more to one other", LOST),
     Fault("cut", "loses all its connections", LOST),
-    Fault("full", "cannot write files of more than 8 kB", (50, 1)),
+    Fault("full", "cannot write files of more than 8 kB", (60,)),
     Fault("locked", "finds its ledger locked by another program", (50,)),
     Fault("later", "has its clock set a day ahead", harmless=True),
-    Fault("memory", "gets no more memory", (1, 30, 50)),
+    Fault("memory", "gets no more memory", (60,)),
     Fault("torn", "dies in the middle of a line of its journal"),
 )
 _STEP = "mpc_protocols.engine.step:ComputingParty"
