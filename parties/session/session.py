@@ -440,7 +440,8 @@ class _Session(Generic[T]):
     async def _beat(self) -> None:
         """Heartbeats, and the limit on silence. A pause of this very process is not held against the peers."""
         limit, answer = self._config.silence_s, self._config.answer_s
-        left = self._config.deadline_s
+        given = self._config.deadline_s
+        deadline = left = None if callable(given) else given
         pause = min(HEARTBEAT_S, limit / 3)
         last = self._loop.time()
         while True:
@@ -460,10 +461,12 @@ class _Session(Generic[T]):
             if self._own is not None and (name := self._own.expired()) is not None:
                 self._stop(ended(name), culprit=self._party.names.index(name))
                 return
-            if left is not None and self._party.assembled:
-                left -= pause  # a pause of this very process does not count
+            if self._party.assembled and given is not None:
+                if left is None and callable(given):
+                    deadline = left = given()
+                left = (left or 0.0) - pause  # a pause of this very process does not count
                 if left < 0:
-                    self._stop(link.overran(self._config.deadline_s or 0.0))
+                    self._stop(link.overran(deadline or 0.0))
                     return
             if answer is not None and self._party.assembled:
                 late = self._party.overdue(answer, stalled if stalled > pause else 0.0)

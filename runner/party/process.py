@@ -31,7 +31,7 @@ from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Mete
 from runner.party.record.logs import recording
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
-from runner.party.session import run_deadline, session_config, study_digest
+from runner.party.session import MAX_DEADLINE_S, is_bounded, run_deadline, session_config, study_digest
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.cohorts import cohorts_of
@@ -105,6 +105,7 @@ class _Party:
         self._closing: Closing | None = None
         self._digest = study_digest(study, options.certs)
         self._plan: Plan | None = None
+        self._deadline: float | None = None
 
     def run(self) -> None:
         """Connect, compute, write. Raises `CosynthError`."""
@@ -128,7 +129,7 @@ class _Party:
             self._settings.listen,
             self._facts(),
             self._options.way_in,
-            run_deadline(self._study, self._name),
+            (lambda: self._deadline or MAX_DEADLINE_S) if is_bounded(self._study, self._name) else None,
         )
 
     def _facts(self) -> dict[str, object]:
@@ -150,6 +151,7 @@ class _Party:
         self._plan = plan_of(self._study)
         self._course.prepare()
         self._custodian.ready(counted(self._plan))
+        self._deadline = run_deadline(self._study, self._name)
         if self._study.contributors is not None:
             self._closing = Closing.of(self._study, self._name, self._settings, self._plan)
             self._closing.inbox.tidy()

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
@@ -14,6 +15,9 @@ from runner.version import PROTOCOL
 if TYPE_CHECKING:
     from parties.session import SessionConfig
     from parties.session.transport.way_in import WayIn
+
+
+MAX_DEADLINE_S = 1e6
 
 
 def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
@@ -41,7 +45,7 @@ def session_config(
     listen: tuple[str, int] | None,
     facts: Mapping[str, object],
     way_in: WayIn | None = None,
-    deadline_s: float | None = None,
+    deadline_s: Callable[[], float] | None = None,
 ) -> SessionConfig:
     """agreed: the `study_digest`. facts: what the party announces to all. deadline_s: `run_deadline`. Raises `StudyInvalid`."""
     from parties.session import Peer, SessionConfig
@@ -73,15 +77,22 @@ def session_config(
     )
 
 
+def is_bounded(study: Study, party: str) -> bool:
+    """Whether a run has a deadline at this party."""
+    return study.descriptor.malicious and not study.descriptor.ideal and study.party(party).compute
+
+
 def run_deadline(study: Study, party: str) -> float | None:
     """Seconds that a run may take at a computing party where another one may deviate; None elsewhere.
 
-    A party that answers each message just in time could otherwise hold the others for days.
+    A party that answers each message just in time could otherwise hold the others for days. It follows from public facts: not
+    from the tables that happen to lie on this machine. A dry run of the study, which takes its CPU seconds.
     """
-    if not study.descriptor.malicious or study.descriptor.ideal or not study.party(party).compute:
+    if not is_bounded(study, party):
         return None
     from runner.forecast.predict import forecast
     from runner.forecast.result import WAN
 
-    foretold = forecast(study).time_s[WAN]
-    return min(1e6, max(study.session.deadline_floor_s, study.session.deadline_factor * foretold))
+    public = replace(study, parties=tuple(replace(each, data=None) for each in study.parties))
+    foretold = forecast(public).time_s[WAN]
+    return min(MAX_DEADLINE_S, max(study.session.deadline_floor_s, study.session.deadline_factor * foretold))

@@ -174,7 +174,7 @@ PICKS = "selections have their law"
         (laws.WideExactOracle, LAW, "at sigma^2 = 40000"),
         (laws.NarrowExactOracle, LAW, "at sigma^2 = 4"),
         (laws.AlikeDistancesOracle, LAW, "one draw for all: "),
-        (laws.ReplaceExactOracle, "under the other promise", "fresh noise, in each run"),
+        (laws.ReplaceExactOracle, "noise under the other promise", "fresh noise, in each run"),
         (laws.BestOracle, PICKS, "there is no noise in them"),
         (laws.UnevenBestOracle, PICKS, "there is no noise in them"),
         (laws.QuietPicksOracle, PICKS, "half of the noise in them"),

@@ -30,7 +30,7 @@ from runner.party.resume.earlier_attempt import cannot_resume
 from runner.party.session import run_deadline
 from runner.party.synthesis import facts_of, plan_of
 from runner.results.release import Release, parse
-from runner.study import load, problems
+from runner.study import Study, load, problems
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
 from tests.runner import in_memory, small, split
 from tests.runner.test_release import DOMAIN, RELEASE
@@ -122,8 +122,26 @@ def test_how_long_a_party_waits_is_asked_of_such_a_study_only(tmp_path: Path) ->
     assert '[session] answer_s has no meaning with security = "semi-honest"' in sentence
 
 
+def without_tables(study: Study) -> Study:
+    return replace(study, parties=tuple(replace(each, data=None) for each in study.parties))
+
+
+def test_how_long_a_run_may_take_follows_from_no_table_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, seen = load(wanted(tmp_path).path), list[Study]()
+
+    def foretell(of: Study) -> Any:
+        seen.append(of)
+        return SimpleNamespace(time_s={"WAN": 1000.0})
+
+    monkeypatch.setattr("runner.forecast.predict.forecast", foretell)
+    assert run_deadline(study, study.parties[0].name) == 10_000
+    assert seen == [without_tables(study)] != [study]
+
+
 def test_a_run_may_take_so_many_times_what_plan_foretells(tmp_path: Path) -> None:
-    study = load(wanted(tmp_path).path)
+    study = without_tables(load(wanted(tmp_path).path))
     foretold = forecast(study).time_s["WAN"]
     assert 10 * foretold < 3600 == run_deadline(study, study.parties[0].name)
     short = ("[session]", "[session]\ndeadline_factor = 3\ndeadline_floor_s = 1")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -74,7 +74,7 @@ class SessionConfig:
     announces to all (small, public, JSON). connect_s: how long to wait until
     all have come and agreed; silence_s: how long a peer may be silent; answer_s: how long this party waits for a message, or for
     room for one, of a peer that is alive, once all have assembled (None: for ever); deadline_s: how long all of it may take from
-    then on (None: for ever); closing_s: how long to wait at the end for
+    then on (None: for ever), or what gives it once local work is done; closing_s: how long to wait at the end for
     parties that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
     """
 
@@ -92,7 +92,7 @@ class SessionConfig:
     connect_s: float = 120.0
     silence_s: float = 10.0
     answer_s: float | None = None
-    deadline_s: float | None = None
+    deadline_s: float | Callable[[], float] | None = None
     closing_s: float = 600.0
     way_in: WayIn | None = None
 
@@ -125,7 +125,7 @@ class SessionConfig:
             ("silence_s", self.silence_s),
             ("closing_s", self.closing_s),
             ("answer_s", self.answer_s),
-            ("deadline_s", self.deadline_s),
+            ("deadline_s", None if callable(self.deadline_s) else self.deadline_s),
         ):
             if seconds is not None and not 0 < seconds <= 1e6:
                 raise StudyInvalid(f"{name} = {seconds}: a positive number of seconds is expected.")

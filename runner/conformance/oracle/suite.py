@@ -37,7 +37,7 @@ def check_oracle(backend: Backend) -> list[Check]:
     add("what the study does not allow is refused and leaves no trace", answers.refused, last)
     add("more rows than allowed are refused", answers.too_many_rows, last)
     add("noise is there, and fresh", noise.fresh, last)
-    add("noise is there under the other promise", noise.fresh, last, answers.strict)
+    add("noise under the other promise", noise.fresh, last, answers.strict)
     add("noise of every size has its law", noise.of_all_sizes, worlds[0])
     add("selections have their law", picks.have_their_law, worlds[0])
     add("no guard is asked after computing", order.guards_come_first, last)
