@@ -43,7 +43,7 @@ share, from the other on none."""
 COLUMNS_FIRST, COLUMNS_PER_NOISE = Fraction(2, 5), 3.3
 """Of the budget, for the columns before anything is compared with them: at most, and for each unit of their noise."""
 DEAR = Fraction(1, 2)
-"""The most noise of a candidate that is bought by itself, as a share of the rows."""
+"""The most noise of a candidate that is bought by itself before there is evidence, as a share of the rows."""
 DIGITS = 1000
 
 
@@ -62,6 +62,7 @@ class SmallTable:
         self._run = run
         run.is_small = True
         self._taught: list[tuple[float, Fraction]] = []  # of each batch: its worth and its price
+        self._news = 0.0  # by what share of the rows a purchase of the last batch moved the model, less what noise would
 
     @property
     def trial(self) -> Fraction:
@@ -88,12 +89,20 @@ class SmallTable:
         rows, columns = self._run.total, len(self._run.plan.domain)
         moved = [math.sqrt(max(0.0, of.moved**2 - of.noise**2)) / rows for of in bought]
         self._taught.append((sum(moved) / math.comb(columns, 2), price))
+        self._news = sum(moved) / max(1, len(moved))
 
     @property
     def is_dependent(self) -> bool:
         """Whether the joint marginals measured so far show more than noise and drawing would."""
         sizes = self._run.plan.domain.sizes
         return score(pair for m in self._run.measurements for pair in pairs_of(m, sizes)) > EVIDENT
+
+    @property
+    def dear(self) -> Fraction:
+        """The most noise, in rows, of what may be bought next: `DEAR` of them, or once columns are dependent as much as the last
+        purchases taught. What is noisier would be mostly noise."""
+        share = Fraction(self._news) if self._news > DEAR and self.is_dependent else DEAR
+        return share * Fraction(self._run.total)
 
     def pays(self, price: Fraction | None = None) -> bool:
         """Whether the worth of the last two batches is more than what the columns lose by this price, or by theirs."""
@@ -122,20 +131,30 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
     """
     plan, table = run.plan, SmallTable(run)
     price = table.trial / TRIAL_ROUNDS
-    epsilon = min(MAX_EPSILON, plan.charges.epsilon(TRIAL_SELECTING * price)) if price else Fraction(0)
-    sigma2 = plan.charges.sigma2(price - plan.charges.selecting(epsilon)) if price else Fraction(0)
-    noise = {q: mean_noise(sigma2) * plan.candidates[q] for q in run.handles if q in plan.candidates}
-    clear = [q for q in noise if len(q) > 1 and price and noise[q] <= DEAR * Fraction(run.total)]
-    if clear:
+    joint = [q for q in run.handles if len(q) > 1 and q in plan.candidates and price]
+
+    def bought_for(price: Fraction) -> tuple[Fraction, Fraction, dict[Clique, Fraction]]:
+        epsilon = min(MAX_EPSILON, plan.charges.epsilon(TRIAL_SELECTING * price))
+        sigma2 = plan.charges.sigma2(price - plan.charges.selecting(epsilon))
+        return epsilon, sigma2, {q: mean_noise(sigma2) * plan.candidates[q] for q in joint}
+
+    epsilon, sigma2, noise = bought_for(price) if joint else (Fraction(0), Fraction(0), {})
+    has_clear = any(noise[q] <= table.dear for q in joint)
+    if has_clear:
         table.sharpen_columns()
         run.refit(0, ROUND_ITERATIONS)
-    while clear and run.left >= price and len(run.selected) < most:
-        offered = [q for q in clear if q not in run.selected]
+    while has_clear and run.left >= price and len(run.selected) < most:
+        dear = table.dear
+        offered = [q for q in joint if q not in run.selected and noise[q] <= dear]
         if len(run.selected) < TRIAL_ROUNDS:  # what a label depends on is asked first
             offered = [q for q in offered if len(q) == 2 and plan.workload.label in q] or offered
         offered = run.fitting(offered, plan.config.model_mb)
         if not offered:
-            break
+            if not (run.selected and table.is_dependent and 2 * price <= run.left):
+                break
+            price *= 2  # what was bought was worth it, and nothing is clear any more at that price
+            epsilon, sigma2, noise = bought_for(price)
+            continue
         answers, before = run.model.marginals(offered), run.left
         weights = [Fraction(weight(q)) for q in offered]
         at = run.select(offered, answers, weights, [noise[q] for q in offered], epsilon)
