@@ -77,5 +77,5 @@ def sentence(rows: float, share: float, *, tried: bool) -> str:
     noise = "more than all" if share > 1 else f"{share:.0%}"
     return (
         f"With about {max(0, round(rows)):,} rows the noise of a typical joint marginal would be {noise} of them at this "
-        f"budget, {rest} went to the single columns: the table's columns are independent of each other."
+        f"budget, {rest} went to single columns, which are independent of each other."
     )

@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> None:
             made = f"each owner's half of the model is in its own directory under {out / PARTY_FOLDERS}"
             _warn(result["claim"], False)
         print(f"done in {time.monotonic() - began:.1f} s: {made}\nreport: {out / 'report.html'}")
-        tell(texts_of(result))
+    tell(texts_of(result))
 
 
 def _party(arguments: argparse.Namespace) -> None:
@@ -207,12 +207,12 @@ def _party(arguments: argparse.Namespace) -> None:
             complain(sentence)
             raise SystemExit(code) from None
         raise
+    facts = finished(options.out) if job is None else {}
     if not arguments.json:
-        facts = finished(options.out) if job is None else {}
         if facts:
             _warn_if_faint(facts)
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
-        tell(texts_of(facts))
+    tell(texts_of(facts))
 
 
 def _watched(arguments: argparse.Namespace, out: Path) -> AbstractContextManager[object]:
@@ -238,8 +238,8 @@ def _check_key(certs: CertificateFiles, as_json: bool) -> None:
         _warn(error.sentence, as_json)
 
 
-def _is_done(arguments: argparse.Namespace, out: Path, tell: bool = True) -> bool:
-    """Whether a run that is to be resumed is finished here; then its user is told. Raises `UsageError`."""
+def _is_done(arguments: argparse.Namespace, out: Path, told: bool = True) -> bool:
+    """Whether a run that is to be resumed is finished here; then, if it is to be `told`, its user is. Raises `UsageError`."""
     if state(out) != "finished":
         return False
     if finished(out).get("public_study") != json.loads(json.dumps(load(arguments.study).public())):
@@ -247,8 +247,10 @@ def _is_done(arguments: argparse.Namespace, out: Path, tell: bool = True) -> boo
             f"{out} holds a finished run of another study than {arguments.study}; name the directory of the run "
             "to resume."
         )
-    if tell and not arguments.json:
+    if told and not arguments.json:
         print(f"done already: results in {out}, report: {out / 'report.html'}", flush=True)
+    if told:
+        tell(texts_of(finished(out)))
     return True
 
 

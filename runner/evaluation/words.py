@@ -61,7 +61,9 @@ def verdict(found: Evaluation) -> list[str]:
         elif ours - chance < USELESS * (real - chance) or (related and not kept):
             worth = ". That is useless: a table without relations does as well"
         else:
-            worth = f": {min(1.0, (ours - chance) / (real - chance)):.0%} of what real rows give beyond chance"
+            worth = (
+                f": {min(1.0, (ours - chance) / (real - chance)):.0%} of what real rows give beyond chance"
+            )
         said.append(
             f"A model of {found.label} trained on the table reaches {ours:.2f} on real rows, "
             f"one trained on real rows {real:.2f}{worth}."

@@ -145,7 +145,9 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if (fallback := facts.get("fallback")) and not told:
         found.append(typeset(str(fallback)))
     if (little := faint(facts)) and (not facts.get("fallback") or "alignment" in facts):
-        found.append(little)  # that a table is too small is said once, except where identifiers may be the reason
+        found.append(
+            little
+        )  # that a table is too small is said once, except where identifiers may be the reason
     return tuple(found)
 
 

@@ -66,7 +66,7 @@ def warnings_of(
         warned.append(
             Warned(
                 "few-rows",
-                f"{fallback} More rows, a larger epsilon or fewer values of a column help; `plan` says how much.",
+                f"{fallback} More rows, a larger epsilon or fewer values help; the command plan says how much.",
             )
         )
     return tuple(warned)

@@ -1,6 +1,7 @@
 """What run.json says of a run that has ended, for the page: at every party the same, whatever its own events told.
 
-Standard library, but for the budget in terms of epsilon. A file that is missing, or no such file, says nothing, and the page goes on with what the events told.
+A file that is missing, or no such file, says nothing, and the page goes on with what the events told. Standard library, but for
+the budget in terms of epsilon.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from runner.watch.follow import Follower
 
 HOST = "127.0.0.1"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
 )
 FILES = {
     "": ("page.html", "text/html; charset=utf-8"),

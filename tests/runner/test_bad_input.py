@@ -29,6 +29,14 @@ STUDIES = {
     "delta of zero": (("delta = 1e-6", "delta = 0.0"), ("[privacy] delta",)),
     "unknown key": (("rounds = 3", "round = 3"), ("round", "did you mean")),
     "unknown table": (("[workload]", "[work]\n[workload]"), ("work",)),
+    "a delta that nobody accepted": (
+        ("delta = 1e-6", "delta = 0.02"),
+        ("delta", "accept_delta = true", "0.01"),
+    ),
+    "label that is no column": (
+        ("degree = 2", 'degree = 2\nlabel = "sicc"'),
+        ("label", "sicc", 'did you mean "sick"'),
+    ),
     "unknown column in the workload": (
         ("degree = 2", 'cliques = [["age", "sicc"]]'),
         ("sicc", 'did you mean "sick"'),

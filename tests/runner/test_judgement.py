@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cosynth import Study, Synthesizer
+from cosynth import CosynthWarning, Study, Synthesizer, load, run_study
+from runner.cli import main
 from runner.results.warnings import of_columns, texts_of, warnings_of
 from runner.study import problems
 from synth.algorithm import proposed
 from synth.judgement.parameters import best_guess, unsafe
 from synth.judgement.relations import Relations, relations
 from tests.acceptance.small_tables import DELTA, case
+from tests.runner import small
 from tests.runner.studies import write_study
 from tests.synth.oracles import ideal
 
@@ -102,7 +106,49 @@ def test_one_algorithm_is_the_default_everywhere() -> None:
 
     assert study.algorithm == Synthesizer(COLUMNS, epsilon=1.0).study.algorithm == proposed().name
     assert f'algorithm = "{proposed().name}"' in HEAD
-    assert f'algorithm = "{proposed().name}"' in template(False)
+    assert all(f'algorithm = "{proposed().name}"' in template(vertical) for vertical in (False, True))
+    root = Path(__file__).parents[2]
+    assert f'algorithm = "{proposed().name}"' in (root / "docs/howto/first-study.md").read_text()
+    for page in ("README.md", "docs/algorithms.md", "docs/reference/study-file.md"):
+        sentences = re.split(r"[.|]\s", (root / page).read_text())
+        assert any(f"`{proposed().name}`" in one or f'"{proposed().name}"' in one for one in sentences), page
+    (taken,) = [
+        one
+        for one in re.split(r"\.\s", (root / "docs/reference/study-file.md").read_text())
+        if "unless told otherwise" in one
+    ]
+    assert f"take `{proposed().name}`" in taken and "`Study.of` and `Synthesizer`" in taken
     assert (
         Study.of("x", COLUMNS, ["a", "b", "c"], epsilon=1.0, delta=1e-6, aim={"rounds": 5}).algorithm == "aim"
     )
+
+
+def test_what_a_result_warns_of_is_said_wherever_its_user_looks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table without relations at an epsilon that protects little: in run.json, on stderr, in Python, in every output."""
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    changes = [
+        ('algorithm = "aim"', 'algorithm = "mosaic"'),
+        ("[aim]\nrounds = 3\n", ""),
+        ('"replicated"', '"ideal"'),
+    ]
+    trial = small.write(tmp_path / "study", changes=[*changes, ("epsilon = 4.0", "epsilon = 0.02")])
+    out = tmp_path / "out"
+    for option in ((), ("--json", "--replace")):
+        assert main(["run", str(trial.path), "--out", str(out), *option]) == 0
+        texts = [one["text"] for one in json.loads((out / "run.json").read_text())["warnings"]]
+        assert texts and texts[0].startswith("No two columns of this table are related")
+        assert capsys.readouterr().err.splitlines() == [f"WARNING: {text}" for text in texts]
+    run = load(out)
+    assert list(run.warnings) == texts and all(f"WARNING: {text}" in str(run) for text in texts)
+    assert "epsilon 0.02" in str(run) and "5 columns" in str(run) and "No relations kept" in str(run)
+    head = (out / "report.html").read_text().partition("<main>")[0]
+    assert all(f'<p class="warning">{text}</p>' in head.replace("\u2019", "'") for text in texts)
+    assert main(["sample", str(out), "--rows", "3"]) == 0
+    assert capsys.readouterr().err.splitlines() == [f"WARNING: {text}" for text in texts]
+    assert main(["query", str(out), "age", "work"]) == 0
+    assert capsys.readouterr().err.startswith("WARNING: No two columns of this table are related")
+    with pytest.warns(CosynthWarning) as caught:
+        again = run_study(str(trial.path), out=tmp_path / "python")
+    assert [str(one.message) for one in caught if one.category is CosynthWarning] == list(again.warnings)

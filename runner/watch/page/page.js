@@ -7,6 +7,8 @@ const WORDS = { running: "running", finished: "finished", ended: "ended without 
 const UNKNOWN = "not known here";
 const MAX_LETTERS = 26;
 const MAX_LEVEL = 12; // columns whose names are not turned
+const MAX_LINE = 14; // letters of such a name on one line
+const MANY = 40; // pairs whose lines are drawn lighter
 const $ = (id) => document.getElementById(id);
 let seen = new Set();
 
@@ -51,6 +53,15 @@ function phases(state) {
   }));
 }
 
+// A long name as two lines, cut at a word within it that begins near its middle.
+function lines(name) {
+  if (name.length <= MAX_LINE) return [name];
+  const places = [...name.matchAll(/(?<=[_\s.-])(?=\S)|(?<=[a-z0-9])(?=[A-Z])/g)].map((match) => match.index);
+  const middle = Math.ceil(name.length / 2), far = (place) => Math.abs(place - middle);
+  const cut = places.filter((place) => far(place) <= middle / 2).sort((one, other) => far(one) - far(other))[0] ?? middle;
+  return [name.slice(0, cut), name.slice(cut)];
+}
+
 function graph(state) {
   const columns = state.study.columns || [];
   const tied = new Map();
@@ -59,9 +70,12 @@ function graph(state) {
     tied.set(other, (tied.get(other) || 0) + count);
   }
   $("graph").toggleAttribute("hidden", columns.length === 0);
-  const letters = Math.min(MAX_LETTERS, Math.max(6, ...columns.map((name) => name.length)));
-  const radius = columns.length > 30 ? 150 : 135, room = 20 + 7.6 * letters; // for labels
-  const width = 2 * (radius + room), height = 2 * (radius + (columns.length <= MAX_LEVEL ? 30 : room));
+  const level = columns.length <= MAX_LEVEL;
+  const short = (name) => (name.length > MAX_LETTERS ? `${name.slice(0, MAX_LETTERS - 1)}…` : name);
+  const labels = new Map(columns.map((name) => [name, level ? lines(short(name)) : [short(name)]]));
+  const letters = Math.max(6, ...[...labels.values()].flat().map((line) => line.length));
+  const radius = columns.length > 30 ? 150 : columns.length > 20 ? 135 : 115, room = 20 + 7.6 * letters; // for labels
+  const width = 2 * (radius + room), height = 2 * (radius + (level ? 36 : room));
   const place = new Map(columns.map((name, number) => {
     const angle = (2 * Math.PI * number) / Math.max(columns.length, 1) - Math.PI / 2;
     return [name, [width / 2 + radius * Math.cos(angle), height / 2 + radius * Math.sin(angle), angle]];
@@ -70,24 +84,26 @@ function graph(state) {
   const parts = state.edges.filter(([one, other]) => place.has(one) && place.has(other)).map(([one, other, count]) => {
     const [x1, y1] = place.get(one), [x2, y2] = place.get(other), key = JSON.stringify([one, other]);
     fresh.add(key);
-    return shape("line", { x1, y1, x2, y2, "stroke-width": Math.min(1.2 + count, 6) }, seen.size && !seen.has(key) ? "new" : "");
+    return shape("line", { x1, y1, x2, y2, "stroke-width": Math.min((state.edges.length > MANY ? 0.4 : 1.2) + count, 6) }, seen.size && !seen.has(key) ? "new" : "");
   });
   seen = fresh;
   for (const [name, [x, y, angle]] of place) {
     parts.push(shape("circle", { cx: x, cy: y, r: columns.length > 30 ? 3 : 5 }, tied.has(name) ? "tied" : ""));
-    const label = name.length > MAX_LETTERS ? `${name.slice(0, MAX_LETTERS - 1)}…` : name, across = Math.cos(angle), right = across >= 0;
-    if (columns.length <= MAX_LEVEL) {
-      const anchor = Math.abs(across) < 0.2 ? "middle" : right ? "start" : "end";
-      const beside = anchor === "middle" ? 0 : right ? 10 : -10, below = anchor === "middle" ? (Math.sin(angle) < 0 ? -11 : 20) : 4;
-      parts.push(shape("text", { x: x + beside, y: y + below, "text-anchor": anchor }, "", label));
+    const label = labels.get(name), across = Math.cos(angle), right = across >= 0;
+    if (level) {
+      const anchor = Math.abs(across) < 0.2 ? "middle" : right ? "start" : "end", more = 14 * (label.length - 1);
+      const beside = anchor === "middle" ? 0 : right ? 10 : -10;
+      const below = anchor !== "middle" ? 4 - more / 2 : Math.sin(angle) < 0 ? -11 - more : 20;
+      label.forEach((line, number) => parts.push(shape("text", { x: x + beside, y: y + below + 14 * number, "text-anchor": anchor }, "", line)));
       continue;
     }
     const turn = (angle * 180) / Math.PI + (right ? 0 : 180);
     parts.push(shape("text", {
       x: right ? 10 : -10, y: 4, "text-anchor": right ? "start" : "end", transform: `translate(${x} ${y}) rotate(${turn})`,
-    }, "", label));
+    }, "", label[0]));
   }
   $("graph").setAttribute("viewBox", `0 0 ${width} ${height}`);
+  $("graph").setAttribute("class", state.edges.length > MANY ? "many" : "");
   $("graph").replaceChildren(...parts);
   const pairs = state.edges.length;
   const counted = state.tells_rounds ? `${pairs} ${pairs === 1 ? "pair" : "pairs"} counted together` : `which are counted together is ${UNKNOWN}: ${state.study.leader} tells of it`;

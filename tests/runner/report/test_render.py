@@ -549,7 +549,7 @@ def test_every_column_of_a_table_and_every_cell_of_the_associations_says_what_it
     text = render(tmp_path).read_text()
     heads = re.findall(r"<thead>(.*?)</thead>", text, re.DOTALL)
     assert heads and all(re.findall(r"<th\b", head) and "<td" not in head for head in heads)
-    heat = re.search(r'<svg[^>]*class="heat".*?</svg>', text, re.DOTALL)
+    heat = re.search(r'<svg[^>]*class="heat wide".*?</svg>', text, re.DOTALL)
     assert heat is not None
     cells = re.findall(r"<title>[^<]*: (\d\.\d\d)</title>", heat[0])
     written = re.findall(r'class="figure(?: strong)?"[^>]*>([^<]*)<', heat[0])
