@@ -121,14 +121,18 @@ class _Asker:
             return Scalar(expression.value)
         if isinstance(expression, Binary):
             left, right = self._value(expression.left, given), self._value(expression.right, given)
-            for part in (left, right):
-                if part.ratio is not None:
-                    self._guards.append((part.ratio[1], EMPTY))
-            if expression.operator == "/" and right.gradient:
-                size = right if right.value > 0 else Scalar(0.0) - right
-                self._guards.append((size, ZERO))
             operations = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}
-            return operations[expression.operator](right)
+            found, sign = operations[expression.operator](right), expression.operator
+            is_positive = left.value > 0 and right.value > 0
+            if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
+                return Scalar(found.value, found.gradient, pair=(sign, left, right))
+            for part in (left, right):
+                for ratio in (part, *(part.pair or ())[1:]):
+                    if isinstance(ratio, Scalar) and ratio.ratio is not None:
+                        self._guards.append((ratio.ratio[1], EMPTY))
+            if sign == "/" and right.gradient:
+                self._guards.append((right if right.value > 0 else Scalar(0.0) - right, ZERO))
+            return found
         return self._call(expression, given)
 
     def _conditions(self, call: Call, given: Parts) -> dict[str, Part]:
@@ -180,7 +184,7 @@ class _Asker:
         if not b.value > 0:
             raise Uncertain(EMPTY)
         found = a / b
-        return Scalar(found.value, found.gradient, (a, b), is_share, low, high)
+        return Scalar(found.value, found.gradient, ratio=(a, b), is_share=is_share, low=low, high=high)
 
     def _correlation(self, one: str, other: str, given: Parts) -> Scalar:
         self._distinct([one, other])

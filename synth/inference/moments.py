@@ -86,12 +86,14 @@ class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
     ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among rows; without a
-    ratio, a number of rows. low, high: the range of its values.
+    ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios, its sign and these. low, high:
+    the range of its values.
     """
 
     value: float
     gradient: Mapping[int, float] = field(default_factory=dict)
     ratio: tuple[Scalar, Scalar] | None = None
+    pair: tuple[str, Scalar, Scalar] | None = None
     is_share: bool = False
     low: float = -math.inf
     high: float = math.inf
