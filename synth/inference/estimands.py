@@ -73,7 +73,7 @@ class _Asker:
         self._guards: list[tuple[Scalar, str]] = []
 
     def table(self, columns: Sequence[str]) -> list[Estimand]:
-        self._distinct(columns)
+        self._listed(columns)
         labelled = [kinds(self._domain[name], name) for name in columns]
         found = []
         for place in itertools.product(*(range(len(labels)) for labels, _ in labelled)):
@@ -87,6 +87,9 @@ class _Asker:
         need(self._domain, columns)
         if len(set(columns)) != len(columns):
             raise Unanswerable(f"The columns {', '.join(columns)} hold one twice; name each once.")
+
+    def _listed(self, columns: Sequence[str]) -> None:
+        self._distinct(columns)
         cells = math.prod(self._domain[name].size for name in columns)
         if cells > MAX_ANSWERS:
             raise Unanswerable(
@@ -96,7 +99,7 @@ class _Asker:
     def statistic(self, question: Statistic, text: str) -> list[Estimand]:
         if not question.by:
             return [self._estimand(question.expression, text, {})]
-        self._distinct(question.by)
+        self._listed(question.by)
         labelled = [kinds(self._domain[name], name) for name in question.by]
         found = []
         for place in itertools.product(*(range(len(labels)) for labels, _ in labelled)):
