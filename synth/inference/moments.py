@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from synth.inference.licence import Unanswerable
 
 Array = NDArray[np.float64]
-MAX_CELLS = 1 << 22
+MAX_MOMENT_CELLS = 1 << 22
 """Of one moment's table."""
 
 
@@ -64,9 +64,9 @@ class Moment:
         Raises `Unanswerable` if its table is too large.
         """
         columns = tuple(name for name in sizes if name in parts)
-        if math.prod(sizes[name] for name in columns) > MAX_CELLS:
+        if math.prod(sizes[name] for name in columns) > MAX_MOMENT_CELLS:
             raise Unanswerable(
-                f"{' x '.join(columns)} has more than {MAX_CELLS:,} cells; ask about fewer columns."
+                f"{' x '.join(columns)} has more than {MAX_MOMENT_CELLS:,} cells; ask about fewer columns."
             )
         centre = least = most = np.ones(())
         for name in columns:
