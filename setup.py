@@ -38,6 +38,7 @@ setup(
     extras_require={
         "dask": ["distributed>=2026.3"],
         "demo": ["statsmodels>=0.14"],
+        "inference": ["formulaic>=1.1"],
         "fleet": ["flwr[simulation]==1.41.0"],
         "kernel": ["llvmlite>=0.44"],
         "paillier": ["gmpy2>=2.2", "phe>=1.5"],
@@ -51,6 +52,7 @@ setup(
         "bigquery": [SQLALCHEMY, "sqlalchemy-bigquery>=1.12"],
         "test": [
             "dp-accounting>=0.4.4",
+            "formulaic>=1.1",
             "gmpy2>=2.2",
             "hypothesis>=6.100",
             "mbi>=2.0,<3",

@@ -29,6 +29,7 @@ FIRST = {
         "howto/choose.md",
         "howto/read-a-report.md",
         "howto/judge-a-result.md",
+        "howto/answer-a-question.md",
         "algorithms.md",
         "backends.md",
     ],

@@ -214,6 +214,8 @@ class _Reading(_Ask):
                 None if is_wilson else sampling,
                 "A group that is asked about",
             )
+        elif scalar.pair is not None:
+            low, high = self._pair(*scalar.pair, z)
         elif scalar.is_share and self.target == "population":
             low, high = intervals.count(scalar.value, noise, z)
         elif (
@@ -224,6 +226,26 @@ class _Reading(_Ask):
         else:
             low, high = intervals.wald(scalar.value, noise + people, z)
         return low, high, noise, people
+
+    def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
+        """Of the sum, difference or quotient of two ratios."""
+        variances = []
+        for scalar in (one, other, one - other):
+            weights = self.disturbance.weights(scalar.gradient)
+            variance = self.disturbance.noise(weights, weights)
+            people = self.disturbance.people(scalar.gradient) if self.target == "population" else 0.0
+            variances.append(variance + people)
+        first, second, both = variances
+        scale = math.sqrt(first * second)
+        correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
+        mine = intervals.Ranged(one.value, *self._interval(one, z)[:2])
+        theirs = intervals.Ranged(other.value, *self._interval(other, z)[:2])
+        if sign == "/":
+            return intervals.quotient(mine, theirs, correlation)
+        if sign == "+":
+            theirs = intervals.Ranged(-theirs.value, -theirs.high, -theirs.low)
+            correlation = -correlation
+        return intervals.difference(mine, theirs, correlation)
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar

@@ -73,7 +73,7 @@ class _Asker:
         self._guards: list[tuple[Scalar, str]] = []
 
     def table(self, columns: Sequence[str]) -> list[Estimand]:
-        self._distinct(columns)
+        self._listed(columns)
         labelled = [kinds(self._domain[name], name) for name in columns]
         found = []
         for place in itertools.product(*(range(len(labels)) for labels, _ in labelled)):
@@ -87,6 +87,9 @@ class _Asker:
         need(self._domain, columns)
         if len(set(columns)) != len(columns):
             raise Unanswerable(f"The columns {', '.join(columns)} hold one twice; name each once.")
+
+    def _listed(self, columns: Sequence[str]) -> None:
+        self._distinct(columns)
         cells = math.prod(self._domain[name].size for name in columns)
         if cells > MAX_ANSWERS:
             raise Unanswerable(
@@ -96,7 +99,7 @@ class _Asker:
     def statistic(self, question: Statistic, text: str) -> list[Estimand]:
         if not question.by:
             return [self._estimand(question.expression, text, {})]
-        self._distinct(question.by)
+        self._listed(question.by)
         labelled = [kinds(self._domain[name], name) for name in question.by]
         found = []
         for place in itertools.product(*(range(len(labels)) for labels, _ in labelled)):
@@ -121,14 +124,18 @@ class _Asker:
             return Scalar(expression.value)
         if isinstance(expression, Binary):
             left, right = self._value(expression.left, given), self._value(expression.right, given)
-            for part in (left, right):
-                if part.ratio is not None:
-                    self._guards.append((part.ratio[1], EMPTY))
-            if expression.operator == "/" and right.gradient:
-                size = right if right.value > 0 else Scalar(0.0) - right
-                self._guards.append((size, ZERO))
             operations = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}
-            return operations[expression.operator](right)
+            found, sign = operations[expression.operator](right), expression.operator
+            is_positive = left.value > 0 and right.value > 0
+            if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
+                return Scalar(found.value, found.gradient, pair=(sign, left, right))
+            for part in (left, right):
+                for ratio in (part, *(part.pair or ())[1:]):
+                    if isinstance(ratio, Scalar) and ratio.ratio is not None:
+                        self._guards.append((ratio.ratio[1], EMPTY))
+            if sign == "/" and right.gradient:
+                self._guards.append((right if right.value > 0 else Scalar(0.0) - right, ZERO))
+            return found
         return self._call(expression, given)
 
     def _conditions(self, call: Call, given: Parts) -> dict[str, Part]:
@@ -180,7 +187,7 @@ class _Asker:
         if not b.value > 0:
             raise Uncertain(EMPTY)
         found = a / b
-        return Scalar(found.value, found.gradient, (a, b), is_share, low, high)
+        return Scalar(found.value, found.gradient, ratio=(a, b), is_share=is_share, low=low, high=high)
 
     def _correlation(self, one: str, other: str, given: Parts) -> Scalar:
         self._distinct([one, other])

@@ -7,12 +7,14 @@ interval is the set of values r for which
 
 with v the covariances of a and b by the noise, and s(r) the sampling variance of a - r b: b r (1 - r) for a share, b times the
 variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or 1, and unbounded where the group may be
-empty; then there is no answer. Everything else is normal by its linearisation.
+empty; then there is no answer. Sums, differences and quotients of two such ratios follow from the intervals of both. Everything
+else is normal by its linearisation.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from synth.inference.licence import Uncertain
@@ -35,6 +37,43 @@ def count(value: float, noise: float, z: float) -> tuple[float, float]:
     middle, z2 = value + z * z / 2, z * z
     half = math.sqrt(max(0.0, middle * middle - value * value + z2 * noise))
     return middle - half, middle + half
+
+
+@dataclass(frozen=True)
+class Ranged:
+    """An estimate with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def difference(one: Ranged, other: Ranged, correlation: float) -> tuple[float, float]:
+    """Of one - other, from the interval of each: the variance on either side is recovered from the limit there (Zou and Donner
+    2008)."""
+
+    def half(a: float, b: float) -> float:
+        return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
+
+    value = one.value - other.value
+    low = value - half(one.value - one.low, other.high - other.value)
+    return low, value + half(one.high - one.value, other.value - other.low)
+
+
+def quotient(one: Ranged, other: Ranged, correlation: float) -> tuple[float, float]:
+    """The same of one / other, both at least 0 (Donner and Zou 2012). Raises `Uncertain` if the divisor may be 0."""
+    if other.low <= 0 or 2 * other.value <= other.high:
+        raise Uncertain(
+            "The question divides by a number that may be 0, by the measurements and their noise."
+        )
+
+    def limit(numerator: float, divisor: float, sign: float) -> float:
+        product = one.value * other.value - correlation * (numerator - one.value) * (other.value - divisor)
+        second = divisor * (2 * other.value - divisor)
+        root = product * product - numerator * (2 * one.value - numerator) * second
+        return (product + sign * math.sqrt(max(0.0, root))) / second
+
+    return max(0.0, limit(max(0.0, one.low), other.high, -1.0)), limit(one.high, other.low, 1.0)
 
 
 def ratio(

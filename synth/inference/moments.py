@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from synth.inference.licence import Unanswerable
 
 Array = NDArray[np.float64]
-MAX_CELLS = 1 << 22
+MAX_MOMENT_CELLS = 1 << 22
 """Of one moment's table."""
 
 
@@ -64,9 +64,9 @@ class Moment:
         Raises `Unanswerable` if its table is too large.
         """
         columns = tuple(name for name in sizes if name in parts)
-        if math.prod(sizes[name] for name in columns) > MAX_CELLS:
+        if math.prod(sizes[name] for name in columns) > MAX_MOMENT_CELLS:
             raise Unanswerable(
-                f"{' x '.join(columns)} has more than {MAX_CELLS:,} cells; ask about fewer columns."
+                f"{' x '.join(columns)} has more than {MAX_MOMENT_CELLS:,} cells; ask about fewer columns."
             )
         centre = least = most = np.ones(())
         for name in columns:
@@ -86,12 +86,14 @@ class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
     ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among rows; without a
-    ratio, a number of rows. low, high: the range of its values.
+    ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios, its sign and these. low, high:
+    the range of its values.
     """
 
     value: float
     gradient: Mapping[int, float] = field(default_factory=dict)
     ratio: tuple[Scalar, Scalar] | None = None
+    pair: tuple[str, Scalar, Scalar] | None = None
     is_share: bool = False
     low: float = -math.inf
     high: float = math.inf

@@ -224,6 +224,22 @@ def test_a_marginal_has_the_standard_error_of_what_was_measured(run: Run) -> Non
         run.query("agee")
 
 
+def test_a_run_answers_with_intervals(run: Run) -> None:
+    found = run.infer(
+        "mean(age)", "share(work == 'Private')", "share(sick == true & grade == 1 | age < 30)", level=0.9
+    )
+    assert found["low"][0] < found["estimate"][0] < found["high"][0] and found["licence"][0] == "measured"
+    assert found["bound_low"][0] <= found["low"][0] - 4 and "age x sick x grade" in found["reason"][2]
+    assert found["low"].isna().tolist() == [False, False, True] and found.attrs == {
+        "level": 0.9,
+        "target": "population",
+    }
+    rows = run.infer("share(work == 'Private')", target="rows")
+    assert rows["noise_share"][0] == 1 and rows["standard_error"][0] < found["standard_error"][1]
+    with pytest.raises(UsageError, match="no column agee"):
+        run.infer("mean(agee)")
+
+
 def test_standard_errors_are_those_of_sums_and_of_weighted_means() -> None:
     sizes = {"a": 2, "b": 5}
     zeros = np.zeros(10, np.int64)

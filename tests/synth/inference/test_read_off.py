@@ -58,7 +58,7 @@ def weights_of(measurements: list[Measured], columns: tuple[str, ...], table: np
 
 @pytest.mark.parametrize("columns", [("a",), AB, AC, BC])
 def test_the_read_off_is_the_least_squares_estimate_over_the_whole_table(columns: tuple[str, ...]) -> None:
-    """Although it looks at the asked columns only: without bins nothing is lost by that (inference.md 3)."""
+    """Although it looks at the asked columns only: without bins nothing is lost by that (`docs/design/inference.md` 3)."""
     table = np.random.default_rng(3).normal(size=[DOMAIN.sizes[name] for name in columns])
     measurements = measured(people(500), CLIQUES, VARIANCES)
     shape = [DOMAIN.sizes[name] if name in columns else 1 for name in DOMAIN.names]
@@ -101,7 +101,7 @@ def test_the_order_of_the_measurements_does_not_matter() -> None:
 
 
 def test_a_model_fitted_to_the_end_gives_the_read_offs_estimate() -> None:
-    """inference.md 3: in the interior the two are one, once both know the total."""
+    """`docs/design/inference.md` 3: in the interior the two are one, once both know the total."""
     rows = 40_000
     noisy = measured(
         people(rows), [AB, BC, AC], [Fraction(900), Fraction(400), Fraction(2500)], np.random.default_rng(5)
