@@ -139,6 +139,12 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
         return epsilon, sigma2, {q: mean_noise(sigma2) * plan.candidates[q] for q in joint}
 
     epsilon, sigma2, noise = bought_for(price) if joint else (Fraction(0), Fraction(0), {})
+    trial = TRIAL_ROUNDS
+    if (
+        joint and sum(noise[q] <= table.dear for q in joint) < TRIAL_ROUNDS
+    ):  # then there is one, for all of it
+        price, trial = table.trial, 1
+        epsilon, sigma2, noise = bought_for(price)
     has_clear = any(noise[q] <= table.dear for q in joint)
     if has_clear:
         table.sharpen_columns()
@@ -146,7 +152,7 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
     while has_clear and run.left >= price and len(run.selected) < most:
         dear = table.dear
         offered = [q for q in joint if q not in run.selected and noise[q] <= dear]
-        if len(run.selected) < TRIAL_ROUNDS:  # what a label depends on is asked first
+        if len(run.selected) < trial:  # what a label depends on is asked first
             offered = [q for q in offered if len(q) == 2 and plan.workload.label in q] or offered
         offered = run.fitting(offered, plan.config.model_mb)
         if not offered:
@@ -163,7 +169,7 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
         run.refit(len(run.selected), ROUND_ITERATIONS)
         moved = float(np.abs(run.model.marginal(chosen) - answers[at]).sum())
         table.learn([Bought(moved, float(noise[chosen]))], before - run.left)
-        if len(run.selected) >= TRIAL_ROUNDS and not (table.is_dependent and table.pays()):
+        if len(run.selected) >= trial and not (table.is_dependent and table.pays()):
             break
     if not run.selected or not table.is_dependent:
         run.fall_back(joining, limit)

@@ -16,6 +16,7 @@ from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.fallback import MAX_SHARE, joining_cells, least_share, median, noise_share, sentence
 from synth.workload import Workload
+from tests.acceptance.small_tables import case
 from tests.synth.oracles import chain, codes_domain, counts_of, ideal
 
 RUNS = [
@@ -182,3 +183,28 @@ def test_next_to_nothing_of_the_budget_is_not_spent_on_the_columns(name: str) ->
         noise = np.random.default_rng(seed).bytes
         algorithm.run(IdealOracle(facts, counts_of(codes, domain), guard, noise), plan, unobserved)
         assert plan.budget.rho_cap - guard.rho <= least
+
+
+@pytest.mark.parametrize("law", ["chain", "apart"])
+def test_where_few_marginals_are_clear_the_trial_is_one_and_dependence_buys_noisier_and_dearer_ones(
+    law: str,
+) -> None:
+    """MWEM is offered triples only; one is clear at half of the trial. Before, the run ended with it, or saw nothing in it."""
+    table = case(law, 6000, None, False)
+    assert table is not None
+    mwem = ALGORITHMS["mwem"]
+    plan = mwem.plan(
+        table.domain,
+        Workload.from_spec({"degree": 3}, table.domain),
+        mwem.config(),
+        epsilon=0.3,
+        delta=1e-6,
+        adjacency="add-remove",
+    )
+    facts = StudyFacts(table.domain.sizes, "add-remove", 1, 1 << 20, bytes(32))
+    noise = np.random.default_rng(1).bytes
+    oracle = IdealOracle(facts, counts_of(table.rows, table.domain), Accountant(plan.budget), noise)
+    got = mwem.run(oracle, plan, unobserved)
+    joint = [m for m in got.measurements if len(m.clique) > 1]
+    assert got.fallback is None and len(joint) >= 3
+    assert joint[0].sigma2 >= joint[-1].sigma2
