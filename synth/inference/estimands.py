@@ -13,7 +13,7 @@ from synth.domain import Binned, Domain
 from synth.inference.language import Binary, Call, Expression, Fit, Number, Question, Statistic, Table
 from synth.inference.licence import Unanswerable, Uncertain
 from synth.inference.moments import Moments, Part, Scalar
-from synth.inference.parts import Codes_of, kinds, need, number, of_conditions, present
+from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 from synth.inference.regression import coefficients
 
 MAX_ANSWERS = 1000
@@ -56,15 +56,6 @@ def estimands(
             for name, scalar, guards in coefficients(question, domain, codes_of, moments)
         ]
     return asker.statistic(question, text)
-
-
-def joined(*all_parts: Parts) -> dict[str, Part]:
-    """The product of products."""
-    found: dict[str, Part] = {}
-    for parts in all_parts:
-        for name, part in parts.items():
-            found[name] = found[name] * part if name in found else part
-    return found
 
 
 class _Asker:

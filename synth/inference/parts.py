@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,15 @@ from synth.inference.moments import Part
 
 Codes_of = Callable[[str, Any], NDArray[np.bool_]]
 """Which codes of a column are one of these values; raises a `UsageError` for what the column does not hold."""
+
+
+def joined(*all_parts: Mapping[str, Part]) -> dict[str, Part]:
+    """The product of products."""
+    found: dict[str, Part] = {}
+    for parts in all_parts:
+        for name, part in parts.items():
+            found[name] = found[name] * part if name in found else part
+    return found
 
 
 def need(domain: Domain, names: Iterable[str]) -> None:

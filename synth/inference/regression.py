@@ -22,7 +22,7 @@ from synth.domain import Domain
 from synth.inference.language import Fit
 from synth.inference.licence import Unanswerable, Uncertain
 from synth.inference.moments import Array, Moment, Moments, Part, Scalar
-from synth.inference.parts import Codes_of, kinds, need, number, of_conditions, present
+from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 
 MAX_TERMS = 60
 COLLINEAR = 1e-8
@@ -52,7 +52,7 @@ def coefficients(
         raise Unanswerable(f"The formula has {len(design)} terms; at most {MAX_TERMS} are fitted.")
     parts = [part for _, part in design]
     _check(parts, {name: part for name, part in there.items() if name in columns})
-    right = [moments.product(_joined(part, outcome, there)) for part in parts]
+    right = [moments.product(joined(part, outcome, there)) for part in parts]
     names = [name for name, _ in design]
     if fit.kind == "linear":
         found, guards = _linear(parts, right, there, moments)
@@ -61,14 +61,6 @@ def coefficients(
             parts, right, tuple(n for n in domain.names if n in columns), there, moments
         )
     return [(name, scalar, guards) for name, scalar in zip(names, found, strict=True)]
-
-
-def _joined(*all_parts: dict[str, Part]) -> dict[str, Part]:
-    found: dict[str, Part] = {}
-    for parts in all_parts:
-        for name, part in parts.items():
-            found[name] = found[name] * part if name in found else part
-    return found
 
 
 def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Part]]], set[str]]:
@@ -102,7 +94,7 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
             sides.append(_factor(text, formula, domain, columns))
         for combination in itertools.product(*sides):
             name = ":".join(label for label, _ in combination) or "Intercept"
-            design.append((name, _joined(*(part for _, part in combination))))
+            design.append((name, joined(*(part for _, part in combination))))
     if not design:
         raise Unanswerable(f"The formula {formula!r:.60} has no term.")
     return design, columns
@@ -132,7 +124,7 @@ def _check(parts: Sequence[dict[str, Part]], there: dict[str, Part]) -> None:
     """Raise `Unanswerable` if the regressors are collinear whatever the rows are: their products, each value equally often."""
     matrix = np.ones((len(parts), len(parts)))
     for i, j in itertools.combinations_with_replacement(range(len(parts)), 2):
-        for part in _joined(parts[i], parts[j], there).values():
+        for part in joined(parts[i], parts[j], there).values():
             matrix[i, j] *= part.centre.mean()
         matrix[j, i] = matrix[i, j]
     scale = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
@@ -177,7 +169,7 @@ def _linear(
     size = len(parts)
     scalars: list[list[Scalar]] = [[Scalar(0.0)] * size for _ in range(size)]
     for i, j in itertools.combinations_with_replacement(range(size), 2):
-        scalars[i][j] = scalars[j][i] = moments.product(_joined(parts[i], parts[j], there))
+        scalars[i][j] = scalars[j][i] = moments.product(joined(parts[i], parts[j], there))
     matrix = np.array([[of.value for of in row] for row in scalars])
     guard = _smallest(matrix, scalars)
     inverse = np.linalg.inv(matrix)
