@@ -369,9 +369,13 @@ class Run:
         """A column as its measurements tell it; if its values have an order and are many, without what is only noise."""
         place = id(measured[0]), len(measured)
         if place not in self._smoothed:
-            precisions = [1 / float(m.sigma2) for m in measured]
-            variance = 1 / sum(precisions)
-            values = variance * np.tensordot(precisions, [m.values.astype(np.float64) for m in measured], 1)
+            variance, values = float(measured[0].sigma2), measured[0].values.astype(np.float64)
+            if len(measured) > 1:
+                precisions = [1 / float(m.sigma2) for m in measured]
+                variance = 1 / sum(precisions)
+                values = variance * np.tensordot(
+                    precisions, [m.values.astype(np.float64) for m in measured], 1
+                )
             name = measured[0].columns[0]
             if len(values) >= self._smoothed_from and self.plan.domain[name].ordered:
                 values = smoothed(values, math.sqrt(variance))
