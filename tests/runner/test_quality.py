@@ -87,7 +87,7 @@ def test_whether_relations_will_be_kept_is_tried(
 
 
 def test_all_together_may_have_more_rows_than_one_may_bring() -> None:
-    parties, tables = ["p", "q", "r"], {"privacy": {"max_rows": 1000}}
+    parties, tables = ["p", "q", "r"], dict[str, Any](privacy={"max_rows": 1000})
     of = Study.of("q", COLUMNS, parties, epsilon=1.0, delta=1e-6, backend="ideal", **tables)
     for rows in (2500, 5000):  # as a guess may be, also beyond what three may bring
         found = trial.trial(of, rows)
