@@ -60,6 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
     own = private_file_of_one(arguments.private) if alone else None
     here = {} if alone else private_files_of_all(arguments.private)
     from runner.check.run import findings
+    from runner.results.warnings import emphasised
 
     errors = []
     for finding in findings(arguments.study, arguments.party, own, arguments.connect, here):
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
             code = finding.error.exit_code if finding.error else 0
             print(json.dumps({"kind": kind, "text": finding.text, "code": code}), flush=True)
         else:
-            print(f"{kind:<8} {finding.text}", flush=True)
+            print(emphasised(f"{kind:<8} {finding.text}", sys.stdout), flush=True)
         if finding.error:
             errors.append(finding.error)
     if errors and _one_place():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
 from runner.commands import command, private_files_of_all
+from runner.results.warnings import emphasised
 from runner.study import load, private_file
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def run(arguments: argparse.Namespace) -> None:
     told = [words(study, expected)]
     told += [] if found is None else quality.lines(found)
     told += [] if tried is None else trial.lines(tried)
-    print(shown("\n".join(told)))
+    print(emphasised(shown("\n".join(told)), sys.stdout))
 
 
 def _quality(found: Quality | None, tried: Trial | None) -> dict[str, Any] | None:

@@ -6,9 +6,10 @@ A function of what was released and of the study, so every party writes the same
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.foreign_text import shown
 from synth.judgement.parameters import unsafe
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from synth.judgement.relations import Relations
 
 NAMED = 5
+RED, PLAIN = "\x1b[1;31m", "\x1b[0m"
 MAX_JUDGED = 500
 """Columns of a table whose relations are judged."""
 
@@ -102,4 +104,11 @@ def tell(texts: Sequence[str]) -> None:
     """As the last lines on stderr."""
     sys.stdout.flush()
     for text in texts:
-        print(f"WARNING: {shown(text, line=True)}", file=sys.stderr)
+        print(emphasised(f"WARNING: {shown(text, line=True)}", sys.stderr), file=sys.stderr)
+
+
+def emphasised(text: str, stream: TextIO) -> str:
+    """The text, its lines of warnings in red if the stream is a terminal with colours."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return "\n".join(f"{RED}{line}{PLAIN}" if "WARNING" in line else line for line in text.split("\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from cosynth import CosynthWarning, Study, Synthesizer, load, run_study
 from runner.cli import main
-from runner.results.warnings import of_columns, texts_of, warnings_of
+from runner.results.warnings import emphasised, of_columns, texts_of, warnings_of
 from runner.study import problems
 from synth.algorithm import proposed
 from synth.judgement.parameters import best_guess, unsafe
@@ -88,6 +89,24 @@ def test_where_a_promise_says_little() -> None:
     assert [one.code for one in unsafe(10.5, 1e-9, None)] == ["unsafe-epsilon"]
     assert [one.code for one in unsafe(1.0, 1e-3, 1000)] == ["unsafe-delta"] and not unsafe(1.0, 1e-5, 1000)
     assert best_guess(0.0, 0.0) == 0.5 and best_guess(1.0, 0.0) == pytest.approx(np.e / (1 + np.e))
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_warnings_are_red_on_a_terminal_and_plain_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    text = "note     WARNING: epsilon = 200 promises next to nothing.\nok"
+    red = "\x1b[1;31mnote     WARNING: epsilon = 200 promises next to nothing.\x1b[0m\nok"
+    assert emphasised(text, Terminal()) == red
+    assert emphasised(text, io.StringIO()) == text
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert emphasised(text, Terminal()) == text
 
 
 def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path) -> None:
