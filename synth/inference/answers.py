@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from synth.domain import Domain
 from synth.inference import intervals
@@ -152,13 +152,12 @@ class _Release:
             return None
 
 
-class _Ask:
-    def __call__(self, z: float) -> Answer:
-        raise NotImplementedError
+class _Ask(Protocol):
+    def __call__(self, z: float) -> Answer: ...
 
 
 @dataclass(frozen=True)
-class _Refusal(_Ask):
+class _Refusal:
     answer: Answer
 
     def __call__(self, z: float) -> Answer:
@@ -166,7 +165,7 @@ class _Refusal(_Ask):
 
 
 @dataclass(frozen=True)
-class _Reading(_Ask):
+class _Reading:
     """An estimand with what disturbs it. beside: the same by the model."""
 
     target: Target
