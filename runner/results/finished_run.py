@@ -63,10 +63,11 @@ def open_run(directory: Path) -> FinishedRun:
 def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
     """The study that the parties agreed on, as run.json has it; without what files beside it held ([contributors]).
 
-    Raises `UsageError` for a run of another version, or a run.json that was altered.
+    Raises `UsageError` for a run of another version, of a plug-in that is not installed here, or a run.json that was altered.
     """
     from runner.study.read import read_tree
 
+    plug_ins: object = None
     try:
         tree = dict(facts["agreed"])
         columns = {
@@ -75,11 +76,16 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
         }
         rest = {key: value for key, value in tree["domain"].items() if key not in ("file", "columns")}
         tree["domain"] = {"columns": columns, **rest}
-        for added in ("contributors", "plug_ins"):  # by `agreed_tree`
-            tree.pop(added, None)
+        tree.pop("contributors", None)
+        plug_ins = tree.pop("plug_ins", None)
         found = read_tree(file, tree)[0]
     except (KeyError, TypeError, AttributeError, ValueError):
         found = None
+    if found is None and isinstance(plug_ins, dict) and plug_ins:
+        named = ", ".join(map(str, plug_ins.values()))
+        raise UsageError(
+            f"{file} is of a run with plug-ins ({named:.200}); install them here to read what it states."
+        )
     if found is None:
         raise UsageError(f"{file} does not state the study; it is damaged or of another version.")
     return found

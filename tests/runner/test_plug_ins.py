@@ -73,6 +73,9 @@ def test_the_example_runs_between_three_processes_and_is_verified(tmp_path: Path
     assert joint == [["age", "sick"]]
     done = runner(site, tmp_path, "verify", str(tmp_path / "out"))
     assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "empty").mkdir()
+    done = runner(tmp_path / "empty", tmp_path, "verify", str(tmp_path / "out"))
+    assert done.returncode == 2 and "(cosynth-kway 0.1); install them here" in done.stdout + done.stderr
 
 
 def test_a_suite_is_run_from_outside_and_finds_who_looks_behind_the_answers(tmp_path: Path) -> None:
