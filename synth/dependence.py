@@ -45,6 +45,8 @@ Moments = tuple[float, float, float]
 
 EVIDENT = 1.28
 """Of a score: noise alone is as large once in ten times. A purchase made for noise costs less than a relation thrown away."""
+DOUBTFUL = 0.3
+"""Of a score that is not evident: noise alone is as large two times in five, so that it is worth a second look."""
 _MAX_SCORE = 8.0  # a normal score beyond which tails are not told apart
 
 

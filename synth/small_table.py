@@ -6,7 +6,8 @@ the same makes the table worse than independent columns. So the run buys a littl
 
     columns    a share of the budget first, the larger the noisier they are: what is bought next is compared with them
     trial      a share of the budget that shrinks as the columns' own noise grows, and is none where nothing would be clear
-    evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left
+    evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left; where it
+               leaves that in doubt, after a second trial
     further    while what the last batches taught is worth more than what the columns lose by it; the rest goes to the columns
 
 Worth: with k pairs of columns, a batch that moved the model's answers by g_1, g_2, .. of the rows (L1, less what their noise
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.budget.charges import MAX_EPSILON, mean_noise
-from synth.dependence import EVIDENT, pairs_of, score
+from synth.dependence import DOUBTFUL, EVIDENT, pairs_of, score
 from synth.fallback import MIN_COLUMNS, MIN_TRIAL, TRIAL_ROUNDS, TRIAL_SELECTING
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ COLUMNS_FIRST, COLUMNS_PER_NOISE = Fraction(2, 5), 3.3
 """Of the budget, for the columns before anything is compared with them: at most, and for each unit of their noise."""
 DEAR = Fraction(1, 2)
 """The most noise of a candidate that is bought by itself before there is evidence, as a share of the rows."""
+TRIALS = 2
+"""At most, before there is evidence: the second one only where the first leaves it in doubt."""
 DIGITS = 1000
 
 
@@ -71,10 +74,12 @@ class SmallTable:
         share = TRIAL * Fraction(math.floor(DIGITS * min(1.0, max(0.0, 1 - hard))), DIGITS)
         return share * self._run.plan.budget.rho_cap if share >= MIN_TRIAL else Fraction(0)
 
-    @property
-    def is_first(self) -> bool:
-        """Whether nothing joint has been bought yet."""
-        return not self._taught
+    def goes_on(self, trials: int | None = None) -> bool:
+        """Whether to buy more after so many trials, or as many as there were batches: while it pays, once columns are dependent;
+        else one trial more where the first left that in doubt."""
+        if self.is_dependent:
+            return self.pays()
+        return (len(self._taught) if trials is None else trials) < TRIALS and self.is_doubtful
 
     def sharpen_columns(self) -> None:
         """Measure the columns again, before anything is compared with them."""
@@ -94,8 +99,17 @@ class SmallTable:
     @property
     def is_dependent(self) -> bool:
         """Whether the joint marginals measured so far show more than noise and drawing would."""
+        return self._score > EVIDENT
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether they show so much that, though it may be noise, a second trial is worth its price."""
+        return self._score > DOUBTFUL
+
+    @property
+    def _score(self) -> float:
         sizes = self._run.plan.domain.sizes
-        return score(pair for m in self._run.measurements for pair in pairs_of(m, sizes)) > EVIDENT
+        return score(pair for m in self._run.measurements for pair in pairs_of(m, sizes))
 
     @property
     def dear(self) -> Fraction:
@@ -169,7 +183,7 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
         run.refit(len(run.selected), ROUND_ITERATIONS)
         moved = float(np.abs(run.model.marginal(chosen) - answers[at]).sum())
         table.learn([Bought(moved, float(noise[chosen]))], before - run.left)
-        if len(run.selected) >= trial and not (table.is_dependent and table.pays()):
+        if len(run.selected) >= trial and not table.goes_on(len(run.selected) // trial):
             break
     if not run.selected or not table.is_dependent:
         run.fall_back(joining, limit)

@@ -51,11 +51,11 @@ class SmallMosaic:
             return
         if label is not None:
             self._beside_label(label, trial)
+            if table.is_doubtful and (table.pays(more) or not table.is_dependent):
+                self._beside_label(label, more)
             if not table.is_dependent:
                 run.fall_back()
                 return
-            if table.pays(more):
-                self._beside_label(label, more)
         table.sharpen_columns()
         unit = self._unit(trial / PICKS)
         run.shares = {c: two_thirds(c.cells, CELLS) for c in run.candidates}
@@ -75,9 +75,9 @@ class SmallMosaic:
 
     def _goes_on(self, bought: Sequence[Bought], price: Fraction) -> bool:
         """After a batch of selections: whether another one may be worth it."""
-        trial = self.table.is_first
-        self.table.learn(bought, price)
-        if trial and not self.table.is_dependent:
+        table = self.table
+        table.learn(bought, price)
+        goes_on = table.goes_on()
+        if not goes_on and not table.is_dependent:
             self.run.fall_back()
-            return False
-        return self.table.pays()
+        return goes_on

@@ -117,9 +117,9 @@ def small_table(tree: Tree, joining: int) -> None:
         run.refit(len(run.selected), ROUND_ITERATIONS)
         moved = [float(np.abs(a - b).sum()) for a, b in zip(run.model.marginals(edges), answers, strict=True)]
         table.learn([Bought(m, float(n)) for m, n in zip(moved, noise, strict=True)], before - run.left)
-        if not table.is_dependent or not table.pays():
+        if not table.goes_on():
             break
-        if table.pays(run.left):
+        if table.is_dependent and table.pays(run.left):
             rest = tree.grow(plan.charges.epsilon(run.left / (3 * len(plan.domain))), len(plan.domain))
             if rest:
                 tree.measure(run.left, rest)
