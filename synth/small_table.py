@@ -6,8 +6,8 @@ the same makes the table worse than independent columns. So the run buys a littl
 
     columns    a share of the budget first, the larger the noisier they are: what is bought next is compared with them
     trial      a share of the budget that shrinks as the columns' own noise grows, and is none where nothing would be clear
-    evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left; where it
-               leaves that in doubt, after a second trial
+    evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left;
+               where it leaves that in doubt, after a second trial
     further    while what the last batches taught is worth more than what the columns lose by it; the rest goes to the columns
 
 Worth: with k pairs of columns, a batch that moved the model's answers by g_1, g_2, .. of the rows (L1, less what their noise

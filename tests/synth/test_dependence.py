@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from synth.dependence import EVIDENT, PairCounts, column_sums, pairs_of, score
-from synth.run import Measured
+from synth.run import Measured, Run
+from synth.small_table import Bought, SmallTable
+from tests.synth.oracles import codes_domain
 
 ROWS, SIGMA = 600, 20.0
 
@@ -68,3 +72,23 @@ def test_the_sums_of_a_marginal_come_with_the_noise_of_as_many_cells() -> None:
     np.testing.assert_array_equal(found[0].values, values.reshape(3, 4).sum(axis=1))
     np.testing.assert_array_equal(found[1].values, values.reshape(3, 4).sum(axis=0))
     assert [of.variance for of in found] == [28.0, 21.0]
+
+
+@pytest.mark.parametrize(
+    ("excess", "goes_on"), [(0.0, [False, False]), (13.0, [True, False]), (40.0, [True, True])]
+)
+def test_a_second_trial_is_made_where_the_first_leaves_it_in_doubt_and_no_third(
+    excess: float, goes_on: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, two of twenty runs on 600 rows with one strong predictor gave up after the first."""
+    values = np.array([150 + excess, 150 - excess, 150 - excess, 150 + excess]).astype(np.int64)
+    pair = Measured(("a", "b"), Fraction(100), 1, values)
+    domain = codes_domain(a=2, b=2)
+    run = SimpleNamespace(measurements=[pair], plan=SimpleNamespace(domain=domain), total=600)
+    table = SmallTable(cast(Run, run))
+    monkeypatch.setattr(table, "pays", lambda: True)
+    went_on = []
+    for _ in range(2):
+        table.learn([Bought(10.0, 10.0)], Fraction(1, 100))
+        went_on.append(table.goes_on())
+    assert went_on == goes_on
