@@ -32,6 +32,7 @@ from typing import (
 from mpc_protocols.functionality import Adjacency, Guard, Reporter, Reports
 from mpc_protocols.registry import Registry
 from synth.config import AlgorithmConfig
+from synth.reserved import Reserved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +73,12 @@ class Promise(TypedDict):
     delta: float
     adjacency: Adjacency
     unit_rows: NotRequired[int]
+
+
+class PromiseWithReserved(Promise):
+    """Of an algorithm that `reserves`. reserved (nothing): what is measured whatever is selected."""
+
+    reserved: NotRequired[Reserved]
 
 
 class Reporting(ABC, Generic[P]):
@@ -142,7 +149,8 @@ class Algorithm(ABC, Generic[C, P]):
     optional part of the installation and its modules. workload: whether a study has a table of marginals for it. constrained:
     whether its table keeps the domain's constraints (`synth/domain/constraints.py`). chooses_bins: whether it counts large
     marginals over fewer bins than their columns have, by what the budget can pay for. arrives: whether it can select while
-    contributors arrive (`while_arriving`).
+    contributors arrive (`while_arriving`). reserves: whether its `plan` takes marginals that are measured whatever is selected
+    (`synth.reserved`).
     """
 
     name: ClassVar[str]
@@ -157,6 +165,7 @@ class Algorithm(ABC, Generic[C, P]):
     requires: ClassVar[tuple[str, ...]] = ()
     workload: ClassVar[bool] = True
     chooses_bins: ClassVar[bool] = False
+    reserves: ClassVar[bool] = False
     constrained: ClassVar[bool] = False
     arrives: ClassVar[bool] = False
 

@@ -47,7 +47,7 @@ def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
     """The noise of a question of so many cells as a share of the rows, at most MAX_SHARE."""
     if noisy_total <= 0:
         return MAX_SHARE
-    sigma2 = plan.charges.sigma2(SHARE * plan.budget.rho_cap)
+    sigma2 = plan.charges.sigma2(SHARE * plan.own_rho)
     return min(MAX_SHARE, float(mean_noise(sigma2) * cells / Fraction(noisy_total)))
 
 

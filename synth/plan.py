@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from mpc_protocols.errors import StudyInvalid
@@ -29,6 +29,7 @@ from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, mean_noise
 from synth.config import AlgorithmConfig, ModelConfig, RoundConfig, cells_within
 from synth.domain import Domain
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 SELECTION_DISTANCE = Fraction(1, 2**70)
@@ -44,7 +45,7 @@ class Plan:
 
     sigma2: of the first measurements. epsilon: of the first selection. rounds: fewest and most selections. candidates: with
     their number of cells, in the order they are offered. oversized: marginals that no model of max_model_mb can hold and that
-    would be candidates otherwise; of AIM's, the workload's own only.
+    would be candidates otherwise; of AIM's, the workload's own only. reserved: what is measured whatever is selected.
     """
 
     domain: Domain
@@ -57,6 +58,12 @@ class Plan:
     rounds: tuple[int, int]
     candidates: Mapping[Clique, int]
     oversized: tuple[Clique, ...]
+    reserved: Reserved = field(default=NOTHING_RESERVED, kw_only=True)
+
+    @property
+    def own_rho(self) -> Fraction:
+        """rho that is not reserved."""
+        return self.reserved.rest(self.budget.rho_cap)
 
     @property
     def one_way(self) -> tuple[Clique, ...]:

@@ -185,6 +185,24 @@ class Run:
             **self.spending(),
         )
 
+    def measure_reserved(self) -> None:
+        """Measure what is measured whatever is selected, as one batch after the columns. Raises `StudyInvalid` if no model of
+        max_model_mb holds it."""
+        reserved, plan = self.plan.reserved, self.plan
+        if not reserved.cliques:
+            return
+        self.check_size(reserved.cliques)
+        sigma2 = reserved.sigma2(plan.charges, plan.budget.rho_cap)
+        values = self.oracle.measure(self.oracle.prepare(reserved.cliques), sigma2)
+        self._keep(reserved.cliques, values, sigma2, [0] * len(values))
+        self.observe(
+            "measure",
+            "reserved",
+            cliques=[list(clique) for clique in reserved.cliques],
+            sigma=root(sigma2),
+            **self.spending(),
+        )
+
     def fall_back(self, cells: int, limit: float) -> None:
         """Have the columns take what is left: a question of so many cells has more noise than `limit` of the rows, and none
         that was tried has shown dependence."""

@@ -72,7 +72,7 @@ class SmallTable:
         """rho of the trial; 0 where it would be too little."""
         hard = (self._column_noise(Fraction(0)) - EASY) / (HOPELESS - EASY)
         share = TRIAL * Fraction(math.floor(DIGITS * min(1.0, max(0.0, 1 - hard))), DIGITS)
-        return share * self._run.plan.budget.rho_cap if share >= MIN_TRIAL else Fraction(0)
+        return share * self._run.plan.own_rho if share >= MIN_TRIAL else Fraction(0)
 
     def goes_on(self, trials: int | None = None) -> bool:
         """Whether to buy more after so many trials, or as many as there were batches: while it pays, once columns are dependent;
@@ -83,7 +83,7 @@ class SmallTable:
 
     def sharpen_columns(self) -> None:
         """Measure the columns again, before anything is compared with them."""
-        run, whole = self._run, self._run.plan.budget.rho_cap
+        run, whole = self._run, self._run.plan.own_rho
         noise = Fraction(math.floor(DIGITS * COLUMNS_PER_NOISE * self._column_noise(Fraction(0))), DIGITS)
         rho = min(whole * min(COLUMNS_FIRST, noise), run.left)
         if rho >= MIN_COLUMNS * whole:

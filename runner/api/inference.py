@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.errors import UsageError
 from runner.api.conditions import allowed
 
 if TYPE_CHECKING:
@@ -42,10 +43,17 @@ def answers(
     target: Target = "population",
     joint: bool = False,
 ) -> list[Answer]:
-    """See `synth.inference.infer`, of which this is the run's. Reads released values only."""
+    """See `synth.inference.infer`, of which this is the run's. Reads released values only.
+
+    questions: of none, those that the study has registered. Raises `UsageError` if there are none either.
+    """
     from synth.inference import infer
 
-    domain = run.domain
+    domain, questions = run.domain, questions or registered(run.facts)
+    if not questions:
+        raise UsageError(
+            'No question was asked, and the study has registered none; ask one, such as "mean(age)".'
+        )
 
     def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
         return allowed(domain, {name: value})[name]
@@ -61,6 +69,11 @@ def answers(
         target=target,
         joint=joint,
     )
+
+
+def registered(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The questions that the study of a run has registered. facts: run.json."""
+    return tuple(((facts.get("public_study") or {}).get("inference") or {}).get("queries", ()))
 
 
 def row(answer: Answer) -> dict[str, Any]:

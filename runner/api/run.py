@@ -145,9 +145,10 @@ class Run:
         """Means, shares, quantiles, correlations, regressions with intervals: a row for each number that is asked for.
 
         questions: `"mean(age)"`, `"share(income == '>50K' | sex == 'F')"`, `"income ~ age + sex"`
-        (`docs/howto/answer-a-question.md`). target: "population", of the people that the rows were drawn from, or "rows", these.
-        joint: all intervals hold together at the level. Columns: `runner.api.inference.COLUMNS`; without an interval (`low` NaN)
-        `reason` says why, and what would have to be measured. Raises `UsageError` for a question that does not fit the run.
+        (`docs/howto/answer-a-question.md`); none: those that the study has registered. target: "population", of the people
+        that the rows were drawn from, or "rows", these. joint: all intervals hold together at the level. Columns:
+        `runner.api.inference.COLUMNS`; without an interval (`low` NaN) `reason` says why, and what would have to be measured.
+        Raises `UsageError` for a question that does not fit the run.
         """
         from runner.api.inference import answers, frame
 

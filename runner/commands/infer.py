@@ -40,7 +40,12 @@ def add(commands: Commands) -> None:
 """,
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
-    parser.add_argument("questions", metavar="QUESTION", nargs="+", help="a question, in quotes")
+    parser.add_argument(
+        "questions",
+        metavar="QUESTION",
+        nargs="*",
+        help="a question, in quotes; default: those that the study has registered",
+    )
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
     target = parser.add_mutually_exclusive_group()
     target.add_argument(

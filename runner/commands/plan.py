@@ -127,20 +127,31 @@ def run(arguments: argparse.Namespace) -> None:
         study
     ).values():  # with another backend a party may have something to do
         raise error
-    from runner.forecast import quality, trial
+    from runner.forecast import intervals, quality, trial
     from runner.party.synthesis import plan_of
 
     with Meter(sys.stderr) as meter:
         expected = forecast(study, arguments.rows, networks, meter.show)
     rows = expected.rows if expected.joining is None else expected.joining["population_rows"]
-    found = quality.quality(study, plan_of(study), rows)
+    plan = plan_of(study)
+    found = quality.quality(study, plan, rows)
+    widths = intervals.foretold(study, plan, rows)
     tried = None if found is None else trial.trial(study, rows)
     if arguments.json:
-        print(json.dumps({**expected.to_json(), "quality": _quality(found, tried)}))
+        print(
+            json.dumps(
+                {
+                    **expected.to_json(),
+                    "quality": _quality(found, tried),
+                    "intervals": [w.to_json() for w in widths],
+                }
+            )
+        )
         return
     told = [words(study, expected)]
     told += [] if found is None else quality.lines(found)
     told += [] if tried is None else trial.lines(tried)
+    told += intervals.lines(study, plan, widths)
     print(emphasised(shown("\n".join(told)), sys.stdout))
 
 

@@ -76,7 +76,7 @@ def quality(study: Study, plan: Plan, rows: int) -> Quality | None:
     if not algorithm.workload or not plan.candidates:
         return None
     sizes = plan.domain.sizes
-    typical = plan.charges.sigma2(SHARE * plan.budget.rho_cap)
+    typical = plan.charges.sigma2(SHARE * plan.own_rho)
     columns = tuple(
         ColumnQuality(name, size, rows / size, float(mean_noise(plan.sigma2) * size) / rows)
         for name, size in sizes.items()

@@ -17,6 +17,7 @@ from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.waves import together
 from synth.algorithm import ALGORITHMS, WhileArriving
+from synth.reserved import Reserved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 def plan_of(study: Study) -> Plan:
     """The plan of the study's algorithm: budget, noise, rounds, candidates. Raises `StudyInvalid`."""
     privacy = study.privacy
+    asked = study.inference
+    reserved = (
+        {"reserved": Reserved(asked.cliques, asked.share)} if asked is not None and asked.cliques else {}
+    )
     plan: Plan = algorithm_of(study).plan(
         study.domain,
         study.workload,
@@ -41,6 +46,7 @@ def plan_of(study: Study) -> Plan:
         delta=float(privacy.delta),
         adjacency=privacy.adjacency,
         unit_rows=privacy.unit.rows,
+        **reserved,
     )
     if (rounds := cohorts_of(study)) is not None:
         plan = rounds.fitted(plan, len(study.parties), privacy.max_rows)
@@ -96,7 +102,7 @@ def most_rows(study: Study, custodians: int) -> int:
 
 def counted(plan: Plan) -> list[Clique]:
     """The cliques a custodian counts in its one pass: all that any step of the run may ask for."""
-    return [*plan.one_way, *plan.candidates]
+    return list(dict.fromkeys([*plan.one_way, *plan.candidates, *plan.reserved.cliques]))
 
 
 def row_limit(study: Study, custodians: int) -> int:

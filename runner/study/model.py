@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from parties.data.location import Location
     from parties.data.tallies.places import DaskCluster, TallyFiles
     from runner.study.contributors import Contributors
+    from runner.study.inference import Inference
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.workload import Workload
@@ -218,7 +219,7 @@ class Study:
     """A valid study; of vertical partitions, a `VerticalStudy`.
 
     config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it. contributors: who
-    may leave a bundle; None of a study without.
+    may leave a bundle; None of a study without. inference: the questions that are registered; None of a study without.
     """
 
     path: Path
@@ -237,6 +238,7 @@ class Study:
     parties: tuple[Party, ...]
     tree: Mapping[str, Any] = field(repr=False)
     contributors: Contributors | None
+    inference: Inference | None
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Study:
@@ -407,6 +409,7 @@ class Study:
             "domain": self.domain.to_spec(),
             "session": dict(vars(self.session)),
             **({} if self.contributors is None else {"contributors": self.contributors.public()}),
+            **({} if self.inference is None else {"inference": self.inference.public()}),
             "party": [
                 {
                     "name": party.name,

@@ -18,7 +18,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.options import Option, Options
 from mpc_protocols.psu.method import methods, vias
 from parties.data.sql.addresses import FILES
-from runner.study import contributors, keys, vertical
+from runner.study import contributors, inference, keys, vertical
 from runner.study.together import PARTITIONS, SECURITIES
 from synth.algorithm import ALGORITHMS
 from synth.domain import BROKEN_ROWS
@@ -224,6 +224,14 @@ def schema() -> Schema:
                 "after": {"oneOf": [_wave(), {"type": "array", "items": _wave(), "minItems": 1}]},
             },
             ("keys", "receivers", "expected_rows", "close"),
+        ),
+        "inference": _table(
+            inference.KEYS,
+            {
+                "queries": TEXTS,
+                "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": inference.MOST},
+            },
+            ("queries",),
         ),
         "session": _table(
             keys.SESSION,

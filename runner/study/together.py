@@ -38,6 +38,15 @@ def runs(head: Table, algorithm: Algorithm[Any, Any], backend: Backend, partitio
             )
 
 
+def questions(table: Table, root: Table) -> None:
+    """Whether questions can be registered at all."""
+    if "contributors" in root:
+        table.problem(
+            "has no meaning with [contributors]: their counts are made before anything is measured; remove it, and ask "
+            "`infer` what the run will have measured"
+        )
+
+
 def sound(head: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig, research: bool) -> None:
     """The gate of systems without a sound claim or utility."""
     instead = algorithm.alternative(config)

@@ -12,13 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.functionality import StudyFacts, unobserved
+from mpc_protocols.ideal.oracle import IdealOracle
 from runner.__main__ import main
+from runner.api.conditions import allowed
 from runner.commands.plan import Meter
+from runner.forecast.intervals import foretold
 from runner.forecast.presumed_tables import PresumedTable
+from runner.party.synthesis import plan_of
+from runner.study import load
+from synth.algorithm import ALGORITHMS
+from synth.budget.accounting import Accountant
+from synth.inference import infer
 from tests.runner import split
 from tests.runner.processes import run
 from tests.runner.studies import STUDY, write_study
 from tests.runner.test_vertical_runs import carry_out
+from tests.synth.oracles import counts_of
 from tests.worlds.ports import free_ports
 
 SIZES = {"a": 12, "b": 7, "c": 3, "d": 20, "e": 2}
@@ -67,6 +77,66 @@ def test_plan_predicts_what_run_counts(
         assert 1 / 1.5 < expected["bytes_sent"] / counted["bytes_sent"] < 1.5
         assert 1 / 1.5 < plan["rounds"] / counted["rounds"] < 1.5
     assert plan["privacy"]["rho"] == pytest.approx(run["privacy"]["rho"])
+
+
+def test_registered_questions_are_foretold_and_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three processes; triples, so that a marginal of three columns is measured whatever AIM selects."""
+    registered = "[inference]\nqueries = ['mean(a | e == 1) | c', 'corr(b, d)']\nshare = 0.3\n[session]"
+    study = study_of(tmp_path, ("[session]", registered))
+    plan, run = predicted_and_counted(tmp_path, study, capsys, monkeypatch)
+    for expected, counted in zip(plan["parties"], run["parties"], strict=True):
+        assert 1 / 1.5 < expected["bytes_sent"] / counted["bytes_sent"] < 1.5
+    assert [one["name"] for one in plan["intervals"]] == [
+        *(f"mean(a | e == 1): c = {code}" for code in range(3)),
+        "corr(b, d)",
+    ]
+    assert run["public_study"]["inference"]["cliques"] == [["a", "c", "e"], ["b", "d"]]
+    capsys.readouterr()
+    assert main(["infer", str(tmp_path / "out"), "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["answers"]
+    assert [one["name"] for one in answers] == [one["name"] for one in plan["intervals"]]
+    assert all(one["licence"] == "measured" for one in answers)
+    assert main(["verify", str(tmp_path / "out")]) == 0
+    assert main(["plan", str(study)]) == 0
+    assert "30% of the budget is theirs" in capsys.readouterr().out
+
+
+def test_on_rows_like_the_runs_own_the_widths_come_out_as_foretold(tmp_path: Path) -> None:
+    """MST, whose tree may measure a registered pair once more: then the interval is narrower than foretold."""
+    text = study_of(
+        tmp_path,
+        ("[session]", "[inference]\nqueries = ['mean(a) | c', 'corr(b, d)']\n[session]"),
+        ('"aim"', '"mst"'),
+        ("[aim]\nrounds = 4", ""),
+    )
+    study = load(text)
+    plan = plan_of(study)
+    rows = np.concatenate(
+        [
+            np.loadtxt(tmp_path / f"{name}.csv", np.int64, delimiter=",", skiprows=1)
+            for name in ["north", "south", "west"]
+        ]
+    )
+    expected = foretold(study, plan, len(rows), rows)
+    facts = StudyFacts(study.domain.sizes, "add-remove", 1, 1 << 20, bytes(32))
+    ratios = []
+    for seed in range(5):
+        oracle = IdealOracle(
+            facts, counts_of(rows, study.domain), Accountant(plan.budget), np.random.default_rng(seed).bytes
+        )
+        got = ALGORITHMS["mst"].run(oracle, plan, unobserved)
+        answers = infer(
+            study.inference.queries if study.inference else (),
+            study.domain,
+            got.model,
+            got.measurements,
+            {"privacy": {"events": []}},
+            lambda name, value: allowed(study.domain, {name: value})[name],
+        )
+        ratios.append([(a.high - a.low) / 2 / e.half for a, e in zip(answers, expected, strict=True)])  # type: ignore[operator]
+    assert np.all((np.array(ratios) > 0.75) & (np.array(ratios) < 1.15))
 
 
 @pytest.mark.slow

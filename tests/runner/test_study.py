@@ -163,6 +163,40 @@ BAD = {
         ("[session]", "[mst]\nmax_model_mb = 1\n[session]"),
         '[mst] has no meaning with algorithm = "aim"',
     ),
+    "question typo": (
+        ("[session]", '[inference]\nqueries = ["mean(agee)"]\n[session]'),
+        '[inference] queries holds "mean(agee)", which cannot be answered:',
+    ),
+    "question no grammar": (
+        ("[session]", '[inference]\nqueries = ["mean(age"]\n[session]'),
+        "which cannot be answered",
+    ),
+    "mean of words": (
+        ("[session]", '[inference]\nqueries = ["mean(work) | sex"]\n[session]'),
+        "which cannot be answered",
+    ),
+    "questions' share": (
+        ("[session]", '[inference]\nqueries = ["mean(age) | sex"]\nshare = 0.95\n[session]'),
+        "[inference] share must be a number greater than 0 and less than 0.9",
+    ),
+    "questions of no list": (
+        ("[session]", '[inference]\nqueries = "mean(age)"\n[session]'),
+        "[inference] queries must be",
+    ),
+    "questions too many": (
+        (
+            "[session]",
+            f"[inference]\nqueries = {[f'mean(age | age < {k + 20})' for k in range(101)]}\n[session]",
+        ),
+        "holds 101 questions",
+    ),
+    "question too large": (
+        (
+            "rounds = 4",
+            "rounds = 4\nmax_model_mb = 0.0001\n[inference]\nqueries = [\"mean(age | work == 'a') | sex\"]",
+        ),
+        "max_model_mb = 0.0001",
+    ),
     "alignment": (("[session]", '[alignment]\nmethod = "psu"\n[session]'), "[alignment] has no meaning"),
     "column": (("bins = 8", "bins = 0"), "age"),
     "column kind": (('"numeric"', '"numerical"'), "age"),

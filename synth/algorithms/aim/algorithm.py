@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import option
-from synth.algorithm import SOUND, Algorithm, Promise, WhileArriving
+from synth.algorithm import SOUND, Algorithm, PromiseWithReserved, WhileArriving
 from synth.config import ADAPTIVE, RoundConfig, rounds_option
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
     title = "AIM"
     rank = 0
     constrained = True
+    reserves = True
     arrives = True
     summary = "AIM picks the marginals that the model gets most wrong"
     config = AimConfig
@@ -62,7 +63,7 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
         return AimWhileArriving(rounds, again)
 
     def plan(
-        self, domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[Promise]
+        self, domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[PromiseWithReserved]
     ) -> AimPlan:
         from synth.algorithms.aim.plan import plan
 

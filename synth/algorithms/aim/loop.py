@@ -39,6 +39,7 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
     """
     run = Rounds(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
+    run.measure_reserved()
     run.refit(0, ROUND_ITERATIONS)
     joining = joining_cells(plan.candidates)
     fixed, sigma2, epsilon = plan.config.fixed_rounds, plan.sigma2, plan.epsilon

@@ -27,6 +27,7 @@ from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 FIRST_ROUNDS_PER_COLUMN = 8
@@ -65,8 +66,10 @@ def plan(
     delta: float,
     adjacency: Adjacency,
     unit_rows: int = 1,
+    reserved: Reserved = NOTHING_RESERVED,
 ) -> AimPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
+    what is measured besides.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
@@ -95,9 +98,15 @@ def plan(
         """The most noise of any measurement, also of one on a small table."""
         return max(noise(rho), charges.sigma2(least_share(columns) * rho))
 
-    budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {most_rounds} rounds")
-    sigma2, first_epsilon = noise(budget.rho_cap), charges.epsilon(share * budget.rho_cap / most_rounds)
-    left = budget.rho_cap - columns * charges.measuring(sigma2)
+    budget = calibrate(
+        epsilon,
+        delta,
+        *reserved.beside(charges, widest, distance),
+        f"{columns} columns and {most_rounds} rounds",
+    )
+    rho = reserved.rest(budget.rho_cap)
+    sigma2, first_epsilon = noise(rho), charges.epsilon(share * rho / most_rounds)
+    left = rho - columns * charges.measuring(sigma2)
     draft = AimPlan(
         domain,
         workload,
@@ -110,6 +119,7 @@ def plan(
         candidates,
         oversized,
         sigma2,
+        reserved=reserved,
     )
     if fixed is not None:
         return draft

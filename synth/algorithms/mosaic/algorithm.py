@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.options import option
-from synth.algorithm import SOUND, Algorithm, Promise
+from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     title = "Mosaic"
     rank = 3
     constrained = True
+    reserves = True
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
     chooses_bins = True
@@ -57,7 +58,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
         return config.fixed_rounds is None
 
     def plan(
-        self, domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[Promise]
+        self, domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[PromiseWithReserved]
     ) -> MosaicPlan:
         from synth.algorithms.mosaic.plan import plan
 

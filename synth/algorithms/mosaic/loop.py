@@ -77,6 +77,9 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
+    if plan.reserved.cliques:
+        run.measure_reserved()
+        run.refit(0, ROUND_ITERATIONS)
     rounds = plan.config.fixed_rounds
     if rounds is not None:
         run.fixed(rounds)

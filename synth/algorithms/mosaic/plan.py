@@ -28,6 +28,7 @@ from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.fallback import MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 FIRST_PICKS_PER_COLUMN = 8
@@ -89,8 +90,10 @@ def plan(
     delta: float,
     adjacency: Adjacency,
     unit_rows: int = 1,
+    reserved: Reserved = NOTHING_RESERVED,
 ) -> MosaicPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
+    what is measured besides.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
@@ -128,9 +131,12 @@ def plan(
             + TOTAL_DISTANCE
         )
 
-    budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {picks} picks")
-    noise = {clique: charges.sigma2(part * column_share * budget.rho_cap) for clique, part in shares.items()}
-    first = pick_rho(budget.rho_cap)
+    budget = calibrate(
+        epsilon, delta, *reserved.beside(charges, widest, distance), f"{columns} columns and {picks} picks"
+    )
+    rho = reserved.rest(budget.rho_cap)
+    noise = {clique: charges.sigma2(part * column_share * rho) for clique, part in shares.items()}
+    first = pick_rho(rho)
     return MosaicPlan(
         domain,
         workload,
@@ -145,6 +151,7 @@ def plan(
         noise,
         budgets,
         first,
+        reserved=reserved,
     )
 
 

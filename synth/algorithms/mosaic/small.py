@@ -43,7 +43,7 @@ class SmallMosaic:
     def carry_out(self) -> None:
         """Buy what is worth it. What is left then is the columns'."""
         run, table, label = self.run, self.table, self.run.plan.workload.label
-        trial, more = table.trial, MORE * run.plan.budget.rho_cap
+        trial, more = table.trial, MORE * run.plan.own_rho
         if not run.candidates:
             return
         if not trial or run.cells_at(trial / PICKS, DEAR) < min(SMALL_BUDGETS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from synth.algorithm import SOUND, Algorithm, Promise
+from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Mst(Algorithm["MstConfig", "MstPlan"]):
     title = "MST"
     rank = 2
     constrained = True
+    reserves = True
     summary = "MST picks a tree of the pairs of columns that depend most on each other"
     config = MstConfig
     left_out = "no tree will hold this pair"
@@ -36,7 +37,7 @@ class Mst(Algorithm["MstConfig", "MstPlan"]):
         return SOUND
 
     def plan(
-        self, domain: Domain, workload: Workload, config: MstConfig, **promise: Unpack[Promise]
+        self, domain: Domain, workload: Workload, config: MstConfig, **promise: Unpack[PromiseWithReserved]
     ) -> MstPlan:
         from synth.algorithms.mst.plan import plan
 

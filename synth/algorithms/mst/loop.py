@@ -46,6 +46,7 @@ def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) ->
     """
     run = Run(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
+    run.measure_reserved()
     run.refit(0, ROUND_ITERATIONS if plan.candidates else FINAL_ITERATIONS)
     joining = joining_cells(plan.candidates)
     tree = Tree(run)

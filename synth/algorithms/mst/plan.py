@@ -28,6 +28,7 @@ from synth.config import cells_within
 from synth.domain import Domain
 from synth.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 TRIAL_EDGES = 3
@@ -75,8 +76,10 @@ def plan(
     delta: float,
     adjacency: Adjacency,
     unit_rows: int = 1,
+    reserved: Reserved = NOTHING_RESERVED,
 ) -> MstPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
+    what is measured besides.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
@@ -106,21 +109,25 @@ def plan(
             + TOTAL_DISTANCE
         )
 
-    budget = calibrate(epsilon, delta, widest, distance, f"a tree of {columns} columns")
+    budget = calibrate(
+        epsilon, delta, *reserved.beside(charges, widest, distance), f"a tree of {columns} columns"
+    )
     fits = _cells(domain, edges) <= cells_within(
         config.max_model_mb
     )  # the largest tree does, hence every one
+    rho = reserved.rest(budget.rho_cap)
     return MstPlan(
         domain,
         workload,
         config,
         charges,
         budget,
-        sigma2(budget.rho_cap),
-        charges.epsilon(THIRD * budget.rho_cap / max(1, most)),
+        sigma2(rho),
+        charges.epsilon(THIRD * rho / max(1, most)),
         (most if fits else min(1, most), most),
         candidates,
         oversized,
+        reserved=reserved,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from synth.algorithm import SOUND, Algorithm, Promise
+from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import RoundConfig, rounds_option
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
     title = "MWEM+PGM"
     rank = 1
     constrained = True
+    reserves = True
     summary = "MWEM+PGM picks the workload's cliques that the model gets most wrong"
     config = MwemConfig
     left_out = "it is never measured"
@@ -38,7 +39,7 @@ class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
         return SOUND
 
     def plan(
-        self, domain: Domain, workload: Workload, config: MwemConfig, **promise: Unpack[Promise]
+        self, domain: Domain, workload: Workload, config: MwemConfig, **promise: Unpack[PromiseWithReserved]
     ) -> MwemPlan:
         from synth.algorithms.mwem.plan import plan
 

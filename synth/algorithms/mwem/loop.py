@@ -34,6 +34,7 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -
     """
     run = Rounds(oracle, plan, observe)
     run.count_rows(plan.total_sigma2)
+    run.measure_reserved()
     typical = median(plan.candidates.values())
     if noise_share(plan, typical, run.noisy_total) > NOISE_LIMIT:
         run.share(plan.can_win(plan.sigma2, run.noisy_total))

@@ -25,6 +25,7 @@ from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 TOTAL_SHARE = Fraction(1, 100)
@@ -45,7 +46,7 @@ class MwemPlan(RoundPlan):
     @property
     def small_sigma2(self) -> Fraction:
         """The noise of the columns, first of all, on a small table."""
-        return self.charges.sigma2(SMALL_SHARE * self.budget.rho_cap / len(self.domain))
+        return self.charges.sigma2(SMALL_SHARE * self.own_rho / len(self.domain))
 
     def weight(self, clique: Clique) -> int:
         """All cliques of the workload are worth the same."""
@@ -61,8 +62,10 @@ def plan(
     delta: float,
     adjacency: Adjacency,
     unit_rows: int = 1,
+    reserved: Reserved = NOTHING_RESERVED,
 ) -> MwemPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
+    what is measured besides.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
     """
@@ -91,8 +94,10 @@ def plan(
             + TOTAL_DISTANCE
         )
 
-    budget = calibrate(epsilon, delta, widest, distance, f"{columns} columns and {rounds} rounds")
-    rho = budget.rho_cap
+    budget = calibrate(
+        epsilon, delta, *reserved.beside(charges, widest, distance), f"{columns} columns and {rounds} rounds"
+    )
+    rho = reserved.rest(budget.rho_cap)
     return MwemPlan(
         domain,
         workload,
@@ -106,4 +111,5 @@ def plan(
         oversized,
         charges.total_sigma2(TOTAL_SHARE * rho),
         uncovered,
+        reserved=reserved,
     )

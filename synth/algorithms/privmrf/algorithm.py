@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.options import option
-from synth.algorithm import SOUND, Algorithm, Promise
+from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
     title = "PrivMRF"
     rank = 4
     constrained = True
+    reserves = True
     summary = "PrivMRF measures how much all pairs of columns depend, and then marginals inside the graph of those that do"
     config = PrivMrfConfig
     left_out = "no graph will join its columns"
@@ -42,7 +43,11 @@ class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
         return True
 
     def plan(
-        self, domain: Domain, workload: Workload, config: PrivMrfConfig, **promise: Unpack[Promise]
+        self,
+        domain: Domain,
+        workload: Workload,
+        config: PrivMrfConfig,
+        **promise: Unpack[PromiseWithReserved],
     ) -> PrivMrfPlan:
         from synth.algorithms.privmrf.plan import plan
 

@@ -63,6 +63,7 @@ class PrivMrfRun(Run):
             plan.pairs
         )  # first, for columns are sums of pairs: one pass over the owners' rows, not two
         self.measure_columns(plan.one_way, plan.sigma2, 0)
+        self.measure_reserved()
         if not plan.pairs:
             self.refit(0, FINAL_ITERATIONS)
             return self.synthesis()

@@ -35,6 +35,7 @@ from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 COLUMNS_SHARE = Fraction(10, 100)
@@ -73,7 +74,7 @@ class PrivMrfPlan(Plan):
 
     def marginal_sigma2(self, first: int) -> Fraction:
         """The noise of a marginal if so many are measured before the selected ones."""
-        return self.charges.sigma2(MEASURE_SHARE * self.budget.rho_cap / (first + self.rounds[1]))
+        return self.charges.sigma2(MEASURE_SHARE * self.own_rho / (first + self.rounds[1]))
 
 
 def plan(
@@ -85,8 +86,10 @@ def plan(
     delta: float,
     adjacency: Adjacency,
     unit_rows: int = 1,
+    reserved: Reserved = NOTHING_RESERVED,
 ) -> PrivMrfPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
+    what is measured besides.
 
     Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more pairs than can be asked for,
     (epsilon, delta) out of range.
@@ -97,11 +100,12 @@ def plan(
     budget = calibrate(
         epsilon,
         delta,
-        lambda rho: asked.widest(charges, rho),
-        lambda sigma2: asked.distance(charges, sigma2),
+        *reserved.beside(
+            charges, lambda rho: asked.widest(charges, rho), lambda sigma2: asked.distance(charges, sigma2)
+        ),
         f"{len(domain)} columns and {asked.picks} selections",
     )
-    return within(budget, domain, workload, config, charges, asked)
+    return within(budget, domain, workload, config, charges, asked, reserved)
 
 
 @dataclass(frozen=True)
@@ -166,9 +170,10 @@ def within(
     config: PrivMrfConfig,
     charges: Charges,
     asked: Questions,
+    reserved: Reserved = NOTHING_RESERVED,
 ) -> PrivMrfPlan:
     """The plan of a run that may spend this budget, whose beta_cap must be `asked.distance` of `asked.widest` or more."""
-    rho = budget.rho_cap
+    rho = reserved.rest(budget.rho_cap)
     return PrivMrfPlan(
         domain,
         workload,
@@ -182,6 +187,7 @@ def within(
         asked.oversized,
         tuple(asked.pairs),
         charges.distances_sigma2(PAIRS_SHARE * rho, max(1, len(asked.pairs))),
+        reserved=reserved,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Unpack
 
 from mpc_protocols.options import option
-from synth.algorithm import NO_CLAIM, SOUND, Algorithm, Promise, Reporting
+from synth.algorithm import NO_CLAIM, SOUND, Algorithm, Promise, PromiseWithReserved, Reporting
 from synth.algorithms.privmrf.algorithm import PrivMrf, PrivMrfConfig
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan | EncodedPlan"]):
     config = VertiMrfConfig
     left_out = "no graph will join its columns"
     partitions = ("vertical",)
+    reserves = True
 
     def claim(self, config: VertiMrfConfig) -> str:
         if config.encoder == SKETCHES:
@@ -132,12 +133,22 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan | EncodedPlan"]):
         return config.encoder == ON_SHARES
 
     def plan(
-        self, domain: Domain, workload: Workload, config: VertiMrfConfig, **promise: Unpack[Promise]
+        self,
+        domain: Domain,
+        workload: Workload,
+        config: VertiMrfConfig,
+        **promise: Unpack[PromiseWithReserved],
     ) -> VertiMrfPlan | EncodedPlan:
         if config.encoder != ON_SHARES:
             from synth.algorithms.vertimrf.encoders.plan import encoded_plan
 
-            return encoded_plan(domain, workload, config, **promise)
+            promised: Promise = {
+                "epsilon": promise["epsilon"],
+                "delta": promise["delta"],
+                "adjacency": promise["adjacency"],
+                "unit_rows": promise.get("unit_rows", 1),
+            }
+            return encoded_plan(domain, workload, config, **promised)
         from synth.algorithms.vertimrf.plan import plan
 
         return plan(domain, workload, config, **promise)

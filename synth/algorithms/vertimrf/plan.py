@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Unpack
 
 from mpc_protocols.functionality import Clique
-from synth.algorithm import Promise
+from synth.algorithm import PromiseWithReserved
 from synth.algorithms import privmrf
 from synth.algorithms.privmrf.plan import PrivMrfPlan
 from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
@@ -36,7 +36,7 @@ class VertiMrfPlan(PrivMrfPlan):
 
 
 def plan(
-    domain: Domain, workload: Workload, config: VertiMrfConfig, **promise: Unpack[Promise]
+    domain: Domain, workload: Workload, config: VertiMrfConfig, **promise: Unpack[PromiseWithReserved]
 ) -> VertiMrfPlan:
     """As PrivMRF's."""
     same = privmrf.plan.plan(domain, workload, config, **promise)

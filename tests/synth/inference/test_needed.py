@@ -1,0 +1,69 @@
+"""Which marginals questions need, known before there is a release."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpc_protocols.errors import UsageError
+from runner.api.conditions import allowed
+from synth.domain import Categorical, Codes, Domain, Integer, Numeric
+from synth.inference.needed import needed
+from tests.synth.inference.small import AB, AC, BC, DOMAIN, ask, measured, model, people
+
+PEOPLE = Domain(
+    ("sex", "age", "income", "region"),
+    (Categorical(("f", "m")), Numeric(0.0, 80.0, 8), Integer(0, 9), Codes(5)),
+)
+
+
+def of(*questions: str, domain: Domain = PEOPLE) -> set[tuple[str, ...]]:
+    return set(needed(questions, domain, lambda name, value: allowed(domain, {name: value})[name]))
+
+
+@pytest.mark.parametrize(
+    ("question", "marginals"),
+    [
+        ("mean(age)", {("age",)}),
+        ("mean(age) | sex", {("sex", "age")}),
+        ("mean(age | sex == 'f' & region == 2)", {("sex", "age", "region")}),
+        ("share(age < 30 | sex == 'f') - share(age < 30 | sex == 'm')", {("sex", "age")}),
+        ("corr(age, income)", {("age", "income")}),
+        ("median(income | region == 1)", {("income", "region")}),
+        ("table(sex, region)", {("sex", "region")}),
+        ("income ~ age + region", {("age", "income"), ("income", "region"), ("age", "region")}),
+        ("logistic(sex == 'f' ~ age)", {("sex", "age")}),
+        ("(mean(age | sex == 'f') - mean(age | sex == 'm')) / (mean(age | region == 1) - mean(age | region == 2))",
+         {("sex", "age"), ("age", "region")}),
+    ],
+)  # fmt: skip
+def test_the_columns_of_its_moments(question: str, marginals: set[tuple[str, ...]]) -> None:
+    assert of(question) == marginals
+
+
+def test_of_several_questions_none_inside_another() -> None:
+    assert of("mean(age)", "mean(age) | sex", "mean(age | sex == 'f' & region == 2)") == {
+        ("sex", "age", "region")
+    }
+
+
+@pytest.mark.parametrize(
+    "question", ["mean(height)", "mean(sex)", "mean(age | sex == 'x')", "mean(age", "corr(age, age)"]
+)
+def test_what_does_not_fit_the_columns_is_refused(question: str) -> None:
+    with pytest.raises(UsageError):
+        of(question)
+
+
+@pytest.mark.parametrize(
+    "question", ["mean(a) | b", "share(c == 2 | a == 1 & b == 0)", "a ~ b + c", "corr(a, c)", "median(a | b == 1)"]
+)  # fmt: skip
+def test_a_release_of_these_marginals_alone_answers_and_one_of_others_does_not(question: str) -> None:
+    table = people(5000)
+    cliques = needed([question], DOMAIN, lambda name, value: allowed(DOMAIN, {name: value})[name])
+    released = measured(table, list(cliques), [1] * len(cliques))  # type: ignore[arg-type]
+    fitted = model(measured(table, [AB, BC, AC], [1, 1, 1]), 5000)  # type: ignore[arg-type]
+    assert all(answer.low is not None for answer in ask([question], released, fitted))
+    for left_out in range(len(cliques)):
+        rest = [m for place, m in enumerate(released) if place != left_out]
+        if rest:
+            assert any(answer.low is None for answer in ask([question], rest, fitted))
