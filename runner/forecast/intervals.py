@@ -66,7 +66,7 @@ def foretold(
     noise = {clique: plan.sigma2 for clique in plan.one_way}
     if reserved.cliques:
         noise |= dict.fromkeys(reserved.cliques, reserved.sigma2(plan.charges, plan.budget.rho_cap))
-    counts = {clique: scale * marginal(codes, domain, clique).reshape(-1) for clique in noise}
+    counts = {clique: scale * marginal(codes, domain, clique).astype(np.float64) for clique in noise}
     model = fit(
         domain.sizes,
         [Measurement(clique, values, float(noise[clique])) for clique, values in counts.items()],

@@ -22,7 +22,7 @@ FIFTH = Reserved((("a", "e"), ("b", "c", "d")), Fraction(1, 5))
 def plan_of(name: str, domain: Any, epsilon: float, **more: Any) -> tuple[Algorithm[Any, Any], Any]:
     algorithm: Algorithm[Any, Any] = ALGORITHMS[name]
     workload = Workload.from_spec({"degree": 2}, domain)
-    promise = {"epsilon": epsilon, "delta": 1e-6, "adjacency": "add-remove"}
+    promise: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6, "adjacency": "add-remove"}
     plan = algorithm.plan(domain, workload, algorithm.config(), **promise, **more)
     return algorithm, plan.knowing(dict.fromkeys(domain.names, "first"))
 
@@ -60,8 +60,9 @@ def test_what_is_left_is_planned_as_a_budget_of_its_own_size(name: str) -> None:
 
 def test_nothing_reserved_changes_nothing() -> None:
     assert NOTHING_RESERVED.rest(Fraction(3)) == 3
-    widest, distance = abs, float
-    assert NOTHING_RESERVED.beside(None, widest, distance) == (widest, distance)  # type: ignore[arg-type]
+    widest, distance = Fraction.__abs__, Fraction.__neg__
+    charges: Any = None
+    assert NOTHING_RESERVED.beside(charges, widest, distance) == (widest, distance)
 
 
 def test_a_model_that_cannot_hold_them_is_refused_before_anything_is_spent_on_them() -> None:
@@ -69,14 +70,13 @@ def test_a_model_that_cannot_hold_them_is_refused_before_anything_is_spent_on_th
 
     domain = codes_domain(a=200, b=200, c=3)
     algorithm: Algorithm[Any, Any] = ALGORITHMS["mosaic"]
+    promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove"}
+    promise["reserved"] = Reserved((("a", "b"),), Fraction(1, 5))
     plan = algorithm.plan(
         domain,
         Workload.from_spec({"degree": 1}, domain),
         algorithm.config(max_model_mb=0.1),
-        epsilon=1.0,
-        delta=1e-6,
-        adjacency="add-remove",
-        reserved=Reserved((("a", "b"),), Fraction(1, 5)),
+        **promise,
     )
     guard = Accountant(plan.budget)
     codes = np.zeros((50, 3), np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from mpc_protocols.errors import UsageError
@@ -60,8 +62,8 @@ def test_what_does_not_fit_the_columns_is_refused(question: str) -> None:
 def test_a_release_of_these_marginals_alone_answers_and_one_of_others_does_not(question: str) -> None:
     table = people(5000)
     cliques = needed([question], DOMAIN, lambda name, value: allowed(DOMAIN, {name: value})[name])
-    released = measured(table, list(cliques), [1] * len(cliques))  # type: ignore[arg-type]
-    fitted = model(measured(table, [AB, BC, AC], [1, 1, 1]), 5000)  # type: ignore[arg-type]
+    released = measured(table, list(cliques), [Fraction(1)] * len(cliques))
+    fitted = model(measured(table, [AB, BC, AC], [Fraction(1)] * 3), 5000)
     assert all(answer.low is not None for answer in ask([question], released, fitted))
     for left_out in range(len(cliques)):
         rest = [m for place, m in enumerate(released) if place != left_out]
