@@ -13,7 +13,7 @@ from runner.evaluation.judge import Evaluation, Table
 from runner.evaluation.words import FAR, NOT_PRIVATE, rows_of, strongest, verdict, yardsticks
 from runner.report import charts
 from runner.report.columns import real_and_synthetic
-from runner.report.page import source_text, template
+from runner.report.page import shares_of, source_text, template
 from runner.report.pair_chart import pair_chart
 from synth.metrics import marginal
 
@@ -26,6 +26,8 @@ MAX_PAIRS, MAX_HEAT, MAX_SHOWN = 6, 25, 6
 
 def write_page(path: Path, run: Run, real: Table, found: Evaluation) -> None:
     """An HTML page, readable by its owner alone. Raises OSError."""
+    pairs = _pairs(run, real, found)
+    within = [of["chart"].inside[0] for of in pairs]
     text = template("evaluation.html.j2").render(
         style=Markup(source_text("report.css")),
         study=run.facts["study"],
@@ -34,7 +36,8 @@ def write_page(path: Path, run: Run, real: Table, found: Evaluation) -> None:
         verdict=verdict(found),
         yardsticks=yardsticks(found),
         far=FAR,
-        pairs=_pairs(run, real, found),
+        pairs=pairs,
+        inside=(sum(hits for hits, _ in within), sum(of for _, of in within)),
         heat=_heat(run, found),
         rows=rows_of(found),
         columns=real_and_synthetic(run, found.counts),
@@ -48,14 +51,15 @@ def write_page(path: Path, run: Run, real: Table, found: Evaluation) -> None:
 
 def _pairs(run: Run, real: Table, found: Evaluation) -> list[dict[str, Any]]:
     """The strongest relations, of the real rows and of the table."""
-    drawn = []
+    drawn, sure = [], shares_of(run)
     for pair in strongest(found)[:MAX_PAIRS]:
         if pair.carried is not None:
             counts = [
                 (what, marginal(codes, run.domain, pair.columns).astype(np.float64))
                 for what, codes in (("real rows", real), ("synthetic rows", run.codes))
             ]
-            drawn.append({"judged": pair, "chart": pair_chart(run.domain, pair.columns, counts, found.label)})
+            chart = pair_chart(run.domain, pair.columns, counts, found.label, sure)
+            drawn.append({"judged": pair, "chart": chart})
     return drawn
 
 

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
+from runner.api.inference import answers, registered
 from runner.failures import reason
 from runner.report import charts, graph, number_format, resolutions, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way, strengths
@@ -34,7 +35,10 @@ from runner.report.head import unrelated
 from runner.report.pair_chart import pair_chart
 from runner.report.statement import how, in_the_clear, statement, variances
 from runner.report.training_text import training
+from runner.results.finished_run import FinishedRun
 from synth.algorithm import ALGORITHMS, OWN_MODEL
+from synth.inference import Answer, UnfitRun
+from synth.inference.groups import Shares
 
 MAX_ASSOCIATED, MAX_PAIRS, MAX_SHOWN = 40, 4, 6
 """Columns of the table of all pairs; pictures of pairs; pictures of columns that are not folded away."""
@@ -140,6 +144,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         columns=[measured(run, one) for one in columns],
         shown=MAX_SHOWN,
         pairs=_pairs(run),
+        answers=_answers(run),
         sent=sum(phase.get("bytes_sent", 0) for phase in facts["phases"]),
         noisy_total=run.noisy_total,
         sigmas=_sigmas(run),
@@ -278,14 +283,31 @@ def _pairs(run: Run) -> list[dict[str, Any]]:
     strongest = (run.facts.get("relations") or {}).get("strongest", ())
     judged = {tuple(pair["columns"]): float(pair["strength"]) for pair in strongest[:MAX_PAIRS]}
     known = [pair for pair in judged if len(pair) == 2 and all(name in run.domain for name in pair)]
+    sure = shares_of(run)
     asked = (run.facts.get("public_study") or {}).get("workload") or {}
     return [
         {
-            "chart": pair_chart(run.domain, pair, [("synthetic rows", counts)], asked.get("label")),
+            "chart": pair_chart(run.domain, pair, [("synthetic rows", counts)], asked.get("label"), sure),
             "strength": judged[pair],  # at the bins that were measured, by which the relations are ranked
         }
         for pair, counts in zip(known, run.model.marginals(known), strict=True)
     ]
+
+
+def shares_of(run: Run) -> Shares | None:
+    """Intervals for shares of the run's people; None of a run whose measurements give none."""
+    try:
+        return Shares(run.domain, run.model, run.measurements, run.facts)
+    except UnfitRun:
+        return None
+
+
+def _answers(run: Run) -> list[Answer]:
+    """The registered questions, answered."""
+    facts, questions = run.facts, registered(run.facts)
+    return (
+        answers(FinishedRun(facts, run.domain, run.model), run.measurements, questions) if questions else []
+    )
 
 
 def _map(run: Run) -> dict[str, Any]:

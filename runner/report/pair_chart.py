@@ -6,7 +6,7 @@ nothing to do with each other, all bars look alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,14 @@ if TYPE_CHECKING:
     from synth.domain import Domain
 
 Array = NDArray[np.float64]
+Intervals = Sequence[Sequence[tuple[float, float] | None]]
+Sure = Callable[[str, Sequence[Sequence[int]], str, Sequence[Sequence[int]]], Intervals]
+"""Intervals of the ends of the bars' parts: as `synth.inference.groups.Shares`."""
 
 PITCH, TOP = 21.0, 4.0
 MAX_LINES, MAX_SHARES = 7, 4
+THIN = 0.01
+"""Share of a bar below which the end of a part has no interval of its own: it is where the one before it ends."""
 SMALL = 0.02
 """Share of rows below which a group of its own is not shown for "missing" or "0"."""
 
@@ -47,12 +52,24 @@ class PairChart:
     shares: str
     charts: tuple[Markup, ...]
     legend: tuple[tuple[str, str], ...]
+    inside: tuple[tuple[int, int], ...] = ()
+    """Of each picture, how many ends of parts lie within their intervals, of how many."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether intervals are drawn."""
+        return any(of for _, of in self.inside)
 
 
 def pair_chart(
-    domain: Domain, pair: Clique, tables: Sequence[tuple[str, Array]], label_column: str | None = None
+    domain: Domain,
+    pair: Clique,
+    tables: Sequence[tuple[str, Array]],
+    label_column: str | None = None,
+    sure: Sure | None = None,
 ) -> PairChart:
     """One picture for each table of counts (what it is of, counts with the shape of the pair), with groups that all share.
+    sure: intervals of the ends of the parts.
 
     Bars are of the label column if it is one of the two, else of the one with fewer values.
     """
@@ -65,13 +82,36 @@ def pair_chart(
     weight = sum((counts / max(1.0, counts.sum()) for counts in found), np.zeros_like(found[0], np.float64))
     lines = groups(domain[of_lines], weight.sum(axis=1), MAX_LINES)
     shares = groups(domain[str(other)], weight.sum(axis=0), MAX_SHARES)
+    known: Intervals = ()
+    if sure is not None:
+        known = sure(
+            str(other), [group.codes for group in shares], of_lines, [group.codes for group in lines]
+        )
     charts = tuple(
-        _drawn(f"{other} by {of_lines}, {what}", lines, shares, counts)
+        _drawn(f"{other} by {of_lines}, {what}", lines, shares, counts, known)
         for (what, _), counts in zip(tables, found, strict=True)
     )
     return PairChart(
-        of_lines, str(other), charts, tuple((f"share{i}", group.name) for i, group in enumerate(shares))
+        of_lines,
+        str(other),
+        charts,
+        tuple((f"share{i}", group.name) for i, group in enumerate(shares)),
+        tuple(_inside(lines, shares, counts, known) for counts in found),
     )
+
+
+def _inside(
+    lines: Sequence[Group], shares: Sequence[Group], counts: Array, known: Intervals
+) -> tuple[int, int]:
+    hits = number = 0
+    for line, intervals in zip(lines, known, strict=False):
+        rows = counts[list(line.codes)].sum(axis=0)
+        parts = np.array([rows[list(share.codes)].sum() for share in shares]) / max(1.0, float(rows.sum()))
+        for end, interval in zip(np.cumsum(parts), intervals, strict=False):
+            if interval is not None:
+                number += 1
+                hits += interval[0] <= end <= interval[1]
+    return hits, number
 
 
 def groups(column: Column, sums: Array, most: int) -> list[Group]:
@@ -109,7 +149,9 @@ def _span(column: Binned, codes: Sequence[int]) -> str:
     return " to ".join(dict.fromkeys(map(column.written, ends)))
 
 
-def _drawn(title: str, lines: Sequence[Group], shares: Sequence[Group], counts: Array) -> Markup:
+def _drawn(
+    title: str, lines: Sequence[Group], shares: Sequence[Group], counts: Array, known: Intervals
+) -> Markup:
     letters = min(MAX_LETTERS, max((len(line.name) for line in lines), default=0))
     left = 16 + LETTER * letters
     marks: list[Any] = []
@@ -131,4 +173,15 @@ def _drawn(title: str, lines: Sequence[Group], shares: Sequence[Group], counts: 
                 said = percent(part, 0)
                 marks.append(label(x + width / 2, y + 13, said, class_=f"figure on{k}", anchor="middle"))
             x += width
+        for share, interval in zip(shares, known[i] if known else (), strict=False):
+            if interval is not None and rows[list(share.codes)].sum() >= THIN * total:
+                marks.append(_whisker(left, y + PITCH - 5.5, interval))
     return drawing(WIDTH, 2 * TOP + PITCH * len(lines), marks, title=title)
+
+
+def _whisker(left: float, y: float, interval: tuple[float, float]) -> Any:
+    """Where the end of a part of a bar may be."""
+    low, high = (left + share * (WIDTH - left) for share in interval)
+    tip = f"95 % interval: {percent(interval[0], 1)} to {percent(interval[1], 1)}"
+    d = f"M{low:.1f} {y - 2.5:.1f}v5m0 -2.5H{high:.1f}m0 -2.5v5"
+    return tag("path", tag("title", tip), d=d, class_="whisker")

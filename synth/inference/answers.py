@@ -140,7 +140,7 @@ class _Release:
             list(told) if told is not None and len(told) == len(found) else [None] * len(found)
         )
         return [
-            _Reading(self._target, disturbances[0], estimand, other)
+            Reading(self._target, disturbances[0], estimand, other)
             for estimand, other in zip(found, beside, strict=True)
         ]
 
@@ -165,7 +165,7 @@ class _Refusal:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class Reading:
     """An estimand with what disturbs it. beside: the same by the model."""
 
     target: Target

@@ -192,6 +192,27 @@ def test_a_pair_is_drawn_as_shares_that_add_up() -> None:
     assert (turned.lines, turned.shares) == ("answer", "n")
 
 
+def test_ends_of_parts_have_their_intervals_and_it_is_counted_which_hold_them() -> None:
+    domain = Domain(("group", "answer"), (Codes(2), Codes(3)))
+    counts = np.array([[50.0, 25.0, 25.0], [10.0, 0.0, 90.0]])
+    asked: list[object] = []
+
+    def sure(*arguments: object) -> list[list[tuple[float, float] | None]]:
+        asked.append(arguments)
+        return [[(0.4, 0.6), (0.8, 0.9)], [(0.05, 0.2), None]]
+
+    drawn = pair_chart(domain, ("group", "answer"), [("rows", counts)], "answer", sure)
+    assert asked == [("answer", [(0,), (1,), (2,)], "group", [(0,), (1,)])]
+    assert drawn.inside == ((2, 3),) and drawn.is_sure  # .5 and .1 lie inside, .75 does not
+    assert re.findall(r"interval: ([^<]*)<", drawn.charts[0]) == [
+        "40\u00a0% to 60\u00a0%",
+        "80\u00a0% to 90\u00a0%",
+        "5\u00a0% to 20\u00a0%",
+    ]
+    without = pair_chart(domain, ("group", "answer"), [("rows", counts)], "answer")
+    assert not without.is_sure and "whisker" not in without.charts[0]
+
+
 @given(st.lists(st.integers(0, 50), min_size=100, max_size=100), st.integers(2, 9))
 def test_groups_of_a_column_hold_every_row_once(sums: list[int], most: int) -> None:
     found = groups(COUNTED, np.array(sums, dtype=np.float64), most)

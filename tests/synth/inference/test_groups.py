@@ -1,0 +1,40 @@
+"""Shares of groups within groups: the intervals that `infer` gives, for what a picture draws."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from synth.inference import UnfitRun
+from synth.inference.groups import Shares
+from tests.synth.inference.small import AB, AC, BC, DOMAIN, FACTS, ask, measured, model, people
+
+NOISE = Fraction(400)
+
+
+def test_they_are_those_of_the_same_question() -> None:
+    table = people(4000)
+    released = measured(table, [AB, AC], [NOISE] * 2, np.random.default_rng(2))
+    fitted = model(released, 4000)
+    shares = Shares(DOMAIN, fitted, released, FACTS)
+    [[first, second], [low, _]] = shares("c", [(0,), (1,), (2,)], "a", [(1,), (2, 3)])
+    for text, interval in (
+        ("share(c == 0 | a == 1)", first),
+        ("share(c <= 1 | a == 1)", second),
+        ("share(c == 0 | a >= 2)", low),
+    ):
+        [answer] = ask([text], released, fitted)
+        assert interval == (pytest.approx(answer.low), pytest.approx(answer.high))
+
+
+def test_what_was_not_measured_together_has_none_and_a_run_without_counts_of_all_rows_is_refused() -> None:
+    table = people(4000)
+    released = measured(table, [AB, AC], [NOISE] * 2, np.random.default_rng(2))
+    fitted = model(released, 4000)
+    shares = Shares(DOMAIN, fitted, released, FACTS)
+    assert shares("c", [(0,), (1, 2)], "b", [(0,), (1,)]) == [[None], [None]]
+    assert BC not in [m.clique for m in released]
+    with pytest.raises(UnfitRun):
+        Shares(DOMAIN, fitted, [], FACTS)
