@@ -70,7 +70,12 @@ def run(arguments: argparse.Namespace) -> None:
                     "basis": answer.basis,
                     "standard_error": answer.standard_error,
                     "cells": [
-                        {"values": values, "count": round(count, 3), "share": round(share, 6)}
+                        {
+                            "values": values,
+                            "count": round(count, 3),
+                            "share": round(share, 6),
+                            "interval": answer.interval(count),
+                        }
                         for values, count, share in rows
                     ],
                 }
@@ -89,10 +94,18 @@ def run(arguments: argparse.Namespace) -> None:
     tell(of_columns(finished.facts, answer.columns))
 
 
+def _said(interval: tuple[float, float] | None) -> tuple[str, ...]:
+    return () if interval is None else (f"{interval[0]:,.0f} to {interval[1]:,.0f}",)
+
+
 def _print(answer: Answer, rows: Sequence[Row]) -> None:
     columns = answer.columns
-    told = [(*map(shown, values), f"{count:,.0f}", f"{100 * share:.1f} %") for values, count, share in rows]
-    header = (*columns, "rows (estimate)", "share")
+    told = [
+        (*map(shown, values), f"{count:,.0f}", *_said(answer.interval(count)), f"{100 * share:.1f} %")
+        for values, count, share in rows
+    ]
+    interval = () if answer.standard_error is None else ("95 % interval",)
+    header = (*columns, "rows (estimate)", *interval, "share")
     widths = [max(len(line[i]) for line in [header, *told]) for i in range(len(header))]
     for line in [header, *told]:
         cells = [
@@ -103,7 +116,9 @@ def _print(answer: Answer, rows: Sequence[Row]) -> None:
     print(f"of about {answer.total:,.0f} rows; estimated from noisy counts that are already released")
     names = " x ".join(columns)
     if answer.standard_error is not None:
-        print(f"standard error of a count, by the noise: {answer.standard_error:,.3g} rows")
+        print(
+            f"standard error of a count, by the noise: {answer.standard_error:,.3g} rows; so are the intervals"
+        )
     elif answer.basis == "measured over bins":
         print(f"{names} was measured over bins only: within a bin the counts follow from other measurements")
     elif answer.basis == "not measured together":

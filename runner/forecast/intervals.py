@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 LEVEL = 0.95
-MOST_DRAWN = 200_000
+MAX_DRAWN = 200_000
 """Invented rows at most; of more, as many counts are scaled up."""
 SHOWN = 12
 
@@ -61,7 +61,7 @@ def foretold(
 
     domain, reserved = study.domain, plan.reserved
     if codes is None:
-        codes = invented_rows(domain, min(rows, MOST_DRAWN), 0, plan.workload.label, related=True)
+        codes = invented_rows(domain, min(rows, MAX_DRAWN), 0, plan.workload.label, related=True)
     scale = rows / max(1, len(codes))
     noise = {clique: plan.sigma2 for clique in plan.one_way}
     if reserved.cliques:

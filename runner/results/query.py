@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 from mpc_protocols.errors import UsageError
@@ -19,6 +20,7 @@ from runner.study.table import nearest
 from synth.run import Measured
 
 MAX_LISTED_CELLS = 1 << 22
+NORMAL_95 = NormalDist().inv_cdf(0.975)
 Basis = Literal["measured", "measured over bins", "not measured together"]
 """What a marginal rests on."""
 
@@ -36,6 +38,13 @@ class Answer:
     standard_error: float | None
     values: Sequence[tuple[str, ...]]
     counts: Sequence[float]
+
+    def interval(self, count: float) -> tuple[float, float] | None:
+        """Where a count lies at 95 %, as far as the noise goes; None without a standard error."""
+        if self.standard_error is None:
+            return None
+        half = NORMAL_95 * self.standard_error
+        return max(0.0, count - half), max(0.0, count + half)
 
     @property
     def shares(self) -> Sequence[float]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KEYS = ("queries", "share")
 MAX_QUERIES = 100
-SHARE, MOST = 0.2, 0.9
+SHARE, MAX_SHARE = 0.2, 0.9
 """Of the budget: by default, and less than."""
 
 
@@ -53,7 +53,7 @@ def read_inference(
     """[inference]; None if it is wrong, which `table` is told."""
     before = len(table.problems)
     queries = table.texts("queries")
-    share = table.number("share", SHARE, below=MOST)
+    share = table.number("share", SHARE, below=MAX_SHARE)
     if len(queries) > MAX_QUERIES:
         table.problem(f"holds {len(queries)} questions; at most {MAX_QUERIES} can be registered", "queries")
     if not algorithm.reserves or algorithm.reporting(config) is not None:

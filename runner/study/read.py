@@ -15,11 +15,9 @@ from typing import Any, cast
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Options
-from runner.study import keys, together
+from runner.study import inference, keys, together
 from runner.study.columns import check_workload, has_workload, read_domain
 from runner.study.contributors import read_contributors
-from runner.study.inference import KEYS as INFERENCE_KEYS
-from runner.study.inference import read_inference
 from runner.study.model import Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, read_toml, shown
@@ -121,11 +119,11 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         )
     elif names and "workload" in root:
         check_workload(workload, names, domain)
-    inference = None
+    questions = None
     if algorithm is not None and domain is not None and "inference" in root and not found:
-        asked = section("inference", INFERENCE_KEYS)
+        asked = section("inference", inference.KEYS)
         together.questions(asked, root)
-        inference = read_inference(asked, algorithm, config, domain)
+        questions = inference.read_inference(asked, algorithm, config, domain)
     alignment = None
     if partition == "vertical" and "alignment" in root:
         alignment = read_alignment(tree["alignment"], str(path), found, privacy)
@@ -180,7 +178,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         parties=parties,
         tree=tree,
         contributors=contributors,
-        inference=inference,
+        inference=questions,
     )
     return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
 

@@ -229,7 +229,7 @@ def schema() -> Schema:
             inference.KEYS,
             {
                 "queries": TEXTS,
-                "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": inference.MOST},
+                "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": inference.MAX_SHARE},
             },
             ("queries",),
         ),

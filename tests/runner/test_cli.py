@@ -420,10 +420,15 @@ def test_query(run: Run, finished: Path) -> None:
     assert code == 0 and len(text.splitlines()) == 1 + 8 + 2 and " %" in text
     told = json.loads(run("query", out, "age", "--json")[1])
     assert told["basis"] == "measured" and f"by the noise: {told['standard_error']:,.3g} rows" in text
+    for cell in told["cells"]:
+        (low, high), half = cell["interval"], 1.96 * told["standard_error"]
+        assert low == pytest.approx(max(0, cell["count"] - half), rel=1e-3, abs=0.01)
+        assert high == pytest.approx(max(0, cell["count"] + half), rel=1e-3, abs=0.01)
     rows = list(csv.DictReader(io.StringIO(run("query", out, "age", "--csv")[1])))
     assert {row["standard_error"] for row in rows} == {f"{told['standard_error']:.3f}"}
     apart = json.loads(run("query", out, "age", "sex", "work", "--json")[1])
     assert apart["basis"] == "not measured together" and apart["standard_error"] is None
+    assert all(cell["interval"] is None for cell in apart["cells"])
     code, text, _ = run("query", out, "age", "sex", "work")  # the workload has pairs only
     assert code == 0 and "age x sex x work was not measured together" in text
     code, _, err = run("query", out, "sexx")
