@@ -1,15 +1,17 @@
 """How often the intervals of `infer` hold the truth, beside those of who reads a table as if it were real.
 
-    python -m tests.acceptance.coverage --data DIR [--tables adult,nltcs,law] [--algorithms mosaic,aim] [--rows 1000,10000]
-        [--epsilon 0.3,1,3] [--runs 40] [--seed 1]
+    python -m tests.acceptance.coverage --data DIR [--tables adult,eight,nltcs,acs,law] [--algorithms mosaic,aim]
+        [--rows 1000,10000] [--epsilon 0.3,1,3] [--runs 40] [--seed 1] [--share 0.2]
 
-Each run draws so many rows from a population (`adult`: five columns of adult-vfl.csv, `nltcs`: nltcs.csv, both with replacement;
-`law`: a law written here, whose truth is exact), makes a release of them in the clear with seeded noise, and asks. Of each cell:
+Each run draws so many rows from a population (`adult`, `eight`: five and eight columns of adult-vfl.csv, `nltcs`, `acs`: all
+columns of these, with replacement; `law`: a law written here, whose truth is exact), makes a release of them in the clear with
+seeded noise, and asks. --share: the questions are registered, for so much of the budget. Of each cell:
 
     infer     the share of 95 % intervals that hold the population's value: of answers whose columns were measured together at
               full resolution, of those over bins, and how many had none
     table     the synthetic table read as real rows; rows: the real rows themselves; of the same measured answers
-    width     the median of the interval's width as a multiple of the real rows'
+    width     the median of the interval's width as a multiple of the real rows'; of registered questions after a stroke as a
+              multiple of what `plan` foretells on rows of the population
 
 Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter as many, for
 answers of one run go together). DIR holds the public tables that the papers we compare with have used.
@@ -32,6 +34,9 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from runner.api.conditions import allowed
+from runner.forecast.intervals import foretold
+from runner.party.synthesis import plan_of
+from runner.study import Study
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant
 from synth.domain import Codes, Domain
@@ -41,10 +46,19 @@ from synth.inference.language import parse
 from synth.inference.moments import Moment, Moments
 from synth.metrics import marginal
 from synth.run import Synthesis
-from synth.workload import Workload
 
 DELTA, LEVEL, Z = 1e-5, 0.95, 1.959964
 LEAST, DEPENDENT = 0.92, 4
+EIGHT = (
+    "age",
+    "education",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "sex",
+    "hours-per-week",
+    "income",
+)
 ADULT = ("age", "sex", "marital-status", "race", "income")
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "adult": (
@@ -62,6 +76,29 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "income ~ sex",
         "income ~ age + sex",
         "logistic(income ~ sex)",
+    ),
+    "eight": (
+        "mean(age)",
+        "mean(age) | sex",
+        "mean(`hours-per-week`) | income",
+        "share(income == 1 | sex == 0) - share(income == 1 | sex == 1)",
+        "share(income == 1 | `marital-status` == 2)",
+        "share(income == 1 | education == 9)",
+        "share(occupation == 3 | sex == 0)",
+        "corr(age, `hours-per-week`)",
+        "income ~ age + sex",
+        "income ~ age + `hours-per-week`",
+        "logistic(income ~ sex)",
+    ),
+    "acs": (
+        "share(a0 == 1)",
+        "share(a3 == 1 | a4 == 1)",
+        "share(a5 == 1 | a7 == 1) - share(a5 == 1 | a7 == 0)",
+        "share(a13 == 1 | a14 == 0)",
+        "corr(a11, a12)",
+        "corr(a15, a16)",
+        "a17 ~ a18",
+        "a2 ~ a1 + a6",
     ),
     "nltcs": (
         "share(a0 == 1)",
@@ -108,10 +145,10 @@ def population(name: str, data: Path | None) -> Population:
         raise SystemExit(f"The table {name} needs --data DIR.")
     import pandas as pd
 
-    file = "adult-vfl" if name == "adult" else name
+    file = "adult-vfl" if name in ("adult", "eight") else name
     sizes = json.loads((data / f"{file}-domain.json").read_text())
     frame = pd.read_csv(data / f"{file}.csv")
-    columns = ADULT if name == "adult" else tuple(frame.columns)
+    columns = {"adult": ADULT, "eight": EIGHT}.get(name, tuple(frame.columns))
     codes = frame[list(columns)].to_numpy(np.int64)
     domain = Domain(columns, tuple(Codes(sizes[column]) for column in columns))
     cells, counts = np.unique(codes, axis=0, return_counts=True)
@@ -139,19 +176,36 @@ def _law() -> Population:
     return Population(domain, draw, cells.astype(np.int64), weights)
 
 
-def release(
-    of: Population, rows: NDArray[np.int64], algorithm: str, epsilon: float, seed: bytes
-) -> Synthesis:
-    """A run in the clear, with seeded noise, on all pairs."""
-    chosen, domain = ALGORITHMS[algorithm], of.domain
-    plan = chosen.plan(
-        domain,
-        Workload.from_spec({"degree": 2}, domain),
-        chosen.config(),
+def study_of(of: Population, algorithm: str, epsilon: float, questions: Sequence[str], share: float) -> Study:
+    """On all pairs. share: of the budget, for the questions; 0: they are not registered."""
+    tables: dict[str, Any] = {"inference": {"queries": list(questions), "share": share}} if share else {}
+    split = algorithm == "vertimrf"
+    names = of.domain.names
+    parties: list[Any] = ["one", "two", "three"]
+    if split:
+        half = len(names) // 2
+        tables["alignment"] = {"method": "row-order"}
+        parties = [
+            {"name": "one", "address": "127.0.0.1:7101", "columns": list(names[:half])},
+            {"name": "two", "address": "127.0.0.1:7102", "columns": list(names[half:])},
+        ]
+    return Study.of(
+        "coverage",
+        of.domain.sizes,
+        parties,
         epsilon=epsilon,
         delta=DELTA,
-        adjacency="add-remove",
-    ).knowing(dict.fromkeys(domain.names, "first"))
+        algorithm=algorithm,
+        backend="ideal",
+        partition="vertical" if split else "horizontal",
+        **tables,
+    )
+
+
+def release(of: Population, rows: NDArray[np.int64], study: Study, seed: bytes) -> Synthesis:
+    """A run in the clear, with seeded noise."""
+    chosen, domain = ALGORITHMS[study.algorithm], of.domain
+    plan = plan_of(study).knowing(dict.fromkeys(domain.names, "first"))
     rng = np.random.default_rng(list(seed))
     oracle = IdealOracle(
         StudyFacts(domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32)),
@@ -207,6 +261,13 @@ def of_rows(domain: Domain, table: NDArray[np.int64]) -> Rows:
     return Rows(domain, table, np.full(len(table), 1 / max(1, len(table))))
 
 
+def expected(of: Population, study: Study, rows: int) -> dict[str, float]:
+    """The halves of the intervals of registered questions, as `plan` foretells them on rows of the population."""
+    drawn = of.draw(100_000, np.random.default_rng(0))
+    plan = plan_of(study)
+    return {one.name: one.half for one in foretold(study, plan, rows, drawn) if one.half is not None}
+
+
 @dataclass
 class Tally:
     """Of one cell: intervals that held, and that there were; widths as multiples of the rows'."""
@@ -214,6 +275,8 @@ class Tally:
     held: dict[str, int] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
     widths: list[float] = field(default_factory=list)
+    expected: Mapping[str, float] = field(default_factory=dict)
+    as_foretold: list[float] = field(default_factory=list)
     by_name: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, kind: str, held: bool) -> None:
@@ -230,9 +293,8 @@ class Tally:
 def one_run(
     of: Population,
     questions: Sequence[str],
-    algorithm: str,
+    study: Study,
     rows: int,
-    epsilon: float,
     seed: bytes,
     tally: Tally,
     truth: Mapping[str, float],
@@ -240,7 +302,7 @@ def one_run(
     """Draw, release, ask, count."""
     rng = np.random.default_rng([*seed, 1])
     real = of.draw(rows, rng)
-    synthesis = release(of, real, algorithm, epsilon, seed)
+    synthesis = release(of, real, study, seed)
     facts: dict[str, Any] = {"privacy": {"events": []}}
     found = infer(
         questions, of.domain, synthesis.model, synthesis.measurements, facts, codes_of(of.domain), level=LEVEL
@@ -276,6 +338,8 @@ def _count(
         tally.add("bins", held)
         return
     tally.add("measured", held)
+    if half := tally.expected.get(answer.name):
+        tally.as_foretold.append((answer.high - answer.low) / 2 / half)
     counts = tally.by_name.setdefault(answer.name, [0, 0])
     counts[0] += held
     counts[1] += 1
@@ -299,6 +363,7 @@ def main() -> int:
     parser.add_argument("--epsilon", default="0.3,1,3")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--share", type=float, default=0.0)
     parser.add_argument("--names", action="store_true", help="coverage of each question, too")
     given = parser.parse_args()
     failed = False
@@ -313,10 +378,13 @@ def main() -> int:
             for rows in map(int, given.rows.split(",")):
                 for epsilon in map(float, given.epsilon.split(",")):
                     tally = Tally()
+                    study = study_of(of, algorithm, epsilon, questions, given.share)
+                    tally.expected = expected(of, study, rows)
                     for run in range(given.runs):
                         seed = np.random.default_rng([given.seed, run, rows, int(10 * epsilon)]).bytes(16)
-                        one_run(of, questions, algorithm, rows, epsilon, seed, tally, truth)
+                        one_run(of, questions, study, rows, seed, tally, truth)
                     width = f"{np.median(tally.widths):.2f}" if tally.widths else "-"
+                    width += f" / {np.median(tally.as_foretold):.2f}" if tally.as_foretold else ""
                     print(
                         f"| {table} | {algorithm} | {rows:,} | {epsilon:g} | {given.runs} "
                         f"| {tally.share('measured')} ({tally.asked.get('measured', 0)}) "
