@@ -117,6 +117,33 @@ class Run:
         codes = model.sample(rows, np.random.default_rng([start, 0]))
         return frame_of(codes, opened.domain, start)
 
+    def replicates(
+        self, number: int = 20, rows: int | None = None, *, seed: int | None = None
+    ) -> list[pd.DataFrame]:
+        """Tables as further releases would be: how an estimate differs among them tells its error
+        (`docs/howto/answer-a-question.md`).
+
+        rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run whose counts are not
+        of all rows.
+        """
+        import numpy as np
+
+        from runner.results.outputs import frame_of
+        from synth.inference.replicates import MAX_REPLICATES, Replicates
+
+        if not 2 <= number <= MAX_REPLICATES:
+            raise UsageError(f"From 2 to {MAX_REPLICATES} replicates can be made, got {number}.")
+        opened, wanted = self._opened, int(self.summary["rows"]) if rows is None else rows
+        if not 0 <= wanted <= MAX_ROWS:
+            raise UsageError(f"A replicate has from 0 to {MAX_ROWS:,} rows, got {wanted}.")
+        made = Replicates(opened.model, self._measurements, opened.facts)
+        start = secrets.randbits(64) if seed is None else seed
+        frames = []
+        for place in range(number):
+            rng = np.random.default_rng([start, place, 1])
+            frames.append(frame_of(made.model(rng).sample(wanted, rng), opened.domain, start + place))
+        return frames
+
     def query(self, *columns: str) -> pd.DataFrame:
         """A marginal of the model: a row for each combination of values, with its expected count and share.
 

@@ -1,7 +1,7 @@
 """How often the intervals of `infer` hold the truth, beside those of who reads a table as if it were real.
 
     python -m tests.acceptance.coverage --data DIR [--tables adult,eight,nltcs,acs,law] [--algorithms mosaic,aim]
-        [--rows 1000,10000] [--epsilon 0.3,1,3] [--runs 40] [--seed 1] [--share 0.2]
+        [--rows 1000,10000] [--epsilon 0.3,1,3] [--runs 40] [--seed 1] [--share 0.2] [--replicates 20]
 
 Each run draws so many rows from a population (`adult`, `eight`: five and eight columns of adult-vfl.csv, `nltcs`, `acs`: all
 columns of these, with replacement; `law`: a law written here, whose truth is exact), makes a release of them in the clear with
@@ -10,6 +10,7 @@ seeded noise, and asks. --share: the questions are registered, for so much of th
     infer     the share of 95 % intervals that hold the population's value: of answers whose columns were measured together at
               full resolution, of those over bins, and how many had none
     table     the synthetic table read as real rows; rows: the real rows themselves; of the same measured answers
+    replicas  of the same answers: the released table with the error that so many replicates tell (--replicates)
     width     the median of the interval's width as a multiple of the real rows'; of registered questions after a stroke as a
               multiple of what `plan` foretells on rows of the population
 
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
@@ -43,7 +45,9 @@ from synth.domain import Codes, Domain
 from synth.inference import Answer, infer
 from synth.inference.estimands import Estimand, estimands
 from synth.inference.language import parse
+from synth.inference.licence import Unanswerable
 from synth.inference.moments import Moment, Moments
+from synth.inference.replicates import Replicates
 from synth.metrics import marginal
 from synth.run import Synthesis
 
@@ -298,6 +302,7 @@ def one_run(
     seed: bytes,
     tally: Tally,
     truth: Mapping[str, float],
+    replicates: int,
 ) -> None:
     """Draw, release, ask, count."""
     rng = np.random.default_rng([*seed, 1])
@@ -317,11 +322,38 @@ def one_run(
                         estimand.scalar.value,
                         math.sqrt(variance / max(1, len(drawn))),
                     )
-            except Exception as error:  # a table without such rows has no answer
-                if type(error).__name__ not in ("Uncertain", "Unanswerable"):
-                    raise
+            except Unanswerable:  # a table without such rows has no answer
+                continue
+    if replicates:
+        beside["replicas"] = by_replicates(of.domain, synthesis, questions, replicates, table, rng)
     for answer in found:
         _count(answer, truth, beside, tally)
+
+
+def by_replicates(
+    domain: Domain,
+    synthesis: Synthesis,
+    questions: Sequence[str],
+    number: int,
+    table: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> dict[str, tuple[float, float]]:
+    """Of each number its value in the released table, and an error that makes value +- Z error the interval of the replicates."""
+    made = Replicates(synthesis.model, synthesis.measurements, {"privacy": {"events": []}})
+    values: dict[str, list[float]] = {}
+    for drawn in (table, *(made.model(rng).sample(synthesis.rows, rng) for _ in range(number))):
+        for text in questions:
+            try:
+                for estimand, _ in of_rows(domain, drawn).ask([text]):
+                    values.setdefault(estimand.name, []).append(estimand.scalar.value)
+            except Unanswerable:
+                continue
+    factor = float(stats.t.ppf((1 + LEVEL) / 2, number - 1)) / Z * math.sqrt(1 + 1 / number)
+    return {
+        name: (found[0], factor * float(np.std(found[1:], ddof=1)))
+        for name, found in values.items()
+        if len(found) == number + 1
+    }
 
 
 def _count(
@@ -363,14 +395,16 @@ def main() -> int:
     parser.add_argument("--epsilon", default="0.3,1,3")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--replicates", type=int, default=0)
     parser.add_argument("--share", type=float, default=0.0)
     parser.add_argument("--names", action="store_true", help="coverage of each question, too")
     given = parser.parse_args()
     failed = False
     print(
-        "| table | algorithm | rows | epsilon | runs | measured (of) | over bins (of) | none | table | real rows | width |"
+        "| table | algorithm | rows | epsilon | runs | measured (of) | over bins (of) | none | table | replicas | real rows "
+        "| width |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for table in given.tables.split(","):
         of, questions = population(table, given.data), QUESTIONS[table]
         truth = {e.name: e.scalar.value for e, _ in Rows(of.domain, of.cells, of.weights).ask(questions)}
@@ -382,14 +416,14 @@ def main() -> int:
                     tally.expected = expected(of, study, rows)
                     for run in range(given.runs):
                         seed = np.random.default_rng([given.seed, run, rows, int(10 * epsilon)]).bytes(16)
-                        one_run(of, questions, study, rows, seed, tally, truth)
+                        one_run(of, questions, study, rows, seed, tally, truth, given.replicates)
                     width = f"{np.median(tally.widths):.2f}" if tally.widths else "-"
                     width += f" / {np.median(tally.as_foretold):.2f}" if tally.as_foretold else ""
                     print(
                         f"| {table} | {algorithm} | {rows:,} | {epsilon:g} | {given.runs} "
                         f"| {tally.share('measured')} ({tally.asked.get('measured', 0)}) "
                         f"| {tally.share('bins')} ({tally.asked.get('bins', 0)}) | {tally.asked.get('none', 0)} "
-                        f"| {tally.share('table')} | {tally.share('rows')} | {width} |",
+                        f"| {tally.share('table')} | {tally.share('replicas')} | {tally.share('rows')} | {width} |",
                         flush=True,
                     )
                     asked = tally.asked.get("measured", 0)

@@ -240,6 +240,17 @@ def test_a_run_answers_with_intervals(run: Run) -> None:
         run.infer("mean(agee)")
 
 
+def test_replicates_are_tables_of_the_study(run: Run) -> None:
+    tables = run.replicates(3, 50, seed=7)
+    assert [len(table) for table in tables] == [50] * 3
+    assert all(list(table.columns) == list(run.sample(1).columns) for table in tables)
+    assert not tables[0].equals(tables[1]) and tables[2].equals(run.replicates(3, 50, seed=7)[2])
+    assert len(run.replicates(2)[0]) == run.summary["rows"]
+    for number in (1, 5000):
+        with pytest.raises(UsageError, match="replicates can be made"):
+            run.replicates(number)
+
+
 def test_standard_errors_are_those_of_sums_and_of_weighted_means() -> None:
     sizes = {"a": 2, "b": 5}
     zeros = np.zeros(10, np.int64)
