@@ -157,8 +157,10 @@ def expired(credentials: Path, folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def attempts(own: Path, root: Path, claimed: str) -> list[Attempt]:
-    """All that tries to be the party that is claimed, or nobody. own: the parties' certificates. root: a folder, in which "foreign"
-    has the certificates of another CA."""
+    """All that tries to be the party that is claimed, or nobody.
+
+    own: the parties' certificates. root: a folder, in which "foreign" has the certificates of another CA.
+    """
     foreign, late = root / "foreign", root / "late"
     old, old_key = expired(own, late, claimed)
     strange, own_key = foreign / f"{claimed}.crt", foreign / f"{claimed}.key"
