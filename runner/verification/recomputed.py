@@ -26,7 +26,7 @@ from runner.results.warnings import relations_of, warnings_of
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.hashing import protocol_of
-from runner.study.owners import ownership
+from runner.study.owners import Ownership, ownership
 from runner.study.trained import trained, training_of
 from runner.verification.account import Account, close
 from runner.verification.signers import GIVER
@@ -55,7 +55,8 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
         )
         return
     try:
-        statements = Statements(study, files.load(place.directory), _plan_of(study, run, own))
+        owned = _owned(study, run)
+        statements = Statements(study, files.load(place.directory), _plan_of(study, run, own, owned), owned)
         restated, account = list(statements.differing()), list(statements.account.differing())
     except CosynthError as error:
         yield problem(error)
@@ -87,21 +88,30 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
         )
 
 
-def _plan_of(study: Study, run: Mapping[str, Any], own: Study | None) -> Plan | None:
+def _owned(study: Study, run: Mapping[str, Any]) -> Ownership | None:
+    """Who owns which columns, as run.json has it, of a vertical study. Raises `StudyInvalid` for what that does not allow."""
+    if not isinstance(study, VerticalStudy):
+        return None
+    return ownership(study, {owner["name"]: owner["columns"] for owner in run["alignment"]["owners"]})
+
+
+def _plan_of(study: Study, run: Mapping[str, Any], own: Study | None, owned: Ownership | None) -> Plan | None:
     """The plan; None where rounds of arrivals or earlier waves decide it, and no study that reads them is named."""
     told = run["agreed"].get("contributors", {})
     if told.get("after") or told.get("schedule") == "arriving":
         return None if own is None else plan_of(own)
-    return plan_of(study)
+    plan = plan_of(study)
+    return plan if owned is None else plan.knowing(owned.columns)
 
 
 @dataclass(frozen=True)
 class Statements:
-    """run: the files. plan: as `Account`'s."""
+    """run: the files. plan: as `Account`'s. owned: of a vertical study."""
 
     study: Study
     run: files.Run
     plan: Plan | None
+    owned: Ownership | None
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -314,12 +324,9 @@ class Statements:
     def _alignment(self) -> bool:
         """Whether what joining revealed follows from who owns which columns."""
         study, told = self.study, self.facts.get("alignment")
-        if not isinstance(study, VerticalStudy):
+        if not isinstance(study, VerticalStudy) or self.owned is None or self.plan is None:
             return told is None
-        if told is None or self.plan is None:
-            return False
-        owned = ownership(study, {owner["name"]: owner["columns"] for owner in told["owners"]})
-        return alike(told, json.loads(json.dumps(alignment_facts(study, self.plan, owned))))
+        return alike(told, json.loads(json.dumps(alignment_facts(study, self.plan, self.owned))))
 
     def _version(self) -> bool:
         software = self.facts["software"]
