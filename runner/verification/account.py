@@ -40,6 +40,7 @@ NO_CAP = 1 << 62
 class Account:
     """privacy: run.json's. measurements, noisy_total: of measurements.json. plan: of the study; None where files beside the study
     decide it and the auditor has not named them. in_rounds: whether contributors came in rounds, of which each has a first count.
+    is_trained: whether owners have counted and trained by themselves, with samplers and bounds of their own.
     """
 
     study: Study
@@ -48,6 +49,7 @@ class Account:
     measurements: Sequence[Measured]
     noisy_total: float
     in_rounds: bool
+    is_trained: bool = False
 
     @property
     def side_by_side(self) -> bool:
@@ -64,7 +66,11 @@ class Account:
     def is_told(self) -> bool:
         """Whether the distance of every event follows from what it tells."""
         known = {"select", "distances", *COUNTED}
-        return not self.side_by_side and all(event["what"] in known for event in self.every)
+        return (
+            not self.side_by_side
+            and not self.is_trained
+            and all(event["what"] in known for event in self.every)
+        )
 
     def differing(self) -> Iterator[str]:
         """What run.json's account states otherwise than it follows; each as it is called there.
@@ -119,7 +125,7 @@ class Account:
     def _cost(self, event: Mapping[str, Any], first: bool) -> Event | None:
         """The event as the mechanisms charge it; None of a kind, or of a claim, that they do not know."""
         what = event["what"]
-        if event.get("claim") == "none" or self.side_by_side:
+        if event.get("claim") == "none" or self.side_by_side or self.is_trained:
             return None
         if what == "select":
             epsilon, candidates = Fraction(event["epsilon"]), int(event["candidates"])
@@ -137,7 +143,7 @@ class Account:
 
     def _first_count(self) -> RowBound | None:
         first = next((event for event in self.every if event["what"] in COUNTED), None)
-        if first is None or self.side_by_side or self.in_rounds:
+        if first is None or self.side_by_side or self.in_rounds or self.is_trained:
             return None
         if first["what"] == "total":
             return RowBound.from_totals([round(self.noisy_total)], [1], [Fraction(first["sigma2"])], NO_CAP)

@@ -89,14 +89,17 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
 
 
 def _owned(study: Study, run: Mapping[str, Any]) -> Ownership | None:
-    """Who owns which columns, as run.json has it, of a vertical study. Raises `StudyInvalid` for what that does not allow."""
-    if not isinstance(study, VerticalStudy):
+    """Who owns which columns, as run.json has it, of a study that joins records. Raises `StudyInvalid` for misfits."""
+    if not isinstance(study, VerticalStudy) or trained(study) is not None:
         return None
     return ownership(study, {owner["name"]: owner["columns"] for owner in run["alignment"]["owners"]})
 
 
 def _plan_of(study: Study, run: Mapping[str, Any], own: Study | None, owned: Ownership | None) -> Plan | None:
-    """The plan; None where rounds of arrivals or earlier waves decide it, and no study that reads them is named."""
+    """The plan; None where rounds of arrivals or earlier waves decide it and no study that reads them is named, or where owners'
+    columns do, which run.json does not tell."""
+    if trained(study) is not None:
+        return None
     told = run["agreed"].get("contributors", {})
     if told.get("after") or told.get("schedule") == "arriving":
         return None if own is None else plan_of(own)
@@ -128,6 +131,7 @@ class Statements:
             self.run.measurements,
             self.run.noisy_total,
             self._collected.get("schedule") == "arriving",
+            trained(self.study) is not None,
         )
 
     def differing(self) -> Iterator[str]:
@@ -159,7 +163,12 @@ class Statements:
         if not self.account.is_told or self.account.in_rounds:
             yield "the samplers' distance (a bound is recomputed)"
         if self.plan is None:
-            yield "the cap on rho (--study names the study whose files decide it)"
+            of = (
+                "owners' columns decide it"
+                if self.account.is_trained
+                else "--study names the study that decides it"
+            )
+            yield f"the cap on rho ({of})"
         if "contributors" in self.facts:
             yield "who took part"
         if self.facts.get("inputs"):
@@ -324,8 +333,10 @@ class Statements:
     def _alignment(self) -> bool:
         """Whether what joining revealed follows from who owns which columns."""
         study, told = self.study, self.facts.get("alignment")
-        if not isinstance(study, VerticalStudy) or self.owned is None or self.plan is None:
+        if not isinstance(study, VerticalStudy) or trained(study) is not None:
             return told is None
+        if self.owned is None or self.plan is None:
+            return False
         return alike(told, json.loads(json.dumps(alignment_facts(study, self.plan, self.owned))))
 
     def _version(self) -> bool:

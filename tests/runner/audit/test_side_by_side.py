@@ -52,7 +52,8 @@ def test_the_first_result_waits_for_no_later_one() -> None:
 
 def test_processes_are_gone_when_nobody_asks_on() -> None:
     ours, _theirs = os.pipe()
-    results = side_by_side([os.getpid, partial(os.read, ours, 1)], 2)  # type: ignore[list-item]
+    tasks: list[Callable[[], object]] = [os.getpid, partial(os.read, ours, 1)]
+    results = side_by_side(tasks, 2)
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert not multiprocessing.active_children()
