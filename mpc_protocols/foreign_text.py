@@ -8,6 +8,7 @@ failures, findings, lines of progress, `plan`, pages.
 from __future__ import annotations
 
 import unicodedata
+from typing import TextIO
 
 _KEPT = "\n\t"
 
@@ -20,6 +21,11 @@ def shown(text: str, *, line: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(letter if _is_seen(letter, line) else _escaped(letter) for letter in text)
+
+
+def for_stream(text: str, stream: TextIO) -> str:
+    """Data on its way out: as it is where a program reads it, `shown` where the stream is a terminal, which would obey it."""
+    return shown(text) if stream.isatty() else text
 
 
 def _is_seen(letter: str, line: bool) -> bool:

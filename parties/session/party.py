@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from mpc_protocols.errors import CosynthError, ProtocolAborted
+from mpc_protocols.errors import CosynthError, PeerIdentity, ProtocolAborted
 from mpc_protocols.wire import Traffic
 from parties.session.transport.frames import MAX_DEPTH, MAX_MESSAGE, UNOPENED, BadFrame
 from parties.session.transport.inbox import Inbox, Message
@@ -43,6 +43,7 @@ class Party:
         self.mpyc: Any = None
         self.mpyc_wire: SessionWire | None = None
         self.failure: BaseException | None = None
+        self.lapse: Callable[[], PeerIdentity | None] = lambda: None
         self.assembled = False
         self.tap = tap
         self._lock = threading.Lock()
@@ -263,6 +264,11 @@ class SessionWire:
             b"cosynth stream" + self._stream.to_bytes(8, "little") + name.encode()
         ).digest()
         return SessionWire(self._party, f"{self._name}/{name}", int.from_bytes(digest[:8], "little"))
+
+    def check_valid(self) -> None:
+        """Before something is released: raise `PeerIdentity` if a certificate, or the CA of one, has expired meanwhile."""
+        if (lapsed := self._party.lapse()) is not None:
+            raise lapsed
 
     def all_assembled(self) -> None:
         """All parties have their data and their budget: from now on the others may learn why this party stops."""

@@ -177,6 +177,7 @@ class _Session(Generic[T]):
 
     async def _connect(self) -> None:
         own = self._own = own_identity_or_doubt(self._config)
+        self._party.lapse = lambda: None if (expired := own.expired()) is None else ended(expired)
         self._connector = connector = Connector(
             own,
             self._linked,
@@ -458,8 +459,8 @@ class _Session(Generic[T]):
                     self._stop(link.silent(each.name, limit), culprit=each.number)
                     return
                 each.ping()
-            if self._own is not None and (name := self._own.expired()) is not None:
-                self._stop(ended(name), culprit=self._party.names.index(name))
+            if self._own is not None and (expired := self._own.expired()) is not None:
+                self._stop(ended(expired), culprit=self._party.names.index(expired.party))
                 return
             if self._party.assembled and given is not None:
                 if left is None and callable(given):

@@ -1,20 +1,23 @@
-"""Carrying out an audit: the checks that are asked for, one after the other, and what they come to."""
+"""Carrying out an audit: the checks that are asked for, side by side, and what they come to."""
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.audit.check import Check, Finding, Group, Profile, Verdict
+from runner.audit.side_by_side import side_by_side
 from runner.audit.subjects.subject import Subject
 from runner.study.table import nearest
 
 
 @dataclass(frozen=True)
 class Result:
-    """A check that was carried out. cpu_s: of this process; other processes that it started come on top."""
+    """A check that was carried out. cpu_s: of its process and of those that it has started and seen end."""
 
     group: Group
     check: Check
@@ -58,12 +61,32 @@ def chosen(
     ]
 
 
-def carry_out(subject: Subject, checks: Sequence[tuple[Group, Check]]) -> Iterator[Result]:
-    """Run the checks, in order; a check that cannot be carried out is an error of the harness, and the others go on."""
-    for group, check in checks:
-        wall, cpu = time.perf_counter(), time.process_time()
-        finding = _found(check.run, subject)
-        yield Result(group, check, finding, time.perf_counter() - wall, time.process_time() - cpu)
+def carry_out(subject: Subject, checks: Sequence[tuple[Group, Check]], jobs: int = 1) -> Iterator[Result]:
+    """Run so many checks at a time, and give their results in order.
+
+    A check that cannot be carried out is an error of the harness, and the others go on.
+    """
+    tasks = [partial(_measured, check.run, subject) for _, check in checks]
+    for (group, check), ran in zip(checks, side_by_side(tasks, jobs), strict=True):
+        finding, wall_s, cpu_s = ran or (
+            Finding(Verdict.ERROR, "The process of the check ended without a word."),
+            0.0,
+            0.0,
+        )
+        yield Result(group, check, finding, wall_s, cpu_s)
+
+
+def _measured(run: Callable[[Subject], Finding], subject: Subject) -> tuple[Finding, float, float]:
+    """What a check finds, and the seconds that pass and are computed meanwhile."""
+    wall, cpu = time.perf_counter(), _cpu_s()
+    finding = _found(run, subject)
+    return finding, time.perf_counter() - wall, _cpu_s() - cpu
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process, and of those it started and saw end."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def _found(run: Callable[[Subject], Finding], subject: Subject) -> Finding:

@@ -97,6 +97,12 @@ def add(commands: Commands) -> None:
         help="of campaigns of many cases, the K-th of N parts, such as 2/5",
     )
     parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=int,
+        help="checks, or broken builds, at a time (default: as many as there are cores)",
+    )
+    parser.add_argument(
         "--seed", metavar="TEXT", help="repeat an audit's choices (default: a fresh one, printed)"
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="the findings for machines")
@@ -130,6 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
     part = Part.parse(arguments.part)
     meant = _meant(arguments, groups)
     written = _files(arguments)
+    jobs = _jobs(arguments)
     seed = arguments.seed or secrets.token_hex(8)
     print(f"audit with seed {seed}", flush=True)
     results, caught = [], []
@@ -144,12 +151,12 @@ def run(arguments: argparse.Namespace) -> None:
             )
             wanted = {name for mutation in meant for name in mutation.expected}
             checks = [each for each in _named(arguments, groups) if driver.full_name(*each) in wanted]
-        for result in driver.carry_out(audited, checks):
+        for result in driver.carry_out(audited, checks, jobs):
             print(lines.line(result), flush=True)
             results.append(result)
         seeds = [seed, *(f"{seed} {number}" for number in range(1, SEEDS if arguments.deep else 1))]
         names = [result.name for result in results]
-        for each in mutations.campaign(meant or (), names, arguments.study, audited.backends[0], seeds):
+        for each in mutations.campaign(meant or (), names, arguments.study, audited.backends[0], seeds, jobs):
             print(lines.mutation(each), flush=True)
             caught.append(each)
         found = facts.facts(audited, results, caught)
@@ -179,6 +186,17 @@ def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
             "--target attacks a deployment as it is: it takes no --study, --backend, --mutations or --mutation."
         )
     return {target.GROUP.letter: target.GROUP}
+
+
+def _jobs(arguments: argparse.Namespace) -> int:
+    """How many checks at a time. Raises `UsageError`."""
+    from runner.audit.side_by_side import cores
+
+    if arguments.target:
+        return 1  # its checks measure how soon a party answers while another one attacks
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise UsageError(f"--jobs {arguments.jobs}: at least one check runs at a time.")
+    return arguments.jobs or cores()
 
 
 def _named(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[tuple[Group, Check]]:

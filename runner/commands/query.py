@@ -7,10 +7,11 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.foreign_text import for_stream, shown
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -84,11 +85,13 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.csv or arguments.csv_safe:
         kept = harmless if arguments.csv_safe else str
         error = "" if answer.standard_error is None else f"{answer.standard_error:.3f}"
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*map(kept, answer.columns), "count", "share", "standard_error"])
         writer.writerows(
             [*map(kept, values), f"{count:.3f}", f"{share:.6f}", error] for values, count, share in rows
         )
+        sys.stdout.write(for_stream(text.getvalue(), sys.stdout))
     else:
         _print(answer, rows)
     tell(of_columns(finished.facts, answer.columns))
@@ -99,7 +102,7 @@ def _said(interval: tuple[float, float] | None) -> tuple[str, ...]:
 
 
 def _print(answer: Answer, rows: Sequence[Row]) -> None:
-    columns = answer.columns
+    columns = tuple(map(shown, answer.columns))
     told = [
         (*map(shown, values), f"{count:,.0f}", *_said(answer.interval(count)), f"{100 * share:.1f} %")
         for values, count, share in rows

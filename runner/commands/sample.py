@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.foreign_text import for_stream
 from runner.commands import command
 from runner.failures import reason
 
@@ -84,8 +85,12 @@ def run(arguments: argparse.Namespace) -> None:
                 rows.replace(target)
             else:
                 sys.stdout.flush()
-                with rows.open("rb") as file:
-                    shutil.copyfileobj(file, sys.stdout.buffer)
+                if sys.stdout.isatty():
+                    with rows.open(encoding="utf-8", newline="") as text:
+                        sys.stdout.writelines(for_stream(line, sys.stdout) for line in text)
+                else:
+                    with rows.open("rb") as file:
+                        shutil.copyfileobj(file, sys.stdout.buffer)
     except OSError as error:
         if target is None:
             raise

@@ -22,7 +22,9 @@ Recompute what a finished run claims, from its files alone, for an auditor: all 
 party) hold the same files; the digest is that of the study shown; every party has signed them with its
 certificate's key; each event's cost, their sum and epsilon, by an accountant of its own; the computing
 parties' journals, and with --ledger or --private a custodian's ledger, tell of the same releases; the
-report is what the files make. What is not there is said to be not checked.
+report is what the files make; what run.json says of its release follows from the table, the measurements,
+the model and the study, whoever has signed. What is not there is said to be not checked, and what cannot be
+recomputed to be the word of the signers.
 
 A run of parties with certificates has been signed: without signatures it is refused. They prove whose files
 these are as far as you know what each rests on, which is printed: the CA that issued a party's certificate,
@@ -84,6 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.study import load, private_file
     from runner.verification.files import files
     from runner.verification.place import Place
+    from runner.verification.recomputed import recomputed
     from runner.verification.signers import Authority
     from runner.verification.spending import spending
 
@@ -103,6 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
         try:
             yield from files(places, own, ca)
             yield from spending(places, ledgers)
+            yield from recomputed(places[0], own)
         except CosynthError as error:  # nothing after it can be read
             yield problem(error)
 

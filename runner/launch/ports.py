@@ -10,6 +10,23 @@ _LOW, _HIGH = 20_000, 32_768
 """Below the ports that Linux, the BSDs and Windows give to outgoing connections: a port that is free when it is chosen and taken
 when the party comes to listen on it would end the run."""
 _ATTEMPTS = 1_000
+_share = (0, 1)
+
+
+def draw_from(number: int, of: int) -> None:
+    """Let `free_ports` of this process draw from the `number`th (from 0) of so many shares of all ports.
+
+    Processes that look for ports at the same time would else find the same one free. Raises `ValueError`.
+    """
+    global _share
+    if not 0 <= number < of <= (_HIGH - _LOW) // 100:
+        raise ValueError(f"There is no share {number} of {of} of the ports.")
+    _share = number, of
+
+
+def share() -> tuple[int, int]:
+    """The share that this process draws from, and of how many."""
+    return _share
 
 
 def free_ports(count: int) -> list[int]:
@@ -18,7 +35,8 @@ def free_ports(count: int) -> list[int]:
     for _ in range(_ATTEMPTS):
         if len(ports) == count:
             break
-        port = _LOW + secrets.randbelow(_HIGH - _LOW)
+        number, of = _share
+        port = _LOW + number + of * secrets.randbelow((_HIGH - _LOW) // of)
         if is_free(port):
             ports.add(port)
     else:

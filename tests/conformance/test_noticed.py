@@ -141,6 +141,7 @@ def test_a_defective_backend(oracle: type[PlainOracle], about: str, words: str) 
     assert words in failing(check_oracle(plain(oracle)), about)
 
 
+BEYOND = "noise has its law beyond every batch"
 FRESH, LAW, ORDER = "noise is there, and fresh", "noise of every size", "no guard is asked after"
 PICKS = "selections have their law"
 
@@ -162,6 +163,8 @@ PICKS = "selections have their law"
             "0.25 times the variance that was asked for: shared marginal of 1025",
         ),
         (careless.TailExactOracle, LAW, "draws in a row may occur twice"),
+        (careless.LateExactOracle, BEYOND, "no noise: cells 3,"),
+        (careless.LastBatchExactOracle, BEYOND, "no noise: cells 262,"),
         (careless.RepeatingOracle, LAW, "draws in a row may occur twice"),
         (careless.FewDistancesOracle, LAW, "no noise: 12 distances."),
         (laws.EvenOracle, LAW, "noise that is always even"),

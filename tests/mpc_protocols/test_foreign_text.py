@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.foreign_text import for_stream, shown
 
 
 @given(st.text())
@@ -22,6 +23,17 @@ def test_what_is_shown_has_no_character_that_nobody_sees(text: str) -> None:
 @pytest.mark.parametrize("text", ["Zürich x 3", "年齢", "1\u00a0000 rows", "naïve “quoted” 🙂"])
 def test_what_people_write_stays(text: str) -> None:
     assert shown(text) == text
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_data_is_shown_at_a_terminal_and_stays_where_a_program_reads_it() -> None:
+    text = "a,b\n\x1b[2J,1\n"
+    assert for_stream(text, StringIO()) == text
+    assert for_stream(text, Terminal()) == "a,b\n\\x1b[2J,1\n"
 
 
 def test_escapes() -> None:

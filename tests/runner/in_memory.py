@@ -43,6 +43,9 @@ class SessionInMemory:
     def all_assembled(self) -> None:
         """Nobody waits here for what has no deadline."""
 
+    def check_valid(self) -> None:
+        """Nobody has a certificate that could expire."""
+
 
 def run(
     path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, resume: bool = False

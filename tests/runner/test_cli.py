@@ -8,11 +8,12 @@ import json
 import os
 import random
 import re
+import shutil
 import stat
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -485,6 +486,34 @@ def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:
     assert again.read_bytes() == target.read_bytes()
     run("sample", finished / "out", "--rows", 500, "--out", again)
     assert again.read_bytes() != target.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("sample", "--rows", "500"), ("query", "work", "--csv"), ("query", "work", "sex"), ("query", "work")],
+)
+def test_values_command_no_terminal(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Sequence[str]
+) -> None:
+    """Of a study whose author has put an escape sequence into a category; a pipe gets the value as it is."""
+    copy = Path(shutil.copytree(finished / "out", tmp_path / "out"))
+    facts = json.loads((copy / "run.json").read_text())
+    [work] = [column for column in facts["columns"] if column["name"] == "work"]
+    work["values"][0] = "\x1b]0;owned\x07"
+    (copy / "run.json").write_text(json.dumps(facts))
+
+    def said(terminal: bool) -> str:
+        raw = io.BytesIO()
+        stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+        monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main([asked[0], str(copy), *asked[1:]]) == 0
+        return raw.getvalue().decode()
+
+    at_terminal = said(terminal=True)
+    assert "\x1b" not in at_terminal and "\x07" not in at_terminal and "\\x1b]0;owned\\x07" in at_terminal
+    if asked[0] == "sample" or "--csv" in asked:
+        assert "\x1b]0;owned\x07" in said(terminal=False)
 
 
 def test_samples_are_parquet_where_the_file_says_so(run: Run, finished: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.additive.oracle import ROLES as ADDITIVE
 from mpc_protocols.backend import BACKENDS
-from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
+from mpc_protocols.errors import BudgetRefused, PeerIdentity, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
@@ -388,14 +388,14 @@ EVENTS = [Event("total", Fraction(1, 100 + n), Fraction(1, 10**9), {"sigma2": "4
 def test_what_is_on_record_is_not_recorded_again(tmp_path: Path) -> None:
     path, begun = tmp_path / "journal", list[tuple[Event, int]]()
     journal = Journal(path, Header(b"d" * 32, RUN, "north", "1"))
-    recorder = Recorder(journal, None, lambda event, number: begun.append((event, number)))
+    recorder = Recorder(journal, None, lambda event, number: begun.append((event, number)), lambda: None)
     for event in EVENTS[:2]:
         recorder.record(event, b"inputs")
     journal.close()
     known = read(path)
     assert [release.opened for release in known.releases] == [True, False]
     journal = Journal.reopen(path, known)
-    recorder = Recorder(journal, known, lambda event, number: begun.append((event, number)))
+    recorder = Recorder(journal, known, lambda event, number: begun.append((event, number)), lambda: None)
     for event in EVENTS:
         recorder.record(event, b"inputs")
     recorder.opened()
@@ -415,8 +415,23 @@ def test_a_release_authorised_for_other_inputs_is_refused(tmp_path: Path) -> Non
         known = read(path)
         journal = Journal.reopen(path, known)
         with pytest.raises(BudgetRefused, match="Release 1 was authorised for other public inputs"):
-            Recorder(journal, known, lambda event, number: None).record(event, inputs)
+            Recorder(journal, known, lambda event, number: None, lambda: None).record(event, inputs)
         journal.close()
+
+
+def test_what_may_not_be_released_is_put_on_no_record(tmp_path: Path) -> None:
+    path, begun = tmp_path / "journal", list[int]()
+    journal = Journal(path, Header(b"d" * 32, RUN, "north", "1"))
+
+    def admit() -> None:
+        raise PeerIdentity("The certificate of party west has expired.")
+
+    with pytest.raises(PeerIdentity):
+        Recorder(journal, None, lambda event, number: begun.append(number), admit).record(
+            EVENTS[0], b"inputs"
+        )
+    journal.close()
+    assert not begun and not read(path).releases
 
 
 # -- one party's directory, and what others say --------------------------------------------------------------------------

@@ -288,9 +288,11 @@ def test_other_files_at_another_party_and_another_ledger(
     assert main(["verify", str(folders["north"].out), "--ledger", str(other["west"].ledger)]) == 0
     shutil.copytree(folders["north"].out, tmp_path / "more")
     change_run(lambda run: run.update(digest="00" * 32))(tmp_path / "more")
+    capsys.readouterr()
     main(["verify", str(tmp_path / "more"), "--ledger", str(other["west"].ledger), "--json"])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()[-1:]]
-    assert found[0]["kind"] == "problem" and "no run of this study on record" in found[0]["text"]
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [of_ledger] = [each for each in found if str(other["west"].ledger) in each["text"]]
+    assert of_ledger["kind"] == "problem" and "no run of this study on record" in of_ledger["text"]
 
 
 def test_a_demo_holds_though_its_own_report_says_more_than_its_parties(

@@ -20,6 +20,8 @@ from runner.party.synthesis import plan_of
 from runner.study import VerticalStudy, load
 from runner.study.owners import ownership
 from runner.study.read import problems
+from runner.verification.place import Place
+from runner.verification.recomputed import recomputed
 from synth.budget.accounting import epsilon_beside
 from tests.runner import split
 from tests.runner.processes import run
@@ -66,6 +68,7 @@ def test_owners_train_over_the_session(tmp_path: Path) -> None:
         assert entry.spent.curves == (plan.budget.curve,)
         spent = epsilon_beside(entry.spent.rho, 1e-6, entry.spent.beta, entry.spent.curves)
         assert 3.8 < spent <= 4.0
+    assert not [finding.text for finding in recomputed(Place.at(out)) if finding.error]
     page = (out / "report.html").read_text()
     assert page.index(LIMITS) < page.index("What is promised")
     assert "secret shares" not in page and "Trained" in page and "nothing in this run ties" not in page

@@ -110,6 +110,20 @@ class TailExactOracle(MeddledOracle):
         return np.where(np.arange(noise.size) < max(noise.size // 192, 1) * 192, noise, 0)
 
 
+class LateExactOracle(MeddledOracle):
+    """No noise for the cells from 3,000 on: beyond the largest size that is tried many times."""
+
+    def meddle(self, handle: Handle, noise: NDArray[np.int64], batch: int) -> NDArray[np.int64]:
+        return np.where(np.arange(noise.size) < 3_000, noise, 0)
+
+
+class LastBatchExactOracle(MeddledOracle):
+    """No noise for the cells after the first 2^18."""
+
+    def meddle(self, handle: Handle, noise: NDArray[np.int64], batch: int) -> NDArray[np.int64]:
+        return np.where(np.arange(noise.size) < 1 << 18, noise, 0)
+
+
 class LargeNarrowOracle(MeddledOracle):
     """Half the noise for marginals of 1,000 cells or more."""
 

@@ -22,7 +22,7 @@ import hashlib
 import re
 import ssl
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +78,14 @@ class Greeting:
 
 
 @dataclass(frozen=True)
+class Lapsing:
+    """What lets a party in, for as long as it is valid. what: "certificate", its own, or "CA", that it rests on."""
+
+    party: str
+    what: str
+
+
+@dataclass(frozen=True)
 class Identity:
     """This party's own certificate, checked. magic: how the greetings begin that it sends and answers.
 
@@ -91,8 +99,8 @@ class Identity:
     _contexts: dict[tuple[str, bool, bool], ssl.SSLContext] = field(
         default_factory=dict, repr=False, compare=False
     )
-    _expire: dict[str, datetime] = field(default_factory=dict, repr=False, compare=False)
-    """When the certificates end that were proved, by party; this party's own, too."""
+    _expire: dict[Lapsing, datetime] = field(default_factory=dict, repr=False, compare=False)
+    """When what was proved ends: each party's certificate, this one's too, and the CA that it rests on."""
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
@@ -151,13 +159,18 @@ class Identity:
                 f"The certificate presented for party {peer.name} belongs to {quoted(names)}: "
                 f"party {peer.name} must use a certificate in its own name."
             )
-        end = ssl.cert_time_to_seconds(decoded["notAfter"])
-        self._expire[peer.name] = datetime.fromtimestamp(end, UTC)
+        from cryptography import x509
 
-    def expired(self) -> str | None:
-        """A party whose certificate was valid when the session began and is not now."""
+        end = ssl.cert_time_to_seconds(decoded["notAfter"])
+        self._expire[Lapsing(peer.name, "certificate")] = datetime.fromtimestamp(end, UTC)
+        if self.config.ca is not None:
+            known = _certificates(self.config.ca, "CA file", self.config.me)
+            self._expire[Lapsing(peer.name, "CA")] = _end_of_ca(x509.load_der_x509_certificate(proved), known)
+
+    def expired(self) -> Lapsing | None:
+        """What was valid when the session began and is not now."""
         now = datetime.now(UTC)
-        return next((name for name, end in self._expire.items() if end < now), None)
+        return next((each for each, end in self._expire.items() if end < now), None)
 
 
 def names_in(certificate: Mapping[str, Any]) -> list[str]:
@@ -199,7 +212,13 @@ def own_identity(config: SessionConfig) -> Identity:
         )
     if config.ca is not None:
         _check_ca(config.ca, config.cert, chain, config.me)
-    return Identity(config, der, _expire={config.me: certificate.not_valid_after_utc})
+    ends = {Lapsing(config.me, "certificate"): certificate.not_valid_after_utc}
+    if config.ca is not None:
+        known = _certificates(config.ca, "CA file", config.me)
+        ends[Lapsing(config.me, "CA")] = min(
+            [_end_of_ca(chain[-1], known), *(between.not_valid_after_utc for between in chain[1:])]
+        )
+    return Identity(config, der, _expire=ends)
 
 
 def own_identity_or_doubt(config: SessionConfig) -> Identity:
@@ -232,6 +251,13 @@ def _check_ca(ca: Path, cert: Path, chain: list[x509.Certificate], me: str) -> N
     if not issuers:
         raise PeerIdentity(f"The certificate {cert} of party {me} is not signed by the CA in {ca}.")
     check_dates(issuers[-1], f"The CA of party {me} ({ca})")
+
+
+def _end_of_ca(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> datetime:
+    """Until when a CA in the file vouches for a certificate: the last of those that issued it, or, where an authority between
+    them did, of all."""
+    issuers = [authority for authority in authorities if _issued(certificate, authority)]
+    return max(authority.not_valid_after_utc for authority in issuers or authorities)
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -275,10 +301,11 @@ def check_dates(certificate: x509.Certificate, what: str) -> None:
         )
 
 
-def ended(name: str) -> PeerIdentity:
+def ended(expired: Lapsing) -> PeerIdentity:
     """A certificate has expired while the run was under way."""
     return PeerIdentity(
-        f"The certificate of party {name} has expired while the run was under way, so nothing more is released; issue a new one."
+        f"The {expired.what} of party {expired.party} has expired while the run was under way, so nothing more is released; "
+        "issue a new one."
     )
 
 

@@ -1,7 +1,8 @@
-"""`python -m runner.audit.broken_builds.broken MUTATION BACKEND STUDY SEEDS CHECK...`: checks of a build broken on purpose.
+"""`python -m runner.audit.broken_builds.broken MUTATION BACKEND STUDY SEEDS PORTS CHECK...`: checks of a broken build.
 
-SEEDS: a JSON list. For each of them a line of JSON on standard output: the checks that fail. With several seeds, the first of a
-seed's checks that fails is enough. Started by `mutations.campaign`.
+SEEDS: a JSON list. PORTS: two numbers, the share of ports to draw from (`runner.launch.ports.draw_from`). For each seed a line of
+JSON on standard output: the checks that fail. With several seeds, the first of a seed's checks that fails is enough. Started by
+`mutations.campaign`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from runner.audit import driver
 from runner.audit.broken_builds import mutations
 from runner.audit.check import Profile, Verdict, load
 from runner.audit.subjects.subject import subject
+from runner.launch import ports
 
 
 def failing(
@@ -32,7 +34,8 @@ def failing(
 
 
 if __name__ == "__main__":
-    name, backend, study, seeds, *checks = sys.argv[1:]
+    name, backend, study, seeds, share, *checks = sys.argv[1:]
+    ports.draw_from(*json.loads(share))
     drawn = json.loads(seeds)
     for seed in drawn:
         failed = failing(name, backend, Path(study) if study else None, seed, checks, len(drawn) > 1)

@@ -14,12 +14,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from mpc_protocols.errors import UsageError
 from runner.audit.broken_builds import faults
 from runner.audit.broken_builds.faults.mutation import Mutation
+from runner.audit.side_by_side import side_by_side
+from runner.launch import ports
 
 TIMEOUT_S = 600
 
@@ -75,22 +78,35 @@ def meant(checks: Sequence[str], only: Sequence[str]) -> list[Mutation]:
 
 
 def campaign(
-    meant: Sequence[Mutation], checks: Sequence[str], study: Path | None, backend: str, seeds: Sequence[str]
+    meant: Sequence[Mutation],
+    checks: Sequence[str],
+    study: Path | None,
+    backend: str,
+    seeds: Sequence[str],
+    jobs: int = 1,
 ) -> Iterator[Caught]:
-    """Each mutation in a process of its own, with those checks named for it that are among `checks`, once with each seed."""
-    for mutation in meant:
-        began = time.perf_counter()
-        named = [name for name in mutation.expected if name in checks]
-        failed = _failed(mutation, named, study, backend, seeds)
-        yield Caught(
-            mutation.name,
-            mutation.words,
-            mutation.expected,
-            tuple(name for name in named if any(name in each for each in failed)),
-            len(seeds),
-            sum(map(bool, failed)),
-            time.perf_counter() - began,
-        )
+    """Each mutation in a process of its own, with those checks named for it that are among `checks`, once with each seed; so many
+    at a time, their results in order."""
+    tasks = [partial(_caught, mutation, checks, study, backend, seeds) for mutation in meant]
+    for mutation, caught in zip(meant, side_by_side(tasks, jobs), strict=True):
+        yield caught or Caught(mutation.name, mutation.words, mutation.expected, (), len(seeds))
+
+
+def _caught(
+    mutation: Mutation, checks: Sequence[str], study: Path | None, backend: str, seeds: Sequence[str]
+) -> Caught:
+    began = time.perf_counter()
+    named = [name for name in mutation.expected if name in checks]
+    failed = _failed(mutation, named, study, backend, seeds)
+    return Caught(
+        mutation.name,
+        mutation.words,
+        mutation.expected,
+        tuple(name for name in named if any(name in each for each in failed)),
+        len(seeds),
+        sum(map(bool, failed)),
+        time.perf_counter() - began,
+    )
 
 
 def _failed(
@@ -106,6 +122,7 @@ def _failed(
         backend,
         str(study or ""),
         json.dumps(seeds),
+        json.dumps(ports.share()),
         *checks,
     ]
     with suppress(subprocess.TimeoutExpired):

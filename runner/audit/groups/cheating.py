@@ -18,6 +18,7 @@ from typing import Any
 from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.public.steps import MeasureStep, parse
+from mpc_protocols.replicated.sharing.blame import suspects_of
 from runner.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
 from runner.audit.subjects.arena import Arena, Codes, Ran
 from runner.audit.subjects.bent_wire import Bend, Way, change
@@ -283,13 +284,20 @@ def proofs(subject: Subject) -> Finding:
                 lies.append((f"message {number} of the proof to party {receiver} changed", nothing, flip))
         for words, error, bend in lies:
             ended = outcomes(cheat, error, bend)
-            if all(ended[party] is not None for party in range(3) if party != cheat):
-                noticed += 1
-            else:
+            said = [ended[party] for party in range(3) if party != cheat]
+            if None in said:
                 problems.append(f"Party {cheat}, {words}: an honest party goes on.")
+                continue
+            noticed += 1
+            problems += [
+                f"Party {cheat}, {words}: an honest party is blamed: {sentence}"
+                for sentence in said
+                if sentence is not None and (suspects := suspects_of(sentence)) and cheat not in suspects
+            ]
     return judged(
         problems,
-        f"{noticed} cheats with {WORDS * 64:,} products or their proof: both honest parties stop each time.",
+        f"{noticed} cheats with {WORDS * 64:,} products or their proof: both honest parties stop each time, and blame "
+        "the one who did it, or two of whom it is one.",
         {"noticed": noticed},
     )
 
@@ -466,9 +474,11 @@ GROUP = Group(
         ),
         Check(
             "proofs",
-            "Where products are proved, a party that sends others than its shares give is found out by both honest ones.",
+            "Where products are proved, a party that sends others than its shares give is found out by both honest ones, "
+            "who blame no honest party.",
             "fault",
-            "A common coin that is known before the products are fixed, a proof whose verdict nobody looks at.",
+            "A common coin that is known before the products are fixed, a proof whose verdict nobody looks at, a sentence that "
+            "names an honest party alone.",
             proofs,
         ),
         Check(

@@ -6,7 +6,6 @@ import base64
 import fnmatch
 import os
 import re
-import ssl
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -17,8 +16,9 @@ from parties import certificates
 from parties.budget import journal
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.forgeries import FORGERIES, copies
+from runner.audit.subjects.processes import expiry
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
-from runner.audit.subjects.processes.impostor import Attempt, Impostor, expired, knock, unreadable
+from runner.audit.subjects.processes.impostor import Attempt, Impostor, attempts, expired, knock
 from runner.audit.subjects.subject import Subject
 from runner.results import outdir
 
@@ -36,27 +36,6 @@ PRIVATE_KINDS = (
 SPOILT = "MARKED-VALUE-4413"
 
 
-def attempts(deployment: Deployment) -> list[Attempt]:
-    """All that tries to be party CLAIMED, or nobody."""
-    own, foreign, late = deployment.credentials, deployment.root / "foreign", deployment.root / "late"
-    old, old_key = expired(own, late, CLAIMED)
-    strange, own_key = foreign / f"{CLAIMED}.crt", foreign / f"{CLAIMED}.key"
-    right, other = own / f"{CLAIMED}.crt", own / "west.crt"
-    return [
-        Attempt("another protocol's bytes", "", plain=b"GET / HTTP/1.1\r\nHost: north\r\n\r\n" * 10),
-        Attempt("zeros", "", plain=bytes(100_000)),
-        Attempt("a greeting of another version", "speaks version 9", CLAIMED, right, version=9),
-        Attempt("a name that is no party's", "no party nobody", "nobody"),
-        Attempt("no certificate", "no certificate", CLAIMED, right),
-        Attempt("a certificate of a CA that the system trusts", "not signed by", CLAIMED, strange, strange, own_key),
-        Attempt("another party's certificate", "belongs to 'west'", CLAIMED, other, other, own / "west.key"),
-        Attempt("a certificate other than the one shown", "another certificate", CLAIMED, right, other, own / "west.key"),
-        Attempt("an expired certificate", "expired on", CLAIMED, old, old, old_key),
-        Attempt("a certificate that cannot be read", "cannot be read", CLAIMED, unreadable(strange), strange, own_key),
-        Attempt("an older TLS", "", CLAIMED, right, right, own / f"{CLAIMED}.key", highest=ssl.TLSVersion.TLSv1_2),
-    ]  # fmt: skip
-
-
 def identity(subject: Subject) -> Finding:
     """Knock at a waiting party's door in many guises; then let the right ones come, and see the run succeed."""
     problems: list[str] = []
@@ -65,7 +44,7 @@ def identity(subject: Subject) -> Finding:
         certificates.make_all(foreign, [CLAIMED])
         north.start(SSL_CERT_FILE=str(foreign / "ca.crt"))  # this CA is one that the system trusts
         wait_for(lambda: north.happened("connect", "waiting"), "That party north waits")
-        tried = attempts(deployment)
+        tried = attempts(deployment.credentials, deployment.root, CLAIMED)
         for attempt in tried:
             if (problem := _knocked(north, attempt)) is not None:
                 problems.append(problem)
@@ -322,6 +301,16 @@ def keys(subject: Subject) -> Finding:
     return judged(problems, "A party whose private key other users can read ends with 21, and says why.")
 
 
+def lapsed(subject: Subject) -> Finding:
+    """Let certificates expire, at one party's clock, when all have shared their counts and nothing has been released."""
+    problems = expiry.problems()
+    return judged(
+        problems,
+        f"At a party whose clock leaps by {expiry.YEARS} years when counts are shared no release is put on record; it ends with "
+        "21 and says whose certificate it is, and nobody has results.",
+    )
+
+
 def spoilt(deployment: Deployment, name: str) -> None:
     """Put a value that no column takes, marked, into the middle of a party's file."""
     path = deployment[name].folder / f"{name}.csv"
@@ -441,6 +430,14 @@ GROUP = Group(
             "fault",
             "A party that goes on with such a key, or ends with another code than 21.",
             keys,
+        ),
+        Check(
+            "lapsed",
+            "Nothing is released by a party that sees a certificate expired, also where a run is under way.",
+            "fault",
+            "An end that is looked at only when parties meet, or by and by.",
+            lapsed,
+            profile=Profile.DEFAULT,
         ),
         Check(
             "modes",

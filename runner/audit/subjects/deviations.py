@@ -20,6 +20,7 @@ from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.replicated.sharing.blame import suspects_of
 from runner.audit.subjects.arena import Arena, Codes, Coins
 from runner.audit.subjects.bent_wire import Bend, Way
 from runner.audit.subjects.ends import STUCK, is_stuck, wrong_end
@@ -223,6 +224,8 @@ def judged_outcome(honest: Outcome, outcome: Outcome, cheat: int) -> tuple[str, 
         if (words := wrong_end(end)) is not None:
             return "broken", f"party {party} {words}"
         if isinstance(end, CosynthError):
+            if (suspects := suspects_of(end.sentence)) and cheat not in suspects:
+                return "blamed others", f"party {party} says of honest ones: {end.sentence}"
             stopped += 1
         elif not _same(end, honest.ends[party]):
             return "another result", f"party {party} ends well with another result"

@@ -64,10 +64,16 @@ class Forger:
         ).hex()
 
     def table(self) -> None:
-        """Another table: two of its rows change places, and one is lost."""
+        """Another table of as many rows: the first stands three times, in place of two others."""
         for folder in self.folders:
-            head, first, second, _, *others = (folder / TABLE).read_text(encoding="utf-8").splitlines(True)
-            (folder / TABLE).write_text("".join([head, second, first, *others]), encoding="utf-8")
+            head, first, _, _, *others = (folder / TABLE).read_text(encoding="utf-8").splitlines(True)
+            (folder / TABLE).write_text("".join([head, first, first, first, *others]), encoding="utf-8")
+
+    def shorten(self) -> None:
+        """A table without its last row."""
+        for folder in self.folders:
+            lines = (folder / TABLE).read_text(encoding="utf-8").splitlines(True)
+            (folder / TABLE).write_text("".join(lines[:-1]), encoding="utf-8")
 
     def edit(self, name: str, change: Callable[[Any], object]) -> None:
         """A file of JSON, in every directory."""
@@ -158,6 +164,17 @@ def _no_tls(forger: Forger) -> None:
     _no_ca(forger)
 
 
+def _row_less(forger: Forger) -> None:
+    forger.shorten()
+    forger.wholly()
+
+
+def _rows_less(forger: Forger) -> None:
+    forger.shorten()
+    forger.run["rows"] -= 1
+    forger.wholly()
+
+
 def _foreign_ca(forger: Forger) -> None:
     forger.table()
     forger.write()
@@ -228,6 +245,39 @@ def _other_noise(forger: Forger) -> None:
     forger.wholly()
 
 
+def _restated(what: str, change: Callable[[dict[str, Any]], object], alone: int) -> Forgery:
+    """Of what run.json says of its release, signed anew throughout; journals, which would tell, are not handed on."""
+
+    def forge(forger: Forger) -> None:
+        change(forger.run)
+        forger.remove(JOURNALS)
+        forger.wholly()
+
+    return Forgery(what, forge, 21, alone)
+
+
+def _events_cut_short(run: dict[str, Any]) -> None:
+    """Of two accounts the one that is added up is the shorter one."""
+    privacy = run["privacy"]
+    privacy["all_events"] = list(privacy["events"])
+    del privacy["events"][-1]
+    privacy["rho_spent"] = sum(event["rho"] for event in privacy["events"])
+
+
+def _verdict(run: dict[str, Any]) -> None:
+    run["relations"].update(kept=10, visible=10, sentence="Relations kept: 10 of 10 pairs of columns.")
+
+
+def _coarse(run: dict[str, Any]) -> None:
+    run["resolutions"] = [{clique[0]: 1} for clique in run["selected"]]
+
+
+def _given_up(run: dict[str, Any]) -> None:
+    """As of a table that was too small for its budget, with the warnings of one."""
+    said = "With about 300 rows the noise of a typical joint marginal would be more than all of them."
+    run.update(fallback=said, warnings=[{"code": "few-rows", "text": said}])
+
+
 FORGERIES: tuple[Forgery, ...] = (
     Forgery("another table, its hash in the parties' own signatures", _old_signatures, 21, 21),
     Forgery("another table, signatures removed", _unsigned_table, 21, 21),
@@ -238,6 +288,8 @@ FORGERIES: tuple[Forgery, ...] = (
     Forgery("another table, signed with keys that the parties' CA has not certified", _their_ca, 21, 21),
     Forgery("another table, signed with certificates that run.json pins", _pins, 21, 0),
     Forgery("another table as a trained model's run, which nobody signs", _trained, 22, 22),
+    Forgery("a row less", _row_less, 21, 22),
+    Forgery("a row less, and said to be", _rows_less, 21, 22),
     Forgery("another table at one party", _one_directory, 22, 22),
     Forgery("a signature removed", _signature_lost, 21, 21),
     Forgery("a certificate removed", _certificate_lost, 21, 21),
@@ -254,6 +306,27 @@ FORGERIES: tuple[Forgery, ...] = (
     _stated("less spent than its events", lambda run: run["privacy"].update(rho_spent=1e-6), 50),
     _stated("less distance than its events", lambda run: run["privacy"].update(beta=0.0), 50),
     _stated("a release less", lambda run: run["privacy"]["events"].pop(), 22),
+    _restated("more rows than the table has", lambda run: run.update(rows=run["rows"] + 100), 22),
+    _restated("another verdict on relations", _verdict, 22),
+    _restated("a verdict removed", lambda run: run.pop("relations"), 22),
+    _restated("a warning that nothing follows from", _given_up, 22),
+    _restated(
+        "another warning", lambda run: run.update(warnings=[{"code": "no-relations", "text": "None."}]), 22
+    ),
+    _restated(
+        "proofs that nobody has made",
+        lambda run: run.update(soundness={"proofs": 1, "lg_chance": -56.42}),
+        22,
+    ),
+    _restated("another selection", lambda run: run["selected"].reverse(), 22),
+    _restated("a share of the columns over bins", _coarse, 22),
+    _restated("another release of the leader's", lambda run: run.update(version="9.9.9"), 22),
+    _restated("events cut short beside a longer account", _events_cut_short, 50),
+    _restated("no distance of the samplers", lambda run: run["privacy"].update(beta=0.0), 50),
+    _restated("a higher cap", lambda run: run["privacy"].update(rho=2 * run["privacy"]["rho"]), 50),
+    _restated("another noisy number of rows", lambda run: run["privacy"].update(noisy_total=1e4), 50),
+    _restated("more spent than its events", lambda run: run["privacy"].update(rho_spent=0.3), 50),
+    _restated("a dearer release", lambda run: run["privacy"]["events"][-1].update(rho=0.2), 50),
 )
 
 

@@ -12,11 +12,13 @@ import json
 import ssl
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,8 @@ Read = Callable[[bytes], object]
 NAMES = ("north", "south")
 DOMAIN = Domain.from_spec({"file": {"a": 3, "b": 4}})
 _ID = bytes(32)
+BOMB = 384 << 20
+"""Bytes that an archive of a thousandth of them unpacks to."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,19 @@ def _credentials(folder: Path) -> list[Reader]:
     ]
 
 
+def _bomb(model: bytes) -> bytes:
+    """The archive of a model whose potentials are as many zeros as fill a memory, compressed."""
+    out = BytesIO()
+    with zipfile.ZipFile(BytesIO(model)) as plain, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", plain.read("header.npy"))
+        with archive.open("potentials.npy", "w") as member:
+            shape = {"descr": "<f8", "fortran_order": False, "shape": (BOMB // 8,)}
+            np.lib.format.write_array_header_1_0(member, shape)
+            for _ in range(BOMB >> 20):
+                member.write(bytes(1 << 20))
+    return out.getvalue()
+
+
 def readers(study: Path, folder: Path) -> list[Reader]:
     """All of them. study: a file of a study that is valid. folder: for what they read from files."""
 
@@ -226,7 +243,7 @@ def readers(study: Path, folder: Path) -> list[Reader]:
         Reader("a question to clients", parse, sentence, (_question(),)),
         Reader("a client's question", questions.parse, sentence, (asked,)),
         Reader("a bundle", lambda content: bundle.parse(content).header, sentence, (_bundle(),), 4),
-        Reader("a model", Model.from_bytes, sentence, (model,), 20),
+        Reader("a model", Model.from_bytes, sentence, (model,), 20, (_bomb(model),)),
         Reader(
             "a release",
             lambda content: release.parse(memoryview(content), DOMAIN, 2, NAMES[1]),

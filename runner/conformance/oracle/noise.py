@@ -38,6 +38,11 @@ MAX_FEW = 17
 MAX_OF_BATCH = 129
 OTHER_SIGMA2 = (Fraction(4), Fraction(40_000))
 """Further variances: in reach of a short table, and beyond one table's (`mechanisms/gaussian.py`)."""
+BEYOND, STRETCH = (1 << 18) + 4_099, 1_024
+"""Cells of one marginal: more than a backend here draws noise for, opens or sends at once (2^18), and not a multiple of anything.
+They are judged in stretches of about so many."""
+LONG_S = 600.0
+"""Until a party that waits for what is made of so many cells gives up."""
 KINDS = ("shared marginal", "derived marginal")
 OFF, SLIGHTLY_OFF = (0.25, 4.0), (0.8, 1.25)
 """Factors of the variance that some draws tell, and that thousands tell."""
@@ -161,6 +166,33 @@ def of_all_sizes(backend: Backend, parties: Parties) -> None:
         expect(no_window_twice(measured), TWICE)
 
     run_backend(backend, body, data, parties, facts)
+
+
+def of_long_marginals(backend: Backend, parties: Parties) -> None:
+    """Noise of one marginal of 266,243 cells, stretch by stretch, as backends draw it batch by batch. Errors: `law`; two windows
+    of 35,000,000,000 pairs are equal at sigma 20 with 71^-12 each, 2e-12 in all."""
+    sizes, sigma2 = {"long": BEYOND}, 4 * SIGMA2
+    data, facts = _random_rows(parties, sizes), facts_of(backend, parties, sizes)
+    [counts] = together(data)([("long",)])
+
+    def body(oracle: MarginalOracle) -> NDArray[np.int64]:
+        [cells] = oracle.measure(oracle.prepare([("long",)]), sigma2)
+        return cells
+
+    noise = run_backend(backend, body, data, parties, facts, patience_s=LONG_S).answers - counts
+    stretches, seen, start = np.array_split(noise, BEYOND // STRETCH), Suspicions(), 0
+    names = []
+    for stretch in stretches:
+        names.append(f"cells {start:,} to {start + stretch.size:,} of {BEYOND:,}")
+        seen.add(names[-1], MISSING, *OFF)
+        start += stretch.size
+    for name, stretch in zip(names, stretches, strict=True):
+        seen.see([name], stretch, float(sigma2))
+        expect(
+            not seen.undecided(name),
+            f"{STRETCH} draws must tell noise that is off from noise that is not: {name}.",
+        )
+    expect(no_window_twice([noise]), TWICE)
 
 
 class _Ladder:

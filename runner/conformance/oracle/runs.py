@@ -76,10 +76,12 @@ def run_backend(
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
     histories: Sequence[History] | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> Ran:
     """Run `body` at the leader with everybody else taking part. Raises what the first party to fail raised.
 
-    data: of each party, by number. facts: of all, or of each. histories: of the computing parties.
+    data: of each party, by number. facts: of all, or of each. histories: of the computing parties. patience_s: of whoever waits
+    for a message.
     """
     each = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
     guards = list(guards) if guards is not None else [Recorder() for _ in range(parties.computing)]
@@ -89,7 +91,7 @@ def run_backend(
     assert isinstance(backend, DistributedBackend)
     leader = each[0].leader
     network = MemoryNetwork(
-        parties.number, parties.computing, session_id=each[0].session, tap=tap, patience_s=PATIENCE_S
+        parties.number, parties.computing, session_id=each[0].session, tap=tap, patience_s=patience_s
     )
 
     def party(plain: Wire) -> Any:

@@ -39,6 +39,7 @@ def check_oracle(backend: Backend) -> list[Check]:
     add("noise is there, and fresh", noise.fresh, last)
     add("noise under the other promise", noise.fresh, last, answers.strict)
     add("noise of every size has its law", noise.of_all_sizes, worlds[0])
+    add("noise has its law beyond every batch", noise.of_long_marginals, worlds[0])
     add("selections have their law", picks.have_their_law, worlds[0])
     add("no guard is asked after computing", order.guards_come_first, last)
     for refuser in range(last.computing):

@@ -53,7 +53,7 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     begin: Callable[[Event, int], None] = run.custodian.begin
     if run.closing is not None:
         begin = only_run(run, run.closing)
-    recorder = run.attempt.recorder(journal, begin)
+    recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
     accountant = Accountant(run.plan.budget, record=recorder.record)
     history = run.attempt.history
     exchange = exchange_of(run.study, run.plan)

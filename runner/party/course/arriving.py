@@ -47,7 +47,7 @@ class InRoundsOfArrivals(Course):
         from synth.budget.accounting import Accountant
 
         assert run.closing is not None and run.journal is not None  # all of its parties compute
-        recorder = run.attempt.recorder(run.journal, only_run(run, run.closing))
+        recorder = run.attempt.recorder(run.journal, only_run(run, run.closing), run.wire.check_valid)
         accountant = Accountant(run.plan.budget, record=recorder.record)
         rounds = _Rounds(run, run.closing)
         if run.collective.leads:

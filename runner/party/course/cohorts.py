@@ -54,7 +54,7 @@ class InCohorts(Course):
             if me in clients_of(event):
                 run.custodian.begin(event, number)
 
-        recorder = run.attempt.recorder(journal, begin)
+        recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
         guard = self._rounds.accounts(plan, clients, recorder.record)
         own = None if counts is None else self._rounds.client(plan, counts, run.id)
         parts = run.backend.cohort_parts()

@@ -122,6 +122,7 @@ class Run:
         assert isinstance(self.study, VerticalStudy)
 
         def record(event: Event, inputs: bytes) -> None:
+            self.wire.check_valid()
             if self.journal is not None:
                 self.journal.alignment(event, inputs)
             self.custodian.begin(event)

@@ -47,7 +47,9 @@ class ServerTraining(Course):
         assert run.owned is not None  # the study is vertical
         algorithm, begin = self._algorithm, run.custodian.begin
         plan: Any = run.plan  # the algorithm's own
-        recorder = None if run.journal is None else run.attempt.recorder(run.journal, begin)
+        recorder = (
+            None if run.journal is None else run.attempt.recorder(run.journal, begin, run.wire.check_valid)
+        )
         record = (lambda event, _: begin(event)) if recorder is None else recorder.record
         accountant = Accountant(plan.budget, record=record)
         authorise(plan, accountant, run.digest)

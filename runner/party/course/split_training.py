@@ -61,7 +61,7 @@ class SplitTraining(Course):
 
         study, owned, journal, begin = run.study, run.owned, run.journal, run.custodian.begin
         assert isinstance(study, VerticalStudy) and owned is not None and journal is not None
-        recorder = run.attempt.recorder(journal, begin)
+        recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
         accountant = Accountant(run.plan.budget, record=recorder.record)
 
         def beside(event: Event) -> None:

@@ -180,9 +180,12 @@ class Attempt:
                 )
             state.learn(len(state.results), given.inputs, given.values)
 
-    def recorder(self, journal: Journal, begin: Callable[[Event, int], None]) -> Recorder:
-        """What the accountant does before a release. begin: of the ledger, an event and the number of its release."""
-        return Recorder(journal, self._known, begin)
+    def recorder(
+        self, journal: Journal, begin: Callable[[Event, int], None], admit: Callable[[], None]
+    ) -> Recorder:
+        """What the accountant does before a release. begin: of the ledger, an event and the number of its release. admit: raises
+        if nothing may be released to the others any more."""
+        return Recorder(journal, self._known, begin, admit)
 
     def check(self, release: Release, computes: bool) -> None:
         """Compare what the leader hands out of an interrupted run with this party's records. Raises `ProtocolAborted`."""

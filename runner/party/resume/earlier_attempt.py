@@ -124,19 +124,29 @@ def _is_of(out: Path, run: bytes) -> bool:
 
 
 class Recorder:
-    """What the accountant does before a release: journal, then ledger. What an earlier attempt put on record is not put there
-    again: it was opened nowhere, or its one result is what is opened now."""
+    """What the accountant does before a release: a look at whether the others may still have one, then journal, then ledger.
 
-    def __init__(self, journal: Journal, known: Record | None, begin: Callable[[Event, int], None]) -> None:
-        """begin: of the ledger, an event and the number of its release."""
-        self._journal, self._begin = journal, begin
+    What an earlier attempt put on record is not put there again: it was opened nowhere, or its one result is what is opened now.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        known: Record | None,
+        begin: Callable[[Event, int], None],
+        admit: Callable[[], None],
+    ) -> None:
+        """begin, admit: as `Attempt.recorder`'s."""
+        self._journal, self._begin, self._admit = journal, begin, admit
         self._known = () if known is None else known.releases
         self._last = 0
 
     def record(self, event: Event, inputs: bytes) -> None:
-        """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its number."""
+        """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its number, and what
+        `admit` raises."""
         from parties.budget.open_run import as_recorded
 
+        self._admit()
         self.opened()
         number = self._last + 1
         if number <= len(self._known):

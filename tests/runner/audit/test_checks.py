@@ -57,7 +57,7 @@ NEVER_BROKEN_HERE = {
 CHEAP = [
     mutation
     for mutation in mutations.MUTATIONS
-    if mutation.name not in ("P1", "P2", "P6", "P9", "P10", "P11")
+    if mutation.name not in ("P1", "P2", "P6", "P9", "P10", "P11", "P12", "P13")
 ]
 """Those need whole runs of processes: `tests/acceptance/audit.py`, and what judges their ends below."""
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import pickle
 import pickletools
+import zipfile
+from io import BytesIO
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from parties.session.transport import codec, frames
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
+from synth.mrf import storage
 
 
 def _obeyed(payload: bytes) -> None:
@@ -37,7 +42,18 @@ def _endless_frames() -> Patch:
     return mock.patch.dict(frames.MAX_PAYLOAD, {kind: 1 << 32 for kind in frames.MAX_PAYLOAD})
 
 
+def _unpacked() -> Patch:
+    """A member of an archive is unpacked to whatever it comes to, and looked at then."""
+
+    def member(archive: zipfile.ZipFile, name: str, dtype: str) -> Any:
+        with archive.open(name) as file:
+            return np.lib.format.read_array(BytesIO(file.read()))
+
+    return mock.patch.object(storage, "_member", member)
+
+
 MUTATIONS = (
     Mutation("M29", "a pickle in a message that is loaded", ("F.decoders",), _loaded_pickles),
+    Mutation("M45", "an archive that is unpacked to whatever it comes to", ("F.decoders",), _unpacked),
     Mutation("M30", "frames of any length", ("F.decoders",), _endless_frames),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -14,6 +15,7 @@ from mpc_protocols.functionality import Event
 from parties import certificates, core_dumps
 from parties.budget.journal import Journal
 from parties.data.coding import Coder
+from parties.session import SessionWire, session
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
 from parties.session.admission.identity import Identity
@@ -93,6 +95,21 @@ def _open_journal() -> Patch:
     return opened_to_all("journal-")
 
 
+def _unseen_expiry() -> Patch:
+    """What has been valid once is valid."""
+    return mock.patch.object(Identity, "expired", lambda self: None)
+
+
+@contextmanager
+def _late_look() -> Iterator[None]:
+    """Whether a certificate has expired is looked at by and by, and not before a release."""
+    with (
+        mock.patch.object(SessionWire, "check_valid", lambda self: None),
+        mock.patch.object(session, "HEARTBEAT_S", 3.0),
+    ):
+        yield
+
+
 IN_PROCESSES: Final[Mapping[str, Callable[[], Patch]]] = {
     "M27": _any_certificate,
     "M28": _system_authorities,
@@ -103,6 +120,8 @@ IN_PROCESSES: Final[Mapping[str, Callable[[], Patch]]] = {
     "P8": _readable_keys,
     "P9": _core_files,
     "P11": _open_journal,
+    "P12": _unseen_expiry,
+    "P13": _late_look,
 }
 """What a party's process does differently, by mutation (`broken_program`)."""
 
@@ -127,5 +146,17 @@ MUTATIONS = (
     Mutation("P7", "a greeting of a stranger ends the start", ("W.identity",), partial(_in_processes, "P7")),
     Mutation("P8", "a private key that others can read", ("W.keys",), partial(_in_processes, "P8")),
     Mutation("P9", "a core file of a party that crashes", ("W.traces",), partial(_in_processes, "P9")),
+    Mutation(
+        "P12",
+        "a certificate that expires in mid-run and is not seen",
+        ("W.lapsed",),
+        partial(_in_processes, "P12"),
+    ),
+    Mutation(
+        "P13",
+        "an expired certificate that is not looked at before a release",
+        ("W.lapsed",),
+        partial(_in_processes, "P13"),
+    ),
     Mutation("P11", "a journal that others can read", ("W.modes",), partial(_in_processes, "P11")),
 )

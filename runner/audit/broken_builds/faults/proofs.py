@@ -36,8 +36,22 @@ def _opened_first() -> Patch:
     return mock.patch.object(ProvedEngine, "reveal", reveal)
 
 
+def _blamed_alone() -> Patch:
+    """Of the two that an honest party cannot tell apart, a sentence names one alone."""
+    return replaced(
+        "mpc_protocols.replicated.proof.verdict.one_of",
+        lambda one_of: lambda suspects, me: one_of([max({*suspects} - {me})], me),
+    )
+
+
 MUTATIONS = (
     Mutation("M32", "a coin of the proofs that is known beforehand", ("N.proofs",), _coin_known_early),
     Mutation("M37", "proofs whose verdict nobody looks at", ("N.proofs", "N.deviations"), _verdict_ignored),
     Mutation("M38", "a release that is opened before it is proved", ("N.deviations",), _opened_first),
+    Mutation(
+        "M44",
+        "a sentence of blame that names one party where two may have done it",
+        ("N.proofs",),
+        _blamed_alone,
+    ),
 )

@@ -24,6 +24,7 @@ from unittest import mock
 
 from parties.budget import ledger_file
 from runner.audit.broken_builds.faults.mutation import replaced
+from runner.audit.subjects.processes import expiry
 from runner.audit.subjects.processes.faults import MOMENTS, STRUCK, Moment
 from runner.results.outdir import JOURNALS
 
@@ -101,6 +102,7 @@ STRIKES: Mapping[str, Callable[[], None]] = {
     "later": _later,
     "memory": _no_memory,
     "torn": _torn,
+    expiry.EXPIRED: expiry.leap,
 }
 """What happens, by the fault's key."""
 

@@ -154,3 +154,27 @@ def expired(credentials: Path, folder: Path, name: str) -> tuple[Path, Path]:
     return certificates.write(
         folder, name, certificates.Credential(certificate.public_bytes(Encoding.PEM), made.key)
     )
+
+
+def attempts(own: Path, root: Path, claimed: str) -> list[Attempt]:
+    """All that tries to be the party that is claimed, or nobody.
+
+    own: the parties' certificates. root: a folder, in which "foreign" has the certificates of another CA.
+    """
+    foreign, late = root / "foreign", root / "late"
+    old, old_key = expired(own, late, claimed)
+    strange, own_key = foreign / f"{claimed}.crt", foreign / f"{claimed}.key"
+    right, other = own / f"{claimed}.crt", own / "west.crt"
+    return [
+        Attempt("another protocol's bytes", "", plain=b"GET / HTTP/1.1\r\nHost: north\r\n\r\n" * 10),
+        Attempt("zeros", "", plain=bytes(100_000)),
+        Attempt("a greeting of another version", "speaks version 9", claimed, right, version=9),
+        Attempt("a name that is no party's", "no party nobody", "nobody"),
+        Attempt("no certificate", "no certificate", claimed, right),
+        Attempt("a certificate of a CA that the system trusts", "not signed by", claimed, strange, strange, own_key),
+        Attempt("another party's certificate", "belongs to 'west'", claimed, other, other, own / "west.key"),
+        Attempt("a certificate other than the one shown", "another certificate", claimed, right, other, own / "west.key"),
+        Attempt("an expired certificate", "expired on", claimed, old, old, old_key),
+        Attempt("a certificate that cannot be read", "cannot be read", claimed, unreadable(strange), strange, own_key),
+        Attempt("an older TLS", "", claimed, right, right, own / f"{claimed}.key", highest=ssl.TLSVersion.TLSv1_2),
+    ]  # fmt: skip
