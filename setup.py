@@ -19,6 +19,7 @@ setup(
     packages=find_packages(include=[f"{package}{rest}" for package in PACKAGES for rest in ("", ".*")]),
     package_data={
         **{package: ["py.typed"] for package in PACKAGES},
+        "runner.demo": ["*.csv.gz", "*.md"],
         "runner.report": ["*.j2", "*.css", "templates/*"],
         "runner.watch": ["page/*"],
     },
@@ -34,10 +35,10 @@ setup(
         "pyarrow>=16",
         "rbcl>=1.1.2",
         "rich>=13",
+        "scipy>=1.13",
     ],
     extras_require={
         "dask": ["distributed>=2026.3"],
-        "demo": ["statsmodels>=0.14"],
         "inference": ["formulaic>=1.1"],
         "fleet": ["flwr[simulation]==1.41.0"],
         "kernel": ["llvmlite>=0.44"],
@@ -68,7 +69,6 @@ setup(
             "pytest-xdist>=3.6",
             "pyyaml>=6",
             "ruff>=0.6",
-            "scipy>=1.13",
             SQLALCHEMY,
             "sqlglot>=26",
             "statsmodels>=0.14",

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import as_started, program
 from runner.failures import complain, describe
 from runner.version import VERSION
 
@@ -26,29 +27,29 @@ and only differentially private results are opened.
 """
 SEQUENCE = """\
 see it work on this machine:
-  python -m runner demo
+  cosynth demo
 
 a study of your own:
-  python -m runner init mystudy                      a commented study to start from (--vertical: different
+  cosynth init mystudy                      a commented study to start from (--vertical: different
                                                      columns about the same people)
-  python -m runner check mystudy/study.toml          every problem in one go
-  python -m runner plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
-  python -m runner run mystudy/study.toml --out out  all parties on this machine (a rehearsal);
+  cosynth check mystudy/study.toml          every problem in one go
+  cosynth plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
+  cosynth run mystudy/study.toml --out out  all parties on this machine (a rehearsal);
                                                      --watch: a page that follows it
 
 between organisations, at each one (the study file is the same everywhere):
-  python -m runner certs make study.toml --out certs           once, at one place
-  python -m runner check study.toml --party north --private north.toml --connect
-  python -m runner run study.toml --party north --private north.toml --out out
+  cosynth certs make study.toml --out certs           once, at one place
+  cosynth check study.toml --party north --private north.toml --connect
+  cosynth run study.toml --party north --private north.toml --out out
 
 afterwards, without further budget:
-  python -m runner sample out --rows 100000
-  python -m runner query out age income
-  python -m runner infer out "mean(age)"             means, shares, regressions, with intervals
-  python -m runner graph out                         which columns the model connects, as GraphML
-  python -m runner evaluate out --real people.csv    how good the table is, for who holds real rows
-  python -m runner verify out                        an auditor's recomputation of what the run claims
-  python -m runner ledger show
+  cosynth sample out --rows 100000
+  cosynth query out age income
+  cosynth infer out "mean(age)"             means, shares, regressions, with intervals
+  cosynth graph out                         which columns the model connects, as GraphML
+  cosynth evaluate out --real people.csv    how good the table is, for who holds real rows
+  cosynth verify out                        an auditor's recomputation of what the run claims
+  cosynth ledger show
 
 exit codes:
   0 done   1 internal error   2 usage   10 study invalid   20 peer unreachable or port in use
@@ -93,9 +94,9 @@ class Parser(argparse.ArgumentParser):
 def parser(asked: str = "") -> argparse.ArgumentParser:
     """The whole command line; with the name of a command, only what that one needs."""
     whole = Parser(
-        prog="python -m runner",
+        prog=program(),
         description=PURPOSE,
-        epilog=SEQUENCE,
+        epilog=as_started(SEQUENCE),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

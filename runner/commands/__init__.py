@@ -1,4 +1,4 @@
-"""The commands of `python -m runner`, one file each. Importing them loads the standard library only."""
+"""The commands of `cosynth`, one file each. Importing them loads the standard library only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import as_started
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -21,8 +22,8 @@ def command(
     parser = commands.add_parser(
         name,
         help=help,
-        description=description,
-        epilog="examples:\n" + examples,
+        description=as_started(description),
+        epilog="examples:\n" + as_started(examples),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -35,9 +35,9 @@ def add(commands: Commands) -> None:
         run,
         help="name every problem before a run",
         description=DESCRIPTION,
-        examples="  python -m runner check study.toml\n"
-        "  python -m runner check study.toml --private north=north.toml --private south=south.toml\n"
-        "  python -m runner check study.toml --party north --private north.toml --connect\n",
+        examples="  cosynth check study.toml\n"
+        "  cosynth check study.toml --private north=north.toml --private south=south.toml\n"
+        "  cosynth check study.toml --party north --private north.toml --connect\n",
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("--party", metavar="NAME", help="this party, on this machine")

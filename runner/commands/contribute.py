@@ -29,12 +29,12 @@ who could exchange all of them would read the counts. The values are this contri
 The private file names `data`, `key` (an Ed25519 key, --make-key makes one) and, if wished, [ledger].
 """
 EXAMPLES = """\
-  python -m runner contribute study.toml --party clinic --make-key clinic.key
-  python -m runner contribute study.toml --party clinic --private clinic.toml --out clinic.bundle
-  python -m runner contribute study.toml --party clinic --private clinic.toml --send clinic.bundle \\
+  cosynth contribute study.toml --party clinic --make-key clinic.key
+  cosynth contribute study.toml --party clinic --private clinic.toml --out clinic.bundle
+  cosynth contribute study.toml --party clinic --private clinic.toml --send clinic.bundle \\
       --to north=north.example:8443 south=south.example:8443 west=west.example:8443
-  python -m runner contribute study.toml --party clinic --private clinic.toml --settle result.json
-  python -m runner contribute study.toml --party clinic --private clinic.toml --settle void-*.json
+  cosynth contribute study.toml --party clinic --private clinic.toml --settle result.json
+  cosynth contribute study.toml --party clinic --private clinic.toml --settle void-*.json
 """
 
 

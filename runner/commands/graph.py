@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
         run,
         help="a run's graph of columns, or its junction tree, as GraphML",
         description=DESCRIPTION,
-        examples="  python -m runner graph out\n  python -m runner graph out --tree --out tree.graphml\n",
+        examples="  cosynth graph out\n  cosynth graph out --tree --out tree.graphml\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("--tree", action="store_true", help="the junction tree")

@@ -36,12 +36,12 @@ file, and takes from nobody but the study's contributors, who sign each upload.
 three parties contributors get back what their ledgers have reserved. It is refused once a run has begun to release.
 """
 EXAMPLES = """\
-  python -m runner inbox study.toml --party north --make-key
-  python -m runner inbox study.toml --party north --add *.bundle
-  python -m runner inbox study.toml --party north --watch arrivals
-  python -m runner inbox study.toml --party north --private north.toml --listen 0.0.0.0:8443
-  python -m runner inbox study.toml --party north --list
-  python -m runner inbox study.toml --party north --private north.toml --void
+  cosynth inbox study.toml --party north --make-key
+  cosynth inbox study.toml --party north --add *.bundle
+  cosynth inbox study.toml --party north --watch arrivals
+  cosynth inbox study.toml --party north --private north.toml --listen 0.0.0.0:8443
+  cosynth inbox study.toml --party north --list
+  cosynth inbox study.toml --party north --private north.toml --void
 """
 POLL_S = 2.0
 

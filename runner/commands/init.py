@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import as_started, program
 from mpc_protocols.psu.method import AUTO, METHODS, methods
 from runner.commands import command
 from runner.failures import reason
@@ -34,7 +35,7 @@ COMMENT = 31
 _START = """\
 #:schema ./study.schema.json
 # A study: public, the same file at every party. Its hash is compared before anything private moves.
-# Paths are relative to this file. `python -m runner check study.toml` names every problem in it.
+# Paths are relative to this file. `cosynth check study.toml` names every problem in it.
 
 [study]
 name = "example"
@@ -43,7 +44,7 @@ name = "example"
 """
 _HORIZONTAL = """\
 partition = "horizontal"       # every custodian has different people's rows, and the same columns; for different columns about
-                               # overlapping people: `python -m runner init DIR --vertical`
+                               # overlapping people: `cosynth init DIR --vertical`
 # security = "malicious"       # the promise also holds if one of the three computing parties departs from the protocol
                                # (docs/security.md); takes about twice as long
 
@@ -161,7 +162,7 @@ PRIVATE = """\
 {data} # .csv, .parquet, or { url = "postgres://...", table = "people" }, see docs/howto/databases.md
 # listen = "0.0.0.0:7101"      # if it differs from the study's address
 # out = "out"
-cert = "north.crt"             # from `python -m runner certs make` or `certs request` and `certs sign`
+cert = "north.crt"             # from `cosynth certs make` or `certs request` and `certs sign`
 key = "north.key"              # readable by this user only
 ca = "ca.crt"
 # allow_empty = true           # a table without rows is refused unless this is set
@@ -180,7 +181,7 @@ cap_delta = 1e-8
 
 def private_template(table: Path = Path("north.csv")) -> str:
     """A party's private file, of the custodian of this table."""
-    return PRIVATE.replace(
+    return as_started(PRIVATE).replace(
         "{data}", f"{f'data = {json.dumps(str(table), ensure_ascii=False)}':<{COMMENT - 1}}"
     )
 
@@ -210,7 +211,7 @@ def template(vertical: bool, domain: str = _COLUMNS) -> str:
     text = _START + (_VERTICAL + _QUESTIONS + _OWNERS if vertical else _HORIZONTAL + _QUESTIONS + _CUSTODIANS)
     for place, value in parts.items():
         text = text.replace(place, value)
-    return text.replace("{domain}", domain)
+    return as_started(text).replace("{domain}", domain)
 
 
 def _line(setting: str, comment: str, more: list[str]) -> str:
@@ -228,7 +229,7 @@ def add(commands: Commands) -> None:
         run,
         help="write a commented study to start from",
         description=DESCRIPTION,
-        examples="  python -m runner init mystudy\n  python -m runner init mystudy --vertical\n",
+        examples="  cosynth init mystudy\n  cosynth init mystudy --vertical\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
     parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
@@ -316,7 +317,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     print(f"""{study} {described}. Next:
   1. declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` says
-  2. python -m runner check {study}
-  3. python -m runner plan {study}
-  4. python -m runner run {study} --out {directory / "out"}
+  2. {program()} check {study}
+  3. {program()} plan {study}
+  4. {program()} run {study} --out {directory / "out"}
 {directory / "private.example.toml"} shows what a party keeps to itself in a deployment.""")

@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
         run,
         help="runs and what they spent",
         description=DESCRIPTION,
-        examples="  python -m runner ledger show\n  python -m runner ledger show --private north.toml\n",
+        examples="  cosynth ledger show\n  cosynth ledger show --private north.toml\n",
     )
     show.add_argument(
         "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"

@@ -37,9 +37,9 @@ what that rests, and what would have to change in the study. --delay-ms and --ra
 for a network of yours in place of a usual LAN and WAN.
 """
 EXAMPLES = """\
-  python -m runner plan study.toml
-  python -m runner plan study.toml --rows 50000 --json
-  python -m runner plan study.toml --compare --delay-ms 20 --rate-mbit 100
+  cosynth plan study.toml
+  cosynth plan study.toml --rows 50000 --json
+  cosynth plan study.toml --compare --delay-ms 20 --rate-mbit 100
 """
 
 

@@ -36,9 +36,9 @@ the owner without the label had a private file in that run, name it with --priva
 that is charged must be the one in which the run stands.
 """
 EXAMPLES = """\
-  python -m runner predict out study.toml --party south --private south.toml --people asked.csv --out found.csv
-  python -m runner predict out study.toml --party north --private north.toml --people asked.csv
-  python -m runner predict out study.toml --people asked.csv > found.csv
+  cosynth predict out study.toml --party south --private south.toml --people asked.csv --out found.csv
+  cosynth predict out study.toml --party north --private north.toml --people asked.csv
+  cosynth predict out study.toml --people asked.csv > found.csv
 """
 
 

@@ -56,9 +56,9 @@ finished in DIR is left as it is, and only gives the others what they lack; one 
 starts anew.
 """
 EXAMPLES = """\
-  python -m runner run study.toml --out out
-  python -m runner run study.toml --party north --private north.toml --out out
-  python -m runner run study.toml --json | grep '"selected"'
+  cosynth run study.toml --out out
+  cosynth run study.toml --party north --private north.toml --out out
+  cosynth run study.toml --json | grep '"selected"'
 """
 
 

@@ -34,8 +34,8 @@ def add(commands: Commands) -> None:
         run,
         help="more rows from a finished run, without further budget",
         description=DESCRIPTION,
-        examples="  python -m runner sample out --rows 100000 > more.csv\n"
-        "  python -m runner sample out --rows 1000 --seed 7 --out more.parquet\n",
+        examples="  cosynth sample out --rows 100000 > more.csv\n"
+        "  cosynth sample out --rows 1000 --seed 7 --out more.parquet\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("--rows", metavar="N", type=int, required=True, help="how many")

@@ -23,8 +23,8 @@ them instead of a table: data = { tallies = "counted/*.tally" }. The run adds th
 charged here; a part that does not fit the study is refused (30).
 """
 EXAMPLES = """\
-  python -m runner tally study.toml --data part-07.parquet --out counted/part-07.tally
-  python -m runner tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
+  cosynth tally study.toml --data part-07.parquet --out counted/part-07.tally
+  cosynth tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
 """
 
 

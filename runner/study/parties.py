@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from mpc_protocols.installation import program
 from parties.addresses import is_loopback
 from parties.data.sql.addresses import FILES, SCHEMES, is_server, misfit
 from parties.data.tallies.places import DaskCluster, TallyFiles
@@ -88,7 +89,7 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
         if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
             table.problem(
                 "must be the SHA-256 of the party's certificate, 64 hexadecimal digits, as "
-                f"`python -m runner certs show` prints it, got {shown(table.raw['fingerprint'])}",
+                f"`{program()} certs show` prints it, got {shown(table.raw['fingerprint'])}",
                 "fingerprint",
             )
     columns = None

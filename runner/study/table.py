@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from mpc_protocols import foreign_text
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.installation import program
 from mpc_protocols.options import Option, Options
 from runner.failures import reason
 
@@ -64,7 +65,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StudyInvalid(f"{path}: cannot be read ({reason(error)}); check the path.") from None
     except RecursionError:
-        raise StudyInvalid(f"{path}: nested too deeply; `python -m runner init` writes an example.") from None
+        raise StudyInvalid(f"{path}: nested too deeply; `{program()} init` writes an example.") from None
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

@@ -89,7 +89,7 @@ def tables(directory: Path, rows: int = 400, header: str = "age,sex,work", odd: 
 )
 def test_help(run: Run, command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
-    assert code == 0 and "python -m runner" in out and (command in ("", "ledger") or "examples:" in out)
+    assert code == 0 and "cosynth" in out and (command in ("", "ledger") or "examples:" in out)
     assert all(len(line) <= 110 for line in out.splitlines())
 
 
@@ -186,7 +186,7 @@ def test_nobody_has_data(run: Run, tmp_path: Path) -> None:
 def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Path, partition: str) -> None:
     directory = tmp_path / "my study"
     code, out, _ = run("init", directory, *["--vertical"] * (partition == "vertical"))
-    assert code == 0 and "python -m runner check" in out
+    assert code == 0 and "cosynth check" in out
     study = load(directory / "study.toml")
     assert study.partition == partition and study.algorithm == proposed().name
     assert len(study.parties) == 3 and {"numeric", "categorical"} <= {

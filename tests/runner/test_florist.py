@@ -115,7 +115,7 @@ def test_what_is_not_installed_is_named_with_its_command(
         importlib.util, "find_spec", lambda name, *more: None if name == "torch" else find(name, *more)
     )
     [sentence] = problems(trained.write(tmp_path))
-    assert 'run `python -m pip install "cosynth[torch]"` at every party' in sentence
+    assert "run `python -m pip install 'torch>=2.13'` at every party" in sentence
 
 
 def test_every_key_is_read_and_shown(tmp_path: Path, installed: None) -> None:
