@@ -33,6 +33,7 @@ from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.results.formulas import formulas
+from runner.starting.files import UNCONFIRMED
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
 from runner.study.method import algorithm_of
 from runner.study.private_file import Private
@@ -45,6 +46,16 @@ if TYPE_CHECKING:
     from synth.plan import Plan
 
 SOON_DAYS = 30
+
+
+def _unconfirmed(path: Path) -> Iterator[Finding]:
+    """What `init --from` read off rows and nobody has confirmed yet."""
+    left = sum(UNCONFIRMED in line for line in path.read_text("utf-8").splitlines() if "=" in line)
+    if left:
+        yield note(
+            f"{left} lines of the study are marked {UNCONFIRMED}: they were read off rows, and the study is public; take them "
+            "from a code book or what everybody knows, and remove the marks"
+        )
 
 
 def findings(
@@ -85,6 +96,7 @@ def findings(
             return
     yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
     yield from (note(f"WARNING: {one.text}") for one in warned_of(study))
+    yield from _unconfirmed(path)
     yield from _formulas(study)
     if private is not None:
         yield fine(f"{private}: this party's private file")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import replace
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +27,11 @@ Write DIR/study.toml, a study with every setting explained, and DIR/private.exam
 example of a party's private settings. Nothing is overwritten and no data is made up.
 With --vertical the study is of parties that hold different columns about overlapping people.
 With --from FILE the columns of a custodian's table are looked at: DIR/domain.proposed.toml then holds
-a proposal for each, commented out, for limits and values taken from data tell of the data and must be
-confirmed by a person who knows what is public. --codes COLUMN=FILE takes a column's values from a public
+a proposal for each, ready to be appended to the study. What was read off rows is marked in it, for limits
+and values taken from data tell of the data and must be confirmed by a person who knows what is public.
+With --from NAME=FILE once for each custodian the tables are compared, and DIR/NAME.toml says how each of
+them is read: names, codes, markers of missing values; where units seem to differ, the question stands
+there. --codes COLUMN=FILE takes a column's values from a public
 code book (.csv or .json) into the study. DIR/study.schema.json lets editors complete the study's keys.
 """
 COMMENT = 31
@@ -118,7 +122,7 @@ values = ["private", "public", "self-employed", "none"]      # any other value i
 """
 _CONFIRM = """\
 # [domain.columns.NAME]        # public knowledge, never taken from the data: domain.proposed.toml has a proposal for each column
-                               # of your table. Confirm each, then move it here without its #
+                               # of your table. Confirm each, then append that file to this one
 
 """
 _CUSTODIANS = """\
@@ -229,12 +233,19 @@ def add(commands: Commands) -> None:
         run,
         help="write a commented study to start from",
         description=DESCRIPTION,
-        examples="  cosynth init mystudy\n  cosynth init mystudy --vertical\n",
+        examples="  cosynth init mystudy\n  cosynth init mystudy --vertical\n"
+        "  cosynth init mystudy --from people.csv --codes sex=sex_codes.csv\n"
+        "  cosynth init mystudy --from north=north.csv --from south=export.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
     parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
     parser.add_argument(
-        "--from", dest="table", metavar="FILE", type=Path, help="a custodian's .csv or .parquet"
+        "--from",
+        dest="tables",
+        metavar="[NAME=]FILE",
+        action="append",
+        default=[],
+        help="a custodian's .csv or .parquet; several are compared",
     )
     parser.add_argument(
         "--codes",
@@ -245,39 +256,89 @@ def add(commands: Commands) -> None:
     )
 
 
-def _looked_at(arguments: argparse.Namespace) -> dict[str, str]:
-    """The files of a study by a custodian's table and by code books. Raises `UsageError`, `DataRefused`."""
+def _tables(given: Sequence[str]) -> dict[str, Path]:
+    """`--from [NAME=]FILE`..., by the custodian; one that is not named is called as its file. Raises `UsageError`."""
+    tables: dict[str, Path] = {}
+    for text in given:
+        name, mark, file = text.partition("=")
+        path = Path(text if not mark or Path(text).exists() else file).expanduser()
+        name = name if mark and file and not Path(text).exists() else path.stem.lower().replace(" ", "-")
+        if not path.name:
+            raise UsageError(f"--from must be FILE or NAME=FILE, got {text}.")
+        if name in tables:
+            raise UsageError(
+                f"--from names {name} twice; a custodian has one table: write --from NAME=FILE for each."
+            )
+        tables[name] = path
+    return tables
+
+
+def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dict[str, str]:
+    """The files of a study by custodians' tables and by code books. Raises `UsageError`, `DataRefused`."""
     from runner.starting import code_books
-    from runner.starting.files import booked_columns, private_settings, proposal_file
-    from runner.starting.proposals import dialect_of, proposals
+    from runner.starting.files import booked_columns
 
     booked = {}
     for text in arguments.codes:
         name, mark, file = text.partition("=")
         if not (name and mark and file):
             raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
-        booked[name] = code_books.read(Path(file))
-    files = {"study.toml": template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)}
-    private = private_template()
-    if arguments.table is not None:
-        from parties.data.location import locate
+        booked[name] = code_books.read(Path(file).expanduser())
+    study = template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)
+    files = {"study.toml": study, "private.example.toml": private_template()}
+    if not tables:
+        return files
+    from runner.starting.files import own_settings, private_settings, proposal_file
+    from runner.starting.proposals import place_of, texts_of
 
-        place = locate(arguments.table)
-        if place.path is not None and place.path.is_file() and place.kind == "csv":
-            place = replace(place, dialect=dialect_of(place.path))
-        found = proposals(place)
-        private = private_template(arguments.table.resolve())
-        if more := private_settings(place.dialect, found):
-            private += "\n" + more
-        files["domain.proposed.toml"] = proposal_file(str(arguments.table), found, booked)
-    return {**files, "private.example.toml": private}
+    places = {name: place_of(path) for name, path in tables.items()}
+    texts = {name: texts_of(place) for name, place in places.items()}
+    wanted = partial(
+        proposal_file,
+        ", ".join(map(str, tables.values())),
+        booked=booked,
+        file=str(arguments.dir / "domain.proposed.toml"),
+        study=str(arguments.dir / "study.toml"),
+    )
+    if len(tables) == 1:
+        ((name, path),) = tables.items()
+        columns = texts[name].proposals
+        files["domain.proposed.toml"] = wanted(columns)
+        more = private_settings(places[name].dialect, columns)
+        files["private.example.toml"] = "\n".join(
+            [private_template(path.resolve()), *([more] if more else [])]
+        )
+        return files
+    from runner.starting.custodians import compared
+
+    found = compared(texts)
+    files["domain.proposed.toml"] = wanted(found.proposals, notes=found.notes)
+    files["study.toml"] = with_custodians(study, list(tables))
+    for name, path in tables.items():
+        settings = own_settings(places[name].dialect, found.rules[name], name in found.ignore_case)
+        data = f"data = {json.dumps(str(path.resolve()), ensure_ascii=False)}\n"
+        files[f"{name}.toml"] = "\n".join(
+            [f"# Private settings of {name}; this file never leaves it.\n{data}", settings]
+        )
+    return files
+
+
+def with_custodians(text: str, names: Sequence[str]) -> str:
+    """The template's study with these custodians as its parties, and, if they are two, a third that computes."""
+    head = text[: text.index("[[party]]")]
+    everybody = [*names, *(["third"] if len(names) == 2 else [])]
+    return head + "\n".join(
+        f'[[party]]\nname = {json.dumps(name, ensure_ascii=False)}\naddress = "127.0.0.1:{7101 + number}"\n'
+        for number, name in enumerate(everybody)
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
-    if arguments.table is not None or arguments.codes:
-        files = _looked_at(arguments)
+    tables = _tables(arguments.tables)
+    if tables or arguments.codes:
+        files = _looked_at(arguments, tables)
     else:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
     from runner.study.schema import schema_text
@@ -291,7 +352,8 @@ def run(arguments: argparse.Namespace) -> None:
                     f"{directory / name} exists already and is left alone; name another directory."
                 )
         for name, text in files.items():
-            mode = 0o600 if name == "domain.proposed.toml" else 0o666
+            private = name == "domain.proposed.toml" or name.removesuffix(".toml") in tables
+            mode = 0o600 if private else 0o666
             with open(directory / name, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
                 file.write(text)
     except OSError as error:
@@ -304,20 +366,36 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.vertical
         else "three custodians"
     )
-    if arguments.table is not None:
+    proposed = directory / "domain.proposed.toml"
+    if tables:
         print(
-            f"{directory / 'domain.proposed.toml'} has a proposal for each column of {arguments.table}. It is private: "
-            "limits and values taken\nfrom data tell of the data. Confirm each column by what is publicly known, then move it "
-            "to the study."
+            f"{proposed} has a proposal for each column of {', '.join(map(str, tables.values()))}. It is private: limits\n"
+            f"and values taken from data tell of the data. Confirm each line that is marked by what is publicly known, then:\n"
+            f"  cat {shlex.quote(str(proposed))} >> {shlex.quote(str(study))}"
         )
+    named = len(tables) > 1
     described = (
-        f"has an example of {parties}, to be replaced by yours"
-        if arguments.table is not None or arguments.codes
+        f"has {', '.join(tables)} as its custodians"
+        if named
+        else f"has an example of {parties}, to be replaced by yours"
+        if tables or arguments.codes
         else f"describes a study of {parties}"
     )
+    first = (
+        "confirm the columns, and what each custodian's file says of its table"
+        if named
+        else "declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` "
+        "says"
+    )
+    own = (
+        " ".join(f"--private {name}={shlex.quote(str(directory / f'{name}.toml'))}" for name in tables)
+        if named
+        else ""
+    )
+    more = f" {own}" if own else ""
     print(f"""{study} {described}. Next:
-  1. declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` says
-  2. {program()} check {study}
+  1. {first}
+  2. {program()} check {study}{more}
   3. {program()} plan {study}
-  4. {program()} run {study} --out {directory / "out"}
+  4. {program()} run {study} --out {directory / "out"}{more}
 {directory / "private.example.toml"} shows what a party keeps to itself in a deployment.""")
