@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
         examples="  cosynth certs make study.toml --out certs\n",
     )
     making.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    making.add_argument("--out", metavar="DIR", type=Path, required=True, help="where the files go")
+    making.add_argument("-o", "--out", metavar="DIR", type=Path, required=True, help="where the files go")
     making.add_argument("--keep-ca-key", action="store_true", help="write DIR/ca.key too, for `certs sign`")
     _days(making)
 
@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
     )
     asking.add_argument("name", metavar="NAME", help="this party's name in the study")
     asking.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)"
+        "-o", "--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)"
     )
 
     signing = command(
@@ -84,7 +84,7 @@ def add(commands: Commands) -> None:
     )
     signing.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     signing.add_argument("requests", metavar="NAME.csr", type=Path, nargs="+", help="requests")
-    signing.add_argument("--out", metavar="DIR", type=Path, required=True, help="the CA's directory")
+    signing.add_argument("-o", "--out", metavar="DIR", type=Path, required=True, help="the CA's directory")
     _days(signing)
 
     showing = command(

@@ -49,12 +49,12 @@ def add(commands: Commands) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", required=True, help="this contributor")
+    parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this contributor")
     parser.add_argument(
         "--private", metavar="FILE", type=Path, help="its private settings: data, key, ledger"
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--out", metavar="FILE", type=Path, help="where the bundle goes")
+    what.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the bundle goes")
     what.add_argument(
         "--make-key", metavar="FILE", type=Path, help="make a key; prints the line for the study's list"
     )

@@ -31,12 +31,18 @@ def add(commands: Commands) -> None:
         examples="  cosynth demo\n  cosynth demo --vertical --out somewhere-else\n",
     )
     parser.add_argument(
+        "-o",
         "--out",
         metavar="DIR",
         type=Path,
         default=Path("cosynth-demo"),
         help="where the results go (default: %(default)s)",
     )
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument(
+        "-v", "--verbose", action="store_true", help="a line for every step, not for every batch"
+    )
+    told.add_argument("-q", "--quiet", action="store_true", help="nothing before the end")
     parser.add_argument(
         "--vertical", action="store_true", help="two owners hold different columns of overlapping people"
     )
@@ -46,4 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from runner.demo import demo
 
-    demo(arguments.out, arguments.vertical)
+    demo(
+        arguments.out,
+        arguments.vertical,
+        "verbose" if arguments.verbose else "quiet" if arguments.quiet else "human",
+    )

@@ -34,7 +34,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("--tree", action="store_true", help="the junction tree")
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, help=f"write here (default: DIR/{GRAPH}, with --tree DIR/{TREE})"
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help=f"write here (default: DIR/{GRAPH}, with --tree DIR/{TREE})",
     )
 
 

@@ -57,7 +57,7 @@ def add(commands: Commands) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", required=True, help="this computing party")
+    parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this computing party")
     parser.add_argument("--private", metavar="FILE", type=Path, help="this party's private settings")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--make-key", action="store_true", help="make this party's keys for the study")

@@ -56,7 +56,7 @@ partition = "horizontal"       # every custodian has different people's rows, an
 epsilon = 1.0
 delta = 1e-9                   # well below one over the number of people
 adjacency = "add-remove"       # one unit's rows more or less; "replace": row counts are public, one unit's values change
-max_rows = 1000000             # public bound on the rows of all parties together; a custodian with more refuses
+max_rows = 1000000             # public bound on the rows of each custodian; one with more refuses
 unit = "row"                   # or { id = "person_id", max_rows = 3, max_custodians = 1 }: several rows of one person
 
 """
@@ -245,7 +245,7 @@ def add(commands: Commands) -> None:
         metavar="[NAME=]FILE",
         action="append",
         default=[],
-        help="a custodian's .csv or .parquet; several are compared",
+        help="a custodian's .csv, .parquet or .xlsx; several are compared",
     )
     parser.add_argument(
         "--codes",
@@ -261,7 +261,7 @@ def _tables(given: Sequence[str]) -> dict[str, Path]:
     tables: dict[str, Path] = {}
     for text in given:
         name, mark, file = text.partition("=")
-        path = Path(text if not mark or Path(text).exists() else file).expanduser()
+        path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
         name = name if mark and file and not Path(text).exists() else path.stem.lower().replace(" ", "-")
         if not path.name:
             raise UsageError(f"--from must be FILE or NAME=FILE, got {text}.")
@@ -283,7 +283,7 @@ def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dic
         name, mark, file = text.partition("=")
         if not (name and mark and file):
             raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
-        booked[name] = code_books.read(Path(file).expanduser())
+        booked[name] = code_books.read(Path(os.path.expanduser(file)))
     study = template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)
     files = {"study.toml": study, "private.example.toml": private_template()}
     if not tables:

@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of the finished run")
     parser.add_argument("study", metavar="STUDY", type=Path, help="its study file")
-    parser.add_argument("--party", metavar="NAME", help="be this one owner")
+    parser.add_argument("-p", "--party", metavar="NAME", help="be this one owner")
     parser.add_argument(
         "--private", metavar="FILE", help="this owner's private settings; without --party NAME=FILE"
     )
@@ -68,6 +68,7 @@ def add(commands: Commands) -> None:
         help="records of the people, at the owner without the label (default: the data of the study)",
     )
     parser.add_argument(
+        "-o",
         "--out",
         metavar="FILE",
         type=Path,

@@ -39,14 +39,14 @@ def add(commands: Commands) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", help="the custodian, to check that the study has it")
+    parser.add_argument("-p", "--party", metavar="NAME", help="the custodian, to check that the study has it")
     parser.add_argument(
         "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
     )
     parser.add_argument(
         "--data", metavar="FILE", type=Path, required=True, help="the part: a .csv or .parquet file"
     )
-    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="where the counts go")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")
 
 
 def run(arguments: argparse.Namespace) -> None:

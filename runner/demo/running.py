@@ -17,6 +17,7 @@ from typing import Any
 
 from mpc_protocols.errors import UsageError
 from runner.demo.tables import RATING, STUDIES, coded, prepare, real_rows
+from runner.party.options import Progress
 
 COMPARISON = Path("data", "comparison.json")
 """Where, in the demo's directory, its comparison with the real rows is kept: {"session": of its run, "comparison": {...}}."""
@@ -66,7 +67,7 @@ def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
     }
 
 
-def demo(out: Path, vertical: bool = False) -> None:
+def demo(out: Path, vertical: bool = False, progress: Progress = "human") -> None:
     """Run the demo into `out` and say where its report is; an earlier demo there is replaced. Raises `CosynthError`."""
     import os
 
@@ -82,7 +83,7 @@ def demo(out: Path, vertical: bool = False) -> None:
         study = prepare(out / "data", free_ports(3), vertical)
         # a demo's data is public: it has an account of its own, not one in the user's ledger
         os.environ.setdefault("COSYNTH_LEDGER", str((out / "data" / "ledger.db").resolve()))
-    run = launch(study, out, replace=True)
+    run = launch(study, out, replace=True, progress=progress)
     kept = {"session": run["session"], "comparison": compare(out, vertical)}
     (out / COMPARISON).write_text(json.dumps(kept) + "\n", encoding="utf-8")
     report = render(out, comparison=comparison_of(out))

@@ -59,7 +59,7 @@ def propose(
     dialects: dict[str, Dialect] = {}
     for name, table in given.items():
         if isinstance(table, str | os.PathLike):
-            place = place_of(Path(table).expanduser())
+            place = place_of(Path(os.path.expanduser(table)))
             texts[name], dialects[name] = texts_of(place), place.dialect
         elif hasattr(table, "columns") and hasattr(table, "set_axis"):
             texts[name] = texts_of_frame(table)

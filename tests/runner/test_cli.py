@@ -257,10 +257,14 @@ def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
         assert not none.exists()
 
 
-def test_a_private_file_by_name_beside_one_party_is_explained(run: Run, tmp_path: Path) -> None:
-    study = write_study(tmp_path)
-    code, _, told = run("check", study, "--party", "north", "--private", "north=north.toml")
-    assert code == 2 and "beside --party north it is the file alone, --private north.toml" in told
+def test_a_private_file_may_be_named_beside_one_party_too(run: Run, tmp_path: Path) -> None:
+    study, own = write_study(tmp_path), tmp_path / "north.toml"
+    own.write_text("workers = 0\n")
+    for given in (own, f"north={own}"):
+        code, _, told = run("check", study, "--party", "north", "--private", given)
+        assert code == 10 and f"{own}: workers" in told
+    code, _, told = run("check", study, "--party", "north", "--private", f"south={own}")
+    assert code == 2 and "is of south, and --party says north" in told
 
 
 def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
@@ -527,7 +531,7 @@ def test_report_is_rebuilt_and_damage_is_named(run: Run, finished: Path, tmp_pat
 def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
     code, out, _ = run("ledger", "show")
     assert code == 0 and "nothing spent" in out
-    code, out, _ = run("ledger", "show", "--ledger", finished / "ledger.db")
+    code, out, _ = run("ledger", "show", "--all", "--ledger", finished / "ledger.db")
     assert code == 0 and out.count("no cap is known here") == 3 and "trial" in out and "closed" in out
     datasets = json.loads(
         run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1]

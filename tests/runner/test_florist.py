@@ -292,7 +292,7 @@ def test_ledgers_keep_what_was_shown_beside_the_budget(finished: tuple[Path, End
     north = [begun.event for begun in spent["trained/north"].events]
     assert any(event.what.startswith("features.") for event in north)
     assert [event.detail["of"] for event in north if event.detail.get("claim") == "none"] == ["features"]
-    told = run("ledger", "show", ledger=directory / "ledger.db", scratch=directory / "scratch")
+    told = run("ledger", "show", "--all", ledger=directory / "ledger.db", scratch=directory / "scratch")
     assert "no privacy claim: in the run of trained with south, west the features were open" in told.output
 
 
