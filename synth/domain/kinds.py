@@ -112,7 +112,7 @@ def column_from_spec(spec: object, key: str) -> Column:
         raise StudyInvalid(f"{key}.kind is {name!r}, and {UNFIT[name]}.")
     if not isinstance(name, str) or name not in KINDS:
         listed = ", ".join(f'"{kind}"' for kind in KINDS)
-        meant = f' (did you mean "{OTHERWISE[name.lower()]}"?)' if str(name).lower() in OTHERWISE else ""
+        meant = f' (did you mean "{ours}"?)' if (ours := OTHERWISE.get(str(name).lower())) else ""
         raise StudyInvalid(f"{key}.kind must be one of {listed}, got {name!r}{meant}.")
     kind = KINDS[name]
     given = {word: value for word, value in spec.items() if word != "kind"}

@@ -159,7 +159,8 @@ def test_a_pipe_gets_a_line_a_batch_and_the_steps_with_verbose(tmp_path: Path) -
                 "sigma": 2.0,
             }
         )
-    fitted = {"model_mb": 1.0, "iterations": 9, "seconds": 0.1, "rho_spent": 0.0149}
+    events[-1]["rho_spent"] = 0.0149
+    fitted = {"model_mb": 1.0, "iterations": 9, "seconds": 0.1}
     events.append({"phase": "fit", "event": "fitted", "round": 4, **fitted})
     events += [{"phase": "report", "event": "written", "party": name} for name in ("south", "north")]
     leader = [{"party": "south", **event} for event in events]

@@ -28,12 +28,14 @@ class Brief:
 
     def __init__(self) -> None:
         self._batch: list[tuple[int, Sequence[str], Mapping[str, int]]] = []
+        self._spent: dict[str, Any] = {}
         self._once: set[tuple[str, str]] = set()
 
     def kept(self, phase: str, name: str, event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """The events to be told now, instead of this one."""
         if (phase, name) == ("measure", "measured") and "clique" in event:
             self._batch.append((int(event["round"]), event["clique"], event.get("bins", {})))
+            self._spent = {key: event[key] for key in ("rho_spent",) if key in event}
             return
         if (phase, name) in SILENT or (phase, name) == ("select", "selected"):
             return
@@ -52,6 +54,7 @@ class Brief:
     def _folded(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         batch, self._batch = self._batch, []
         return {
+            **self._spent,
             **event,
             "phase": "measure",
             "event": "batch",
