@@ -15,9 +15,9 @@ import pytest
 
 from parties.data.sql.addresses import SCHEMES, is_server
 from runner.cli import main
-from runner.commands.init import template
 from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
+from runner.starting.template import template
 from runner.study import private_file, read
 from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
