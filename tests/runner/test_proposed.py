@@ -111,7 +111,7 @@ def test_what_cannot_be_proposed_from_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="one frame or file, or one of each"):
         Study.propose(hospital(1), north=hospital(2))
     with pytest.raises(UsageError, match="got list for north"):
-        Study.propose(north=[1, 2])  # type: ignore[arg-type]
+        Study.propose(north=[1, 2])
     with pytest.raises(DataRefused, match="does not exist"):
         Study.propose(tmp_path / "none.csv")
     with pytest.raises(DataRefused, match="same name"):
