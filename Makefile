@@ -1,4 +1,4 @@
-# make demo   runs the main job on data that ships with a dependency
+# make demo   runs the main job on a table that comes with it
 # make test   style, types and the whole test suite
 # make quick  a minute of tests while you work: style, types, every backend and alignment in memory, one run of three processes
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
@@ -18,7 +18,7 @@ BIN := .venv/bin
 .PHONY: demo test quick crypten kernel second-opinion cross-check engines fleet sbom dist site lock clean
 
 demo: .venv/demo.stamp
-	$(BIN)/python -m runner demo
+	$(BIN)/cosynth demo
 
 # Beside mypy, which takes one core, tests are compiled once for all processes that will run them.
 test: PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
@@ -137,8 +137,8 @@ site: .venv-docs/made.stamp
 # Resolve the newest versions that setup.py allows, for every supported Python.
 lock:
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo -o requirements.lock setup.py
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra demo --extra test -c requirements.lock -o requirements-test.lock setup.py
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra inference -o requirements.lock setup.py
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra inference --extra test -c requirements.lock -o requirements-test.lock setup.py
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra fleet -o requirements-fleet.lock setup.py
 	echo 'llvmlite>=0.44,<1' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-kernel.lock -
 	echo 'cyclonedx-bom>=7.5,<8' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-sbom.lock -

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.installation import pip_install
 from mpc_protocols.plug_ins import PlugIn, plug_ins
 
 
@@ -164,5 +165,6 @@ def not_installed(version: Extra) -> str | None:
     lacking = [module for module in version.requires if importlib.util.find_spec(module) is None]
     if not lacking:
         return None
-    command = _COMMANDS.get(version.extra, f'python -m pip install "cosynth[{version.extra}]"')
-    return f"needs {' and '.join(lacking)}, which this installation lacks; run `{command}` at every party"
+    command = _COMMANDS.get(version.extra) or pip_install([version.extra])
+    remedy = f"run `{command}`" if command else "install what its own pages name"
+    return f"needs {' and '.join(lacking)}, which this installation lacks; {remedy} at every party"

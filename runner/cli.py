@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import as_started, program
 from runner.failures import complain, describe
 from runner.version import VERSION
 
@@ -26,81 +28,109 @@ and only differentially private results are opened.
 """
 SEQUENCE = """\
 see it work on this machine:
-  python -m runner demo
+  cosynth demo
 
 a study of your own:
-  python -m runner init mystudy                      a commented study to start from (--vertical: different
-                                                     columns about the same people)
-  python -m runner check mystudy/study.toml          every problem in one go
-  python -m runner plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
-  python -m runner run mystudy/study.toml --out out  all parties on this machine (a rehearsal);
-                                                     --watch: a page that follows it
+  cosynth init mystudy                      a commented study to start from
+  cosynth check mystudy/study.toml          every problem in one go
+  cosynth plan mystudy/study.toml           rounds, bytes, time, epsilon; who learns what
+  cosynth run mystudy/study.toml --out out  all parties on this machine: a rehearsal
 
 between organisations, at each one (the study file is the same everywhere):
-  python -m runner certs make study.toml --out certs           once, at one place
-  python -m runner check study.toml --party north --private north.toml --connect
-  python -m runner run study.toml --party north --private north.toml --out out
+  cosynth certs make study.toml --out certs           once, at one place
+  cosynth check study.toml --party north --private north.toml --connect
+  cosynth run study.toml --party north --private north.toml --out out
 
 afterwards, without further budget:
-  python -m runner sample out --rows 100000
-  python -m runner query out age income
-  python -m runner infer out "mean(age)"             means, shares, regressions, with intervals
-  python -m runner graph out                         which columns the model connects, as GraphML
-  python -m runner evaluate out --real people.csv    how good the table is, for who holds real rows
-  python -m runner verify out                        an auditor's recomputation of what the run claims
-  python -m runner ledger show
+  cosynth sample out --rows 100000
+  cosynth query out age income
+  cosynth infer out "mean(age)"             means, shares, regressions, with intervals
+  cosynth graph out                         which columns the model connects, as GraphML
+  cosynth evaluate out --real people.csv    how good the table is, for who holds real rows
+  cosynth verify out                        an auditor's recomputation of what the run claims
+  cosynth ledger show
 
 exit codes:
   0 done   1 internal error   2 usage   10 study invalid   20 peer unreachable or port in use
   21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
   41 peer lost   50 budget refused   60 no room, memory or descriptors   130 interrupted
 """
-COMMANDS = (
-    "demo",
-    "init",
-    "check",
-    "plan",
-    "run",
-    "watch",
-    "certs",
-    "ids",
-    "tally",
-    "contribute",
-    "inbox",
-    "sample",
-    "query",
-    "infer",
-    "predict",
-    "report",
-    "evaluate",
-    "verify",
-    "graph",
-    "ledger",
-    "bench",
-    "audit",
-    "conformance",
-)
-"""Files of `runner.commands`, in the order in which help shows them."""
+GROUPS = {
+    "begin": ("demo", "init"),
+    "prepare": ("check", "plan", "certs", "ids", "tally"),
+    "run": ("run", "watch", "contribute", "inbox"),
+    "use the result, without further budget": ("sample", "query", "infer", "predict", "graph"),
+    "judge it, and keep account": ("report", "evaluate", "verify", "ledger"),
+    "of the program itself": ("completion", "bench", "audit", "conformance"),
+}
+"""Files of `runner.commands`, in the order in which a person meets them; by what they are for."""
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+_CHOICE = re.compile(r"(argument .*: invalid choice: )'(.*)' \(choose from (.*)\)$", re.DOTALL)
+_UNKNOWN = "unrecognized arguments: "
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one sentence, like every other failure."""
+    """An argument parser whose complaint is one sentence, like every other failure, and names what may have been meant."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}; see `{self.prog} --help`.")
+        raise UsageError(f"{self.prog}: {self._meant(message)}; see `{self.prog} --help`.")
+
+    def _meant(self, message: str) -> str:
+        from runner.study.table import nearest  # only who mistypes waits for it
+
+        if choice := _CHOICE.match(message):
+            said, listed = choice[2], re.findall(r"[\w.-]+", choice[3])
+            return message if not (close := nearest(said, listed)) else f"{choice[1]}'{said}'{close}"
+        if message.startswith(_UNKNOWN):
+            said = message.removeprefix(_UNKNOWN).split()[0]
+            return message + nearest(said.partition("=")[0], self._options())
+        return message
+
+    def _options(self) -> list[str]:
+        """All options of this parser and of the commands that were asked for."""
+        options: list[str] = []
+        for action in self._actions:
+            options += [option for option in action.option_strings if option.startswith("--")]
+            if isinstance(action, argparse._SubParsersAction):
+                for inner in action.choices.values():
+                    options += inner._options() if isinstance(inner, Parser) else []
+        return options
+
+
+class Main(Parser):
+    """The whole command line, whose help shows the commands by what they are for."""
+
+    def format_help(self) -> str:
+        """See `argparse.ArgumentParser`."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        (listed,) = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        told = {action.dest: action for action in listed._get_subactions()}
+        formatter.start_section("commands")
+        for title, names in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments([told[name] for name in names if name in told])
+            formatter.end_section()
+        formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([action for action in self._actions if action.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
 
 def parser(asked: str = "") -> argparse.ArgumentParser:
     """The whole command line; with the name of a command, only what that one needs."""
-    whole = Parser(
-        prog="python -m runner",
+    whole = Main(
+        prog=program(),
         description=PURPOSE,
-        epilog=SEQUENCE,
+        epilog=as_started(SEQUENCE),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name in (asked,) if asked in COMMANDS else COMMANDS:
         import_module(f"runner.commands.{name}").add(commands)
     return whole
@@ -113,6 +143,11 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
     """
     try:
         given = sys.argv[1:] if argv is None else argv
+        if not given:
+            print(parser().format_help())
+            raise UsageError(
+                f"{program()}: name a COMMAND, one of those above; `{program()} demo` shows what it is."
+            )
         arguments = parser(*given[:1]).parse_args(given)
         vars(arguments).update(embedded or {})
         arguments.run(arguments)

@@ -75,7 +75,7 @@ def test_the_first_study_is_what_its_page_says(
     """Its study and its commands, in a folder with two tables; in the clear, for processes are tested elsewhere."""
     text = (DOCS / "howto" / "first-study.md").read_text(encoding="utf-8")
     (study,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    commands = re.findall(r"^    python -m runner (.*)$", text, re.MULTILINE)
+    commands = re.findall(r"^    cosynth (.*)$", text, re.MULTILINE)
     assert [line.split()[0] for line in commands] == ["check", "plan", "run", "query", "sample", "evaluate"]
     (tmp_path / "study.toml").write_text(study.replace('"replicated"', '"ideal"'), encoding="utf-8")
     draw = random.Random(3)

@@ -20,6 +20,7 @@ PROJECT = {
     "SECURITY.md": "project/security.md",
     "CHANGELOG.md": "project/changelog.md",
     "examples/README.md": "project/examples.md",
+    "runner/demo/README.md": "project/demo.md",
 }
 """Pages outside docs/, and what they are called on the site."""
 FIRST = {

@@ -249,7 +249,7 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
         return (
             f"Dataset {asked.dataset} has spent epsilon {before}, this run{times} would make it "
             f"{_number(after, cap.epsilon)}, and the cap is {cap.epsilon:.6g} (at delta {cap.delta:.6g}; ledger {path}); ask "
-            "for a smaller epsilon or raise cap_epsilon."
+            "for a smaller epsilon; only who answers for this data may raise cap_epsilon."
         )
     return None
 

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from parties.data.harmony.recipe import Recipe
 
 
+KINDS_OF_FILES: Mapping[str, Literal["csv", "parquet", "xlsx"]] = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}
+"""By how names of files end."""
+
+
 @dataclass(frozen=True)
 class Location:
     """Where a table is. `label` may be shown; `url` may hold a password and is not even in the `repr`.
@@ -37,7 +45,7 @@ class Location:
     (mtime_ns) that the file must have; None: any.
     """
 
-    kind: Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "server"]
+    kind: Literal["csv", "parquet", "xlsx", "duckdb", "sqlite", "postgres", "server"]
     label: str
     dataset: str
     path: Path | None = None
@@ -59,15 +67,15 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
     if not isinstance(data, Mapping):
         if not isinstance(data, str | os.PathLike) or not os.fspath(data):
             raise StudyInvalid(
-                'data must be the path of a .csv or .parquet file, or a table { url = "...", table = "..." }.'
+                'data must be the path of a .csv, .parquet or .xlsx file, or a table { url = "...", table = "..." }.'
             )
-        path = base / data
+        path = base / os.path.expanduser(data)
         kind = path.suffix.lower()
-        if kind not in (".csv", ".parquet"):
+        if kind not in KINDS_OF_FILES:
             raise DataRefused(
-                f"{data} is not a file that can be read: its name must end in .csv or .parquet."
+                f"{data} is not a file that can be read: its name must end in .csv, .parquet or .xlsx."
             )
-        return Location("csv" if kind == ".csv" else "parquet", str(data), os.path.realpath(path), path)
+        return Location(KINDS_OF_FILES[kind], str(data), os.path.realpath(path), path)
     if foreign := sorted(str(key) for key in data.keys() - {"url", "table", "push_down"}):
         raise StudyInvalid(f"data has an unknown key {foreign[0]}; it knows url, table and push_down.")
     url, table, push_down = data.get("url"), data.get("table"), data.get("push_down", False)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mpc_protocols.errors import DataRefused
+from mpc_protocols.installation import pip_install
 from parties.data.postgres import UnknownType
 from parties.data.sql.products import PRODUCTS
 
@@ -96,14 +97,12 @@ def _too_large(location: Location) -> str:
 
 def _install(location: Location) -> str:
     """The command for what reads a database."""
-    if location.kind == "postgres" and not location.push_down:
-        return "python -m pip install 'psycopg[binary]'"
-    extra = "warehouse"
+    extras = ["warehouse"]
     if location.kind == "postgres":
-        extra = "postgres,warehouse"
+        extras = ["postgres", "warehouse"] if location.push_down else ["postgres"]
     elif location.kind == "server":
-        extra = PRODUCTS[location.url.partition("://")[0]].extra
-    return f"python -m pip install 'cosynth[{extra}]'"
+        extras = [PRODUCTS[location.url.partition("://")[0]].extra]
+    return str(pip_install(extras))
 
 
 def _states(error: Exception) -> frozenset[str]:

@@ -86,11 +86,33 @@ def open_source(location: Location) -> Source:
             )
         if not path.is_file() or not os.access(path, os.R_OK):
             raise DataRefused(f"{path} is not a file that this user may read.")
+    if location.kind == "xlsx":
+        return _of_workbook(location)
+    return _opened(location)
+
+
+def _opened(location: Location) -> Source:
     if location.recipe is not None:
         from parties.data.harmony.source import Harmonised
 
         return Harmonised(location, location.recipe)
     return Source(location)
+
+
+def _of_workbook(location: Location) -> Source:
+    """Of a copy of its first sheet, which is removed when the source is closed."""
+    from parties.data.excel import as_csv
+
+    copy = Scratch()
+    _spills.add(copy)
+    try:
+        source = _opened(as_csv(location, copy.path))
+    except BaseException:
+        copy.close()
+        _spills.discard(copy)
+        raise
+    source.keep(copy)
+    return source
 
 
 def _parquet_names(location: Location) -> tuple[str, ...]:
@@ -119,6 +141,7 @@ class Source:
         self._changed = f"{self.label} changed while it was read; run again when nobody writes to it."
         if location.state is not None and (self._stamp or ())[1:] != location.state:
             raise DataRefused(self._changed)
+        self._copies: list[Scratch] = []
         self._scratch = Scratch()
         self._spill = str(self._scratch.path)
         _spills.add(self._scratch)
@@ -151,8 +174,13 @@ class Source:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-        self._scratch.close()
-        _spills.discard(self._scratch)
+        for folder in (self._scratch, *self._copies):
+            folder.close()
+            _spills.discard(folder)
+
+    def keep(self, copy: Scratch) -> None:
+        """Remove this folder, in which the table lies as a copy, when the source is closed."""
+        self._copies.append(copy)
 
     def _connect(self, columns: int) -> Engine:
         location = self.location

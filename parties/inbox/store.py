@@ -42,6 +42,7 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.foreign_text import shown
+from mpc_protocols.installation import program
 from mpc_protocols.resources import lacking
 from parties.inbox.files import delete, discard_unfinished, write_private
 
@@ -388,7 +389,7 @@ class Inbox:
         except OSError as error:
             raise PeerIdentity(
                 f"The inbox {self.folder} of party {self.party} has no key that can be read ({error.strerror}); "
-                "`python -m runner inbox STUDY --party NAME --make-key` makes one, before the study goes out."
+                f"`{program()} inbox STUDY --party NAME --make-key` makes one, before the study goes out."
             ) from None
         if len(content) != SECRET_BYTES:
             raise PeerIdentity(f"{self.folder / KEY} is not a key of an inbox; restore it from a copy.")

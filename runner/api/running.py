@@ -4,7 +4,7 @@
     run = run_study("study.toml", data={"north": north, "south": south, "west": west}, out="result")
     run.synthetic          # a pandas DataFrame
 
-The parties are processes of their own, as with `python -m runner run STUDY`: frames given as `data`, and a study that no file
+The parties are processes of their own, as with `cosynth run STUDY`: frames given as `data`, and a study that no file
 holds, are written to files that only this user can read, for as long as the run lasts. No sentence names these. A run on one
 machine protects nobody from that machine.
 

@@ -1,4 +1,4 @@
-"""`python -m runner bench`: what every protocol costs, measured with real party processes over the real session.
+"""`cosynth bench`: what every protocol costs, measured with real party processes over the real session.
 
     registry.py     what a benchmark is; each lies in a file of its own in `benches/`, found by being there
     by_backend.py   kernels that every backend runs through its own engine; tables/: their invented tables and answers

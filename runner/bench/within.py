@@ -1,4 +1,4 @@
-"""A run whose parties live on a slow network: what `bench end-to-end` starts instead of `python -m runner`.
+"""A run whose parties live on a slow network: what `bench end-to-end` starts instead of `cosynth`.
 
     python -m runner.bench.within PLACE run STUDY --out DIR ...
 

@@ -24,6 +24,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
+from mpc_protocols.installation import program
 from runner.check import contributors, parts, vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
@@ -33,6 +34,7 @@ from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.results.formulas import formulas
+from runner.starting.files import UNCONFIRMED
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
 from runner.study.method import algorithm_of
 from runner.study.private_file import Private
@@ -47,16 +49,29 @@ if TYPE_CHECKING:
 SOON_DAYS = 30
 
 
+def _unconfirmed(path: Path) -> Iterator[Finding]:
+    """What `init --from` read off rows and nobody has confirmed yet."""
+    left = sum(UNCONFIRMED in line for line in path.read_text("utf-8").splitlines() if "=" in line)
+    if left:
+        yield note(
+            f"{left} lines of the study are marked {UNCONFIRMED}: they were read off rows, and the study is public; take them "
+            "from a code book or what everybody knows, and remove the marks"
+        )
+
+
 def findings(
     path: Path,
     party: str | None,
     private: Path | None,
     connect: bool,
     here: Mapping[str, Path] = MappingProxyType({}),
+    *,
+    rehearsal: bool = False,
 ) -> Iterator[Finding]:
     """All findings about a study, and about one party of it if named.
 
     private: that party's private file. here: where no party is named, the private files of parties on this machine.
+    rehearsal: certificates that a party's private file does not name yet are no problem.
     """
     wrong = [StudyInvalid(sentence) for sentence in problems(path)]
     for file in (*filter(None, [private]), *here.values()):
@@ -85,6 +100,7 @@ def findings(
             return
     yield fine(f"{path}: {study.name}, {study.algorithm} on {study.backend}, {len(study.parties)} parties")
     yield from (note(f"WARNING: {one.text}") for one in warned_of(study))
+    yield from _unconfirmed(path)
     yield from _formulas(study)
     if private is not None:
         yield fine(f"{private}: this party's private file")
@@ -106,7 +122,15 @@ def findings(
     if party in listed:
         yield from _contributor(study, party, own, plan)
         return
-    known = yield from _certificates(study, study.party(party), own)
+    known = False
+    if rehearsal and own.cert is None and own.key is None and study.session.tls != "insecure-loopback":
+        yield _digest(study, None)
+        yield note(
+            "no certificate is named, so these were not looked at: certificate, key, CA, and who the others are; a "
+            f"deployment needs them (`{program()} certs`)"
+        )
+    else:
+        known = yield from _certificates(study, study.party(party), own)
     yield from _second_proposal(study, party, own)
     yield from _own_data(study, party, own, owner=True)
     if plan is not None:
@@ -183,6 +207,7 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
     """
     here: list[int | None] = []
     tables = {party.name: party.data for party in study.parties if party.data is not None}
+    placed = {name: data.path for name, data in tables.items() if data.path is not None}
     # what a run refuses before it reads a table; a private file may hold what the study does not say
     idle = {name: why for name, why in private_file.idle_here(study).items() if name not in private}
     yield from map(problem, idle.values())
@@ -202,6 +227,14 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
             words = "only computes" if party.compute else "has its data in its private file, or none"
             yield note(f"{party.name} {words}, as far as the study says")
         elif party.data.path is not None and not party.data.path.exists():
+            if others := [name for name, place in placed.items() if name != party.name and place.exists()]:
+                yield problem(
+                    DataRefused(
+                        f"{party.name}: {party.data.path} does not exist, and the data of {others[0]} is here; correct the path, "
+                        f"or, in a deployment, leave `data` to {party.name}'s private file."
+                    )
+                )
+                continue
             yield note(
                 f"{party.name}: {party.data.path} is not on this machine; `check --party {party.name}` looks at it "
                 "where it is"
@@ -388,6 +421,14 @@ def _budget(
         f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
         f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"
     )
+    alone = Account.of([], cap, asked.notion).epsilon_by_rho(cap.delta, more)
+    claimed, delta = float(study.privacy.epsilon), float(study.privacy.delta)
+    if abs(alone / claimed - 1) > 0.01:
+        sized = ", with the sizes that other owners are told," if sizes else ""
+        yield note(
+            f"why not epsilon {claimed:g}: that is what the study promises to who gets the table, at delta {delta:g}; the same "
+            f"noise{sized} is epsilon {alone:.3g} at the cap's delta {cap.delta:g}, at which runs are added up"
+        )
 
 
 def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:

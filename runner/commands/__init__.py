@@ -1,13 +1,16 @@
-"""The commands of `python -m runner`, one file each. Importing them loads the standard library only."""
+"""The commands of `cosynth`, one file each. Importing them loads the standard library only."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import as_started
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -21,8 +24,8 @@ def command(
     parser = commands.add_parser(
         name,
         help=help,
-        description=description,
-        epilog="examples:\n" + examples,
+        description=as_started(description),
+        epilog="examples:\n" + as_started(examples),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -30,17 +33,32 @@ def command(
     return parser
 
 
-def private_file_of_one(given: Sequence[str]) -> Path | None:
-    """`--private FILE` beside `--party`. Raises `UsageError`."""
+def whole_number(text: str) -> int:
+    """A count as people write it: 100000, 100_000 or 1e5. For argparse, which says so of what is none."""
+    try:
+        number = Decimal(text)
+        if number == number.to_integral_value() and abs(number) < 10**15:
+            return int(number)
+    except (ArithmeticError, ValueError):
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number such as 1000 or 1e5, got {text!r}")
+
+
+def private_file_of_one(given: Sequence[str], party: str) -> Path | None:
+    """`--private FILE`, or as without `--party` NAME=FILE of this party. Raises `UsageError`."""
     if len(given) > 1:
         raise UsageError("--private is given twice; a party has one private file.")
     if not given:
         return None
-    path = Path(given[0])
+    path = Path(os.path.expanduser(given[0]))
     name, equals, file = given[0].partition("=")
-    if equals and not path.exists():
-        raise UsageError(f"--private {path}: beside --party {name} it is the file alone, --private {file}.")
-    return path
+    if not equals or path.exists():
+        return path
+    if name != party:
+        raise UsageError(
+            f"--private {given[0]} is of {name}, and --party says {party}; name {party}'s own private file."
+        )
+    return Path(os.path.expanduser(file))
 
 
 def private_files_of_all(given: Sequence[str]) -> dict[str, Path]:
@@ -55,5 +73,5 @@ def private_files_of_all(given: Sequence[str]) -> dict[str, Path]:
             )
         if name in files:
             raise UsageError(f"--private is given twice for {name}; a party has one private file.")
-        files[name] = Path(file)
+        files[name] = Path(os.path.expanduser(file))
     return files

@@ -30,13 +30,13 @@ Audited are the demo's study and data, or with --study another study's parameter
 private data is read. The parties compute on this machine.
 """
 EXAMPLES = """\
-  python -m runner audit --quick                      the cheap checks of all groups
-  python -m runner audit --study study.toml --out audit
-  python -m runner audit V T --backend shamir --backend pair
-  python -m runner audit --only A.events --json audit.json
-  python -m runner audit --target study.toml          attack parties that wait on this machine, from outside
-  python -m runner audit --mutations                  break the build on purpose: each fault must be found
-  python -m runner audit --deep --only C.faults --part 2/6
+  cosynth audit --quick                      the cheap checks of all groups
+  cosynth audit --study study.toml --out audit
+  cosynth audit V T --backend shamir --backend pair
+  cosynth audit --only A.events --json audit.json
+  cosynth audit --target study.toml          attack parties that wait on this machine, from outside
+  cosynth audit --mutations                  break the build on purpose: each fault must be found
+  cosynth audit --deep --only C.faults --part 2/6
                                                       a sixth of the 360 faults of whole processes
 
 exit codes of an audit: 0 passes, 1 a violation, 2 usage, 3 a check decides nothing, 4 a check could not

@@ -32,13 +32,13 @@ Every parameter takes a list: --cells 1e5,1e6 measures both, and --html draws th
 """
 EXAMPLES = """\
 examples:
-  python -m runner bench --list
-  python -m runner bench scores --cells 1e5,1e6,2^22 --bits 17,24
-  python -m runner bench select --net loopback,lan,wan --html select.html
-  python -m runner bench scores select --backend replicated,shamir,pair --cells 1e4,1e5
-  python -m runner bench select --backend shamir --parties 3,5,7
-  python -m runner bench rounds --delay-ms 0,1,5,20 --json rounds.jsonl
-  python -m runner bench end-to-end --rows 48000,1e6 --parties 3,8,16
+  cosynth bench --list
+  cosynth bench scores --cells 1e5,1e6,2^22 --bits 17,24
+  cosynth bench select --net loopback,lan,wan --html select.html
+  cosynth bench scores select --backend replicated,shamir,pair --cells 1e4,1e5
+  cosynth bench select --backend shamir --parties 3,5,7
+  cosynth bench rounds --delay-ms 0,1,5,20 --json rounds.jsonl
+  cosynth bench end-to-end --rows 48000,1e6 --parties 3,8,16
 """
 NET_HELP = "loopback, lan (0.25 ms one way, 1 Gbit/s), wan (20 ms, 100 Mbit/s); a list (default: %(default)s)"
 BY_HELP = "who slows it down: the session itself (default), or namespaces with netem or a relay (root, iproute2; implies TLS)"
@@ -59,13 +59,14 @@ def add(commands: Commands) -> None:
 
 def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     """The command's own arguments."""
+    from mpc_protocols.installation import as_started, program
     from runner.bench.parameters import TLS
     from runner.cli import Parser
 
     made = Parser(
-        prog="python -m runner bench",
+        prog=f"{program()} bench",
         description=DESCRIPTION,
-        epilog=EXAMPLES,
+        epilog=as_started(EXAMPLES),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity, UsageError
+from mpc_protocols.installation import program
 from runner.commands import command
 from runner.failures import reason
 from runner.study import load
@@ -26,10 +27,10 @@ The third way needs no CA: a study may pin each party's certificate by the finge
 prints.
 """
 EXAMPLES = """\
-  python -m runner certs make study.toml --out certs
-  python -m runner certs request north --out .               at north: north.key stays, north.csr travels
-  python -m runner certs sign study.toml north.csr south.csr west.csr --out certs
-  python -m runner certs show certs/north.crt
+  cosynth certs make study.toml --out certs
+  cosynth certs request north --out .               at north: north.key stays, north.csr travels
+  cosynth certs sign study.toml north.csr south.csr west.csr --out certs
+  cosynth certs show certs/north.crt
 """
 
 
@@ -52,10 +53,10 @@ def add(commands: Commands) -> None:
         help="a CA and a certificate with its key for every party",
         description="Write DIR/ca.crt, and for every party of STUDY DIR/NAME.crt and DIR/NAME.key (mode 0600).\n"
         "The CA's own key is thrown away, unless it is to sign for parties that join later.",
-        examples="  python -m runner certs make study.toml --out certs\n",
+        examples="  cosynth certs make study.toml --out certs\n",
     )
     making.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    making.add_argument("--out", metavar="DIR", type=Path, required=True, help="where the files go")
+    making.add_argument("-o", "--out", metavar="DIR", type=Path, required=True, help="where the files go")
     making.add_argument("--keep-ca-key", action="store_true", help="write DIR/ca.key too, for `certs sign`")
     _days(making)
 
@@ -65,11 +66,11 @@ def add(commands: Commands) -> None:
         request,
         help="a key of your own and a request to certify it",
         description="Write DIR/NAME.key, which stays here, and DIR/NAME.csr, which goes to whoever signs.",
-        examples="  python -m runner certs request north --out .\n",
+        examples="  cosynth certs request north --out .\n",
     )
     asking.add_argument("name", metavar="NAME", help="this party's name in the study")
     asking.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)"
+        "-o", "--out", metavar="DIR", type=Path, default=Path(), help="where the files go (default: here)"
     )
 
     signing = command(
@@ -79,11 +80,11 @@ def add(commands: Commands) -> None:
         help="certify requests of the study's parties",
         description="Write DIR/NAME.crt for every NAME.csr, signed by the CA in DIR (ca.crt, ca.key), which is\n"
         "made if DIR has none. Send each party its certificate and ca.crt; neither is secret.",
-        examples="  python -m runner certs sign study.toml north.csr south.csr --out certs\n",
+        examples="  cosynth certs sign study.toml north.csr south.csr --out certs\n",
     )
     signing.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     signing.add_argument("requests", metavar="NAME.csr", type=Path, nargs="+", help="requests")
-    signing.add_argument("--out", metavar="DIR", type=Path, required=True, help="the CA's directory")
+    signing.add_argument("-o", "--out", metavar="DIR", type=Path, required=True, help="the CA's directory")
     _days(signing)
 
     showing = command(
@@ -92,7 +93,7 @@ def add(commands: Commands) -> None:
         show,
         help="names, validity and fingerprint of certificates",
         description="Print whom a certificate names, how long it is valid, who signed it, and its fingerprint.",
-        examples="  python -m runner certs show certs/*.crt\n",
+        examples="  cosynth certs show certs/*.crt\n",
     )
     showing.add_argument("files", metavar="FILE", type=Path, nargs="+", help="certificates (PEM)")
 
@@ -132,7 +133,7 @@ def request(arguments: argparse.Namespace) -> None:
     csr, secret = certificates.request(name)
     certificates.write_file(key, secret, 0o600)
     certificates.write_file(asked, csr, 0o644)
-    print(f"{key} stays here; send {asked} to whoever signs (`python -m runner certs sign`).")
+    print(f"{key} stays here; send {asked} to whoever signs (`{program()} certs sign`).")
 
 
 def sign(arguments: argparse.Namespace) -> None:

@@ -35,18 +35,23 @@ def add(commands: Commands) -> None:
         run,
         help="name every problem before a run",
         description=DESCRIPTION,
-        examples="  python -m runner check study.toml\n"
-        "  python -m runner check study.toml --private north=north.toml --private south=south.toml\n"
-        "  python -m runner check study.toml --party north --private north.toml --connect\n",
+        examples="  cosynth check study.toml\n"
+        "  cosynth check study.toml --private north=north.toml --private south=south.toml\n"
+        "  cosynth check study.toml --party north --private north.toml --connect\n",
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", help="this party, on this machine")
+    parser.add_argument("-p", "--party", metavar="NAME", help="this party, on this machine")
     parser.add_argument(
         "--private",
         metavar="FILE",
         action="append",
         default=[],
         help="its private settings; without --party NAME=FILE, once for each party here that has a private file",
+    )
+    parser.add_argument(
+        "--rehearsal",
+        action="store_true",
+        help="with --party: certificates that are not there yet are no problem",
     )
     parser.add_argument("--connect", action="store_true", help="also meet the others, who type the same")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -56,14 +61,20 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     if arguments.connect and arguments.party is None:
         raise UsageError("--connect belongs to one party: name it with --party NAME.")
+    if arguments.rehearsal and arguments.party is None:
+        raise UsageError("--rehearsal belongs to one party: name it with --party NAME.")
+    if arguments.rehearsal and arguments.connect:
+        raise UsageError("--connect meets the others with certificates; leave --rehearsal out.")
     alone = arguments.party is not None
-    own = private_file_of_one(arguments.private) if alone else None
+    own = private_file_of_one(arguments.private, arguments.party) if alone else None
     here = {} if alone else private_files_of_all(arguments.private)
     from runner.check.run import findings
     from runner.results.warnings import emphasised
 
     errors = []
-    for finding in findings(arguments.study, arguments.party, own, arguments.connect, here):
+    for finding in findings(
+        arguments.study, arguments.party, own, arguments.connect, here, rehearsal=arguments.rehearsal
+    ):
         kind = "problem" if finding.error else "note" if finding.note else "ok"
         if arguments.json:
             code = finding.error.exit_code if finding.error else 0

@@ -23,9 +23,9 @@ installed distribution adds (docs/howto/add-an-algorithm.md 7). Everything runs 
 invented tables. A line for each check; exit 1 if one fails, which does not end the others.
 """
 EXAMPLES = """\
-  python -m runner conformance algorithm kway
-  python -m runner conformance backend replicated --only noise
-  python -m runner conformance alignment dh2 --list
+  cosynth conformance algorithm kway
+  cosynth conformance backend replicated --only noise
+  cosynth conformance alignment dh2 --list
 """
 
 

@@ -29,12 +29,12 @@ who could exchange all of them would read the counts. The values are this contri
 The private file names `data`, `key` (an Ed25519 key, --make-key makes one) and, if wished, [ledger].
 """
 EXAMPLES = """\
-  python -m runner contribute study.toml --party clinic --make-key clinic.key
-  python -m runner contribute study.toml --party clinic --private clinic.toml --out clinic.bundle
-  python -m runner contribute study.toml --party clinic --private clinic.toml --send clinic.bundle \\
+  cosynth contribute study.toml --party clinic --make-key clinic.key
+  cosynth contribute study.toml --party clinic --private clinic.toml --out clinic.bundle
+  cosynth contribute study.toml --party clinic --private clinic.toml --send clinic.bundle \\
       --to north=north.example:8443 south=south.example:8443 west=west.example:8443
-  python -m runner contribute study.toml --party clinic --private clinic.toml --settle result.json
-  python -m runner contribute study.toml --party clinic --private clinic.toml --settle void-*.json
+  cosynth contribute study.toml --party clinic --private clinic.toml --settle result.json
+  cosynth contribute study.toml --party clinic --private clinic.toml --settle void-*.json
 """
 
 
@@ -49,12 +49,12 @@ def add(commands: Commands) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", required=True, help="this contributor")
+    parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this contributor")
     parser.add_argument(
         "--private", metavar="FILE", type=Path, help="its private settings: data, key, ledger"
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--out", metavar="FILE", type=Path, help="where the bundle goes")
+    what.add_argument("-o", "--out", metavar="FILE", type=Path, help="where the bundle goes")
     what.add_argument(
         "--make-key", metavar="FILE", type=Path, help="make a key; prints the line for the study's list"
     )

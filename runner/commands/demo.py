@@ -1,4 +1,4 @@
-"""`demo`: the main job on real data that ships with a dependency, no questions asked."""
+"""`demo`: the main job on a table that comes with Cosynth, no questions asked."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from runner.commands import Commands
 
 DESCRIPTION = """\
-Three custodians share out 6,366 answers to a survey that people would not have given by name
-(R. Fair's, from statsmodels), and make one synthetic table of all of them on this machine. With
---vertical two owners hold different columns of overlapping people instead, and a third party computes
-with them. Ends by saying where the report is; an earlier demo there is replaced. Takes less than a
-minute and needs no network.
+Three custodians hold 6,385 answers to a survey that people would not give by name, and make one
+synthetic table of all of them on this machine. The people are made up: Cosynth made them from R. Fair's
+survey of 1974 (epsilon 4), and they come with it. With --vertical two owners hold different columns of
+overlapping people instead, and a third party computes with them. Ends by saying where the report is; an
+earlier demo there is replaced. Takes less than a minute and needs no network.
 """
 
 
@@ -26,17 +26,23 @@ def add(commands: Commands) -> None:
         commands,
         "demo",
         run,
-        help="see it work: real data, three parties, this machine",
+        help="see it work: three custodians, one machine, no questions",
         description=DESCRIPTION,
-        examples="  python -m runner demo\n  python -m runner demo --vertical --out somewhere-else\n",
+        examples="  cosynth demo\n  cosynth demo --vertical --out somewhere-else\n",
     )
     parser.add_argument(
+        "-o",
         "--out",
         metavar="DIR",
         type=Path,
         default=Path("cosynth-demo"),
         help="where the results go (default: %(default)s)",
     )
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument(
+        "-v", "--verbose", action="store_true", help="a line for every step, not for every batch"
+    )
+    told.add_argument("-q", "--quiet", action="store_true", help="nothing before the end")
     parser.add_argument(
         "--vertical", action="store_true", help="two owners hold different columns of overlapping people"
     )
@@ -46,4 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from runner.demo import demo
 
-    demo(arguments.out, arguments.vertical)
+    demo(
+        arguments.out,
+        arguments.vertical,
+        "verbose" if arguments.verbose else "quiet" if arguments.quiet else "human",
+    )

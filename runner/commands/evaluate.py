@@ -43,10 +43,10 @@ def add(commands: Commands) -> None:
         run,
         help="judge a run's table by real rows (not private)",
         description=DESCRIPTION,
-        examples="  python -m runner evaluate out --real people.csv\n"
-        "  python -m runner evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n"
-        "  python -m runner evaluate out --real clinic.csv --private clinic.toml\n"
-        "  python -m runner evaluate out --real people.csv --private-score 0.2 --private north.toml\n",
+        examples="  cosynth evaluate out --real people.csv\n"
+        "  cosynth evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n"
+        "  cosynth evaluate out --real clinic.csv --private clinic.toml\n"
+        "  cosynth evaluate out --real people.csv --private-score 0.2 --private north.toml\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument(

@@ -29,12 +29,16 @@ def add(commands: Commands) -> None:
         run,
         help="a run's graph of columns, or its junction tree, as GraphML",
         description=DESCRIPTION,
-        examples="  python -m runner graph out\n  python -m runner graph out --tree --out tree.graphml\n",
+        examples="  cosynth graph out\n  cosynth graph out --tree --out tree.graphml\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("--tree", action="store_true", help="the junction tree")
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, help=f"write here (default: DIR/{GRAPH}, with --tree DIR/{TREE})"
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help=f"write here (default: DIR/{GRAPH}, with --tree DIR/{TREE})",
     )
 
 

@@ -28,8 +28,8 @@ def add(commands: Commands) -> None:
         run,
         help="try how identifiers are normalised",
         description=DESCRIPTION,
-        examples='  python -m runner ids --normalise phone:FR "06 12 34 56 78" +33612345678\n'
-        '  python -m runner ids --normalise name "Ann  SMITH"\n',
+        examples='  cosynth ids --normalise phone:FR "06 12 34 56 78" +33612345678\n'
+        '  cosynth ids --normalise name "Ann  SMITH"\n',
     )
     parser.add_argument(
         "--normalise", metavar="RULE", required=True, help="text, exact, name, email, date or phone:CC"

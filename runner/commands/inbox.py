@@ -36,12 +36,12 @@ file, and takes from nobody but the study's contributors, who sign each upload.
 three parties contributors get back what their ledgers have reserved. It is refused once a run has begun to release.
 """
 EXAMPLES = """\
-  python -m runner inbox study.toml --party north --make-key
-  python -m runner inbox study.toml --party north --add *.bundle
-  python -m runner inbox study.toml --party north --watch arrivals
-  python -m runner inbox study.toml --party north --private north.toml --listen 0.0.0.0:8443
-  python -m runner inbox study.toml --party north --list
-  python -m runner inbox study.toml --party north --private north.toml --void
+  cosynth inbox study.toml --party north --make-key
+  cosynth inbox study.toml --party north --add *.bundle
+  cosynth inbox study.toml --party north --watch arrivals
+  cosynth inbox study.toml --party north --private north.toml --listen 0.0.0.0:8443
+  cosynth inbox study.toml --party north --list
+  cosynth inbox study.toml --party north --private north.toml --void
 """
 POLL_S = 2.0
 
@@ -57,7 +57,7 @@ def add(commands: Commands) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", required=True, help="this computing party")
+    parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this computing party")
     parser.add_argument("--private", metavar="FILE", type=Path, help="this party's private settings")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--make-key", action="store_true", help="make this party's keys for the study")

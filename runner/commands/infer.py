@@ -35,8 +35,8 @@ def add(commands: Commands) -> None:
         help="means, shares and regressions of a finished run, with intervals, without further budget",
         description=DESCRIPTION,
         examples="""\
-  python -m runner infer out "mean(age)" "share(income == '>50K' | sex == 'F')"
-  python -m runner infer out "income ~ age + sex" --rows --level 0.9
+  cosynth infer out "mean(age)" "share(income == '>50K' | sex == 'F')"
+  cosynth infer out "income ~ age + sex" --rows --level 0.9
 """,
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")

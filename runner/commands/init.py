@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import replace
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import UsageError
-from mpc_protocols.psu.method import AUTO, METHODS, methods
+from mpc_protocols.installation import program
 from runner.commands import command
 from runner.failures import reason
-from synth.algorithm import ALGORITHMS, proposed
+from runner.starting.template import CONFIRM, private_template, template, with_custodians
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -25,199 +25,13 @@ Write DIR/study.toml, a study with every setting explained, and DIR/private.exam
 example of a party's private settings. Nothing is overwritten and no data is made up.
 With --vertical the study is of parties that hold different columns about overlapping people.
 With --from FILE the columns of a custodian's table are looked at: DIR/domain.proposed.toml then holds
-a proposal for each, commented out, for limits and values taken from data tell of the data and must be
-confirmed by a person who knows what is public. --codes COLUMN=FILE takes a column's values from a public
+a proposal for each, ready to be appended to the study. What was read off rows is marked in it, for limits
+and values taken from data tell of the data and must be confirmed by a person who knows what is public.
+With --from NAME=FILE once for each custodian the tables are compared, and DIR/NAME.toml says how each of
+them is read: names, codes, markers of missing values; where units seem to differ, the question stands
+there. --codes COLUMN=FILE takes a column's values from a public
 code book (.csv or .json) into the study. DIR/study.schema.json lets editors complete the study's keys.
 """
-COMMENT = 31
-"""Column at which comments begin."""
-_START = """\
-#:schema ./study.schema.json
-# A study: public, the same file at every party. Its hash is compared before anything private moves.
-# Paths are relative to this file. `python -m runner check study.toml` names every problem in it.
-
-[study]
-name = "example"
-{algorithm}
-{backend}
-"""
-_HORIZONTAL = """\
-partition = "horizontal"       # every custodian has different people's rows, and the same columns; for different columns about
-                               # overlapping people: `python -m runner init DIR --vertical`
-# security = "malicious"       # the promise also holds if one of the three computing parties departs from the protocol
-                               # (docs/security.md); takes about twice as long
-
-[privacy]                      # what anybody can learn about one unit from everything that is released
-epsilon = 1.0
-delta = 1e-9                   # well below one over the number of people
-adjacency = "add-remove"       # one unit's rows more or less; "replace": row counts are public, one unit's values change
-max_rows = 1000000             # public bound on the rows of all parties together; a custodian with more refuses
-unit = "row"                   # or { id = "person_id", max_rows = 3, max_custodians = 1 }: several rows of one person
-
-"""
-_VERTICAL = """\
-partition = "vertical"         # the parties with data hold different columns about overlapping people
-# security = "malicious"       # the promise also holds if one of the three computing parties departs from the protocol
-                               # (docs/security.md); takes two to four times as long
-
-[privacy]                      # what anybody can learn about one person from everything that is released
-epsilon = 1.0
-delta = 1e-9                   # well below one over the number of people
-adjacency = "add-remove"       # one person more or less; "replace": lengths of lists are public, one person's values change
-max_rows = 1000000             # public bound on the rows of each party; an owner with more refuses
-
-[alignment]                    # how the owners' records are joined; nobody learns who is in common
-method = "psu"                 # or {aligned}: row after row belongs together already (then without id and normalise)
-id = "person_id"               # every owner's table has it; it is no column of the domain. Several: ["name", "born"]
-normalise = "text"             # how it is written: text, exact, name, email, date or "phone:FR" (any country).
-                               # What becomes equal is one person. Compare how both sides write it, with invented people: if
-                               # nobody matches, the run still ends well, with a table of noise
-population = "intersection"    # people that every owner holds; "union": that any owner holds (every column: missing = true)
-duplicates = "refuse"          # one row per person; "first": further rows of a person are left out
-{via}
-# min_size = 1000              # an owner with fewer people refuses: joining few would reveal who they are
-# size_epsilon = 0.1           # the parties (not recipients) are told each list's length and the size of the union, with noise:
-# size_delta = 1e-9            # each number costs an owner this much on top of epsilon and delta; `plan` adds it up
-# pad_to = 5000                # or { north = 5000, south = 9000 }: lists are filled up to this length, which then costs nothing
-
-"""
-_QUESTIONS = """\
-[workload]                     # which marginals the synthetic table is to preserve
-degree = 2                     # all pairs of columns; with count = 64 and seed = 1: a random choice of 64 of them
-# cliques = [["age", "income"], ["work", "income"]]          # or name them
-# label = "income"             # joins every one of them: for a table on which this column is to be predicted
-
-{table}
-
-{domain}[session]
-connect_s = 120                # how long parties wait for one another
-silence_s = 10                 # a party that is silent for longer is lost
-
-"""
-_COLUMNS = """\
-[domain.columns.age]           # public knowledge, never taken from the data
-kind = "numeric"
-low = 0                        # numbers outside low..high are clamped
-high = 99
-bins = 20
-integral = true
-missing = true                 # empty fields are allowed
-                               # other kinds: integer, date, datetime, ordinal, boolean, codes (docs/reference/study-file.md)
-
-[domain.columns.income]
-kind = "numeric"
-low = 0
-high = 200000
-bins = 16
-
-[domain.columns.work]
-kind = "categorical"
-values = ["private", "public", "self-employed", "none"]      # any other value is refused
-
-"""
-_CONFIRM = """\
-# [domain.columns.NAME]        # public knowledge, never taken from the data: domain.proposed.toml has a proposal for each column
-                               # of your table. Confirm each, then move it here without its #
-
-"""
-_CUSTODIANS = """\
-# The first three parties compute; further ones only contribute their rows. A computing party needs no data of its own.
-[[party]]
-name = "north"
-address = "127.0.0.1:7101"     # between organisations: the host that the others reach, and one port
-data = "north.csv"             # this party's own table; in a deployment it stands in the party's private file instead
-
-[[party]]
-name = "south"
-address = "127.0.0.1:7102"
-data = "south.csv"
-
-[[party]]
-name = "west"
-address = "127.0.0.1:7103"
-data = "west.csv"
-"""
-_OWNERS = """\
-# The first three parties compute; further ones only contribute. Two to eight own columns; who computes needs no data of its own.
-[[party]]
-name = "north"
-address = "127.0.0.1:7101"     # between organisations: the host that the others reach, and one port
-data = "north.csv"             # person_id, age, income; in a deployment it stands in the party's private file instead
-# columns = ["age", "income"]  # its columns of the domain, if the table has others of them too; every column has one owner
-
-[[party]]
-name = "south"
-address = "127.0.0.1:7102"
-data = "south.csv"             # person_id, work
-
-[[party]]
-name = "west"                  # only computes
-address = "127.0.0.1:7103"
-"""
-PRIVATE = """\
-# One party's private settings; this file never leaves the party: run study.toml --party north --private private.toml
-# Paths are relative to this file.
-
-{data} # .csv, .parquet, or { url = "postgres://...", table = "people" }, see docs/howto/databases.md
-# listen = "0.0.0.0:7101"      # if it differs from the study's address
-# out = "out"
-cert = "north.crt"             # from `python -m runner certs make` or `certs request` and `certs sign`
-key = "north.key"              # readable by this user only
-ca = "ca.crt"
-# allow_empty = true           # a table without rows is refused unless this is set
-
-[ledger]                       # what this data has spent over all runs
-dataset = "people of the north, 2026"
-cap_epsilon = 4.0              # runs that would exceed it are refused (exit 50); without a cap the ledger only counts
-cap_delta = 1e-8
-# cap_unit = { id = "person", max_rows = 3, max_custodians = 1 }  # or "row": whom the cap protects; runs at unit "row" then
-#                              # count 9 times. Default of this and of cap_adjacency: what the first run has
-# cap_adjacency = "add-remove" # or "replace", under which runs at add-remove count 4 times
-# max_alignments = 3           # runs of vertical studies with one and the same other party
-# file = "ledger.db"           # default: $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data directory
-"""
-
-
-def private_template(table: Path = Path("north.csv")) -> str:
-    """A party's private file, of the custodian of this table."""
-    return PRIVATE.replace(
-        "{data}", f"{f'data = {json.dumps(str(table), ensure_ascii=False)}':<{COMMENT - 1}}"
-    )
-
-
-def template(vertical: bool, domain: str = _COLUMNS) -> str:
-    """A commented study: the proposed algorithm and the first backend, with every key and default that they declare.
-
-    domain: the tables of its columns.
-    """
-    algorithm, backend = proposed(), next(iter(BACKENDS))
-    asked = [f'"{other.name}": {other.summary}' for other in ALGORITHMS if other is not algorithm]
-    answer = [f'"{other.name}": {other.summary}' for other in BACKENDS if other is not backend]
-    joined = [f'"{other.name}": for {other.owners}' for other in METHODS if other.psu]
-    parts = {
-        "{algorithm}": _line(
-            f'algorithm = "{algorithm.name}"', f"which questions are asked: {algorithm.summary}", asked
-        ),
-        "{backend}": _line(f'backend = "{backend.name}"', f"who answers them: {backend.summary}", answer),
-        "{table}": f"[{algorithm.name}]\n{algorithm.config.template(COMMENT)}",
-        "{aligned}": " or ".join(f'"{other}"' for other in methods()[1:]),
-        "{via}": _line(
-            f'# via = "{AUTO}"',
-            "the protocol; or by name, for how many owners (docs/howto/vertical.md):",
-            joined,
-        ),
-    }
-    text = _START + (_VERTICAL + _QUESTIONS + _OWNERS if vertical else _HORIZONTAL + _QUESTIONS + _CUSTODIANS)
-    for place, value in parts.items():
-        text = text.replace(place, value)
-    return text.replace("{domain}", domain)
-
-
-def _line(setting: str, comment: str, more: list[str]) -> str:
-    """A setting with its comment, and further lines of comment."""
-    return "\n".join(
-        [f"{setting:<{COMMENT - 1}} # {comment}", *(f"{'':<{COMMENT - 1}} # {words}" for words in more)]
-    )
 
 
 def add(commands: Commands) -> None:
@@ -228,12 +42,19 @@ def add(commands: Commands) -> None:
         run,
         help="write a commented study to start from",
         description=DESCRIPTION,
-        examples="  python -m runner init mystudy\n  python -m runner init mystudy --vertical\n",
+        examples="  cosynth init mystudy\n  cosynth init mystudy --vertical\n"
+        "  cosynth init mystudy --from people.csv --codes sex=sex_codes.csv\n"
+        "  cosynth init mystudy --from north=north.csv --from south=export.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
     parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
     parser.add_argument(
-        "--from", dest="table", metavar="FILE", type=Path, help="a custodian's .csv or .parquet"
+        "--from",
+        dest="tables",
+        metavar="[NAME=]FILE",
+        action="append",
+        default=[],
+        help="a custodian's .csv, .parquet or .xlsx; several are compared",
     )
     parser.add_argument(
         "--codes",
@@ -244,39 +65,79 @@ def add(commands: Commands) -> None:
     )
 
 
-def _looked_at(arguments: argparse.Namespace) -> dict[str, str]:
-    """The files of a study by a custodian's table and by code books. Raises `UsageError`, `DataRefused`."""
+def _tables(given: Sequence[str]) -> dict[str, Path]:
+    """`--from [NAME=]FILE`..., by the custodian; one that is not named is called as its file. Raises `UsageError`."""
+    tables: dict[str, Path] = {}
+    for text in given:
+        name, mark, file = text.partition("=")
+        path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
+        name = name if mark and file and not Path(text).exists() else path.stem.lower().replace(" ", "-")
+        if not path.name:
+            raise UsageError(f"--from must be FILE or NAME=FILE, got {text}.")
+        if name in tables:
+            raise UsageError(
+                f"--from names {name} twice; a custodian has one table: write --from NAME=FILE for each."
+            )
+        tables[name] = path
+    return tables
+
+
+def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dict[str, str]:
+    """The files of a study by custodians' tables and by code books. Raises `UsageError`, `DataRefused`."""
     from runner.starting import code_books
-    from runner.starting.files import booked_columns, private_settings, proposal_file
-    from runner.starting.proposals import dialect_of, proposals
+    from runner.starting.files import booked_columns
 
     booked = {}
     for text in arguments.codes:
         name, mark, file = text.partition("=")
         if not (name and mark and file):
             raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
-        booked[name] = code_books.read(Path(file))
-    files = {"study.toml": template(arguments.vertical, booked_columns(booked) + "\n" + _CONFIRM)}
-    private = private_template()
-    if arguments.table is not None:
-        from parties.data.location import locate
+        booked[name] = code_books.read(Path(os.path.expanduser(file)))
+    study = template(arguments.vertical, booked_columns(booked) + "\n" + CONFIRM)
+    files = {"study.toml": study, "private.example.toml": private_template()}
+    if not tables:
+        return files
+    from runner.starting.files import own_settings, private_settings, proposal_file
+    from runner.starting.proposals import place_of, texts_of
 
-        place = locate(arguments.table)
-        if place.path is not None and place.path.is_file() and place.kind == "csv":
-            place = replace(place, dialect=dialect_of(place.path))
-        found = proposals(place)
-        private = private_template(arguments.table.resolve())
-        if more := private_settings(place.dialect, found):
-            private += "\n" + more
-        files["domain.proposed.toml"] = proposal_file(str(arguments.table), found, booked)
-    return {**files, "private.example.toml": private}
+    places = {name: place_of(path) for name, path in tables.items()}
+    texts = {name: texts_of(place) for name, place in places.items()}
+    wanted = partial(
+        proposal_file,
+        ", ".join(map(str, tables.values())),
+        booked=booked,
+        file=str(arguments.dir / "domain.proposed.toml"),
+        study=str(arguments.dir / "study.toml"),
+    )
+    if len(tables) == 1:
+        ((name, path),) = tables.items()
+        columns = texts[name].proposals
+        files["domain.proposed.toml"] = wanted(columns)
+        more = private_settings(places[name].dialect, columns)
+        files["private.example.toml"] = "\n".join(
+            [private_template(path.resolve()), *([more] if more else [])]
+        )
+        return files
+    from runner.starting.custodians import compared
+
+    found = compared(texts)
+    files["domain.proposed.toml"] = wanted(found.proposals, notes=found.notes)
+    files["study.toml"] = with_custodians(study, list(tables))
+    for name, path in tables.items():
+        settings = own_settings(places[name].dialect, found.rules[name], name in found.ignore_case)
+        data = f"data = {json.dumps(str(path.resolve()), ensure_ascii=False)}\n"
+        files[f"{name}.toml"] = "\n".join(
+            [f"# Private settings of {name}; this file never leaves it.\n{data}", settings]
+        )
+    return files
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
-    if arguments.table is not None or arguments.codes:
-        files = _looked_at(arguments)
+    tables = _tables(arguments.tables)
+    if tables or arguments.codes:
+        files = _looked_at(arguments, tables)
     else:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
     from runner.study.schema import schema_text
@@ -290,7 +151,8 @@ def run(arguments: argparse.Namespace) -> None:
                     f"{directory / name} exists already and is left alone; name another directory."
                 )
         for name, text in files.items():
-            mode = 0o600 if name == "domain.proposed.toml" else 0o666
+            private = name == "domain.proposed.toml" or name.removesuffix(".toml") in tables
+            mode = 0o600 if private else 0o666
             with open(directory / name, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
                 file.write(text)
     except OSError as error:
@@ -303,20 +165,36 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.vertical
         else "three custodians"
     )
-    if arguments.table is not None:
+    proposed = directory / "domain.proposed.toml"
+    if tables:
         print(
-            f"{directory / 'domain.proposed.toml'} has a proposal for each column of {arguments.table}. It is private: "
-            "limits and values taken\nfrom data tell of the data. Confirm each column by what is publicly known, then move it "
-            "to the study."
+            f"{proposed} has a proposal for each column of {', '.join(map(str, tables.values()))}. It is private: limits\n"
+            f"and values taken from data tell of the data. Confirm each line that is marked by what is publicly known, then:\n"
+            f"  cat {shlex.quote(str(proposed))} >> {shlex.quote(str(study))}"
         )
+    named = len(tables) > 1
     described = (
-        f"has an example of {parties}, to be replaced by yours"
-        if arguments.table is not None or arguments.codes
+        f"has {', '.join(tables)} as its custodians"
+        if named
+        else f"has an example of {parties}, to be replaced by yours"
+        if tables or arguments.codes
         else f"describes a study of {parties}"
     )
+    first = (
+        "confirm the columns, and what each custodian's file says of its table"
+        if named
+        else "declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` "
+        "says"
+    )
+    own = (
+        " ".join(f"--private {name}={shlex.quote(str(directory / f'{name}.toml'))}" for name in tables)
+        if named
+        else ""
+    )
+    more = f" {own}" if own else ""
     print(f"""{study} {described}. Next:
-  1. declare your columns under [domain.columns] and the parties, each with a [[party]]; put each table where `data` says
-  2. python -m runner check {study}
-  3. python -m runner plan {study}
-  4. python -m runner run {study} --out {directory / "out"}
+  1. {first}
+  2. {program()} check {study}{more}
+  3. {program()} plan {study}
+  4. {program()} run {study} --out {directory / "out"}{more}
 {directory / "private.example.toml"} shows what a party keeps to itself in a deployment.""")

@@ -12,13 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import UsageError
+from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.foreign_text import shown
 from runner.commands import command
 from runner.study import private_file
 
 if TYPE_CHECKING:
     from parties.budget.account import Account
+    from parties.budget.ledger import Ledger
     from parties.budget.spending import Entry, Refusal
     from runner.commands import Commands
 
@@ -35,8 +36,15 @@ is at the study's delta plus the run's own sizes, which only the other owners of
 that was stopped keeps what it had begun to release. Studies that were refused before anything was sent
 are listed too: a refusal costs no epsilon, but tells the others that something did not fit.
 
+Of several data sets each is one line, unless --all or --dataset asks for the runs.
+
 The ledger is the private file's, else $COSYNTH_LEDGER, else cosynth/ledger.db under the user's data
 directory.
+"""
+CHECKED = """\
+Look whether the ledger's file is whole (SQLite's own check), which runs are open, and whether each data
+set's account is within its cap, which --private names. Reads only. Exit code 30 for a damaged file, 50 for
+a cap that is passed.
 """
 NO_FILE = "no cap is known here: name the private file that sets one with --private"
 UNCAPPED = (
@@ -59,7 +67,7 @@ def add(commands: Commands) -> None:
         run,
         help="runs and what they spent",
         description=DESCRIPTION,
-        examples="  python -m runner ledger show\n  python -m runner ledger show --private north.toml\n",
+        examples="  cosynth ledger show\n  cosynth ledger show --private north.toml\n",
     )
     show.add_argument(
         "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
@@ -72,7 +80,60 @@ def add(commands: Commands) -> None:
         type=float,
         help="the delta of the epsilon shown (default: the cap's, else the studies')",
     )
-    show.add_argument("--json", action="store_true", help="a JSON object")
+    show.add_argument("-a", "--all", action="store_true", help="every run of every data set, not a line each")
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a JSON object")
+    form.add_argument("--csv", action="store_true", help="a line for each run, as CSV")
+    check = command(
+        inner,
+        "check",
+        run_check,
+        help="whether the ledger is whole and every account within its cap",
+        description=CHECKED,
+        examples="  cosynth ledger check\n  cosynth ledger check --private north.toml\n",
+    )
+    check.add_argument(
+        "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
+    )
+    check.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
+
+
+def run_check(arguments: argparse.Namespace) -> None:
+    """Run `ledger check`. Raises `DataRefused` for a file that is not whole, `BudgetRefused` for a cap that is passed."""
+    import sqlite3
+
+    settings = private_file.load(arguments.private).ledger
+    from parties.budget.ledger import Ledger
+
+    ledger = Ledger(arguments.ledger or settings.file)
+    if not ledger.path.exists():
+        raise UsageError(f"{ledger.path} does not exist; a ledger is written by the first run with its data.")
+    try:
+        with sqlite3.connect(f"{ledger.path.resolve().as_uri()}?mode=ro", uri=True) as file:
+            whole = file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    except sqlite3.DatabaseError:
+        whole = False
+    if not whole:
+        raise DataRefused(
+            f"{ledger.path} is not a whole ledger; restore it from a backup before the next run."
+        )
+    datasets = _datasets(ledger, settings, None, None)
+    print(f"ok       {ledger.path}: whole, {len(datasets)} data sets")
+    for dataset in datasets:
+        name, left = (
+            shown(dataset["dataset"], line=True),
+            sum(one["state"] != "settled" for one in dataset["runs"]),
+        )
+        if left:
+            print(f"note     {name}: {left} runs are open; all that was reserved for them counts")
+        if dataset["cap_epsilon"] is None:
+            continue
+        used = dataset["cap_used"]
+        if used is None or used > dataset["cap_epsilon"] * (1 + 1e-9):
+            raise BudgetRefused(
+                f"{name}: epsilon {_said(used)} is taken of a cap of {dataset['cap_epsilon']:g}; no further run is admitted."
+            )
+        print(f"ok       {name}: epsilon {used:.4g} of {dataset['cap_epsilon']:g} is taken")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -95,24 +156,82 @@ def run(arguments: argparse.Namespace) -> None:
             else f"{ledger.path}: no run yet, nothing spent."
         )
         return
+    datasets = _datasets(ledger, settings, dataset, arguments.delta)
+    if arguments.json:
+        print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
+    elif arguments.csv:
+        _print_csv(datasets)
+    elif len(datasets) > 1 and not arguments.all:
+        _print_lines(ledger.path, datasets)
+    else:
+        _print(ledger.path, datasets, NO_FILE if arguments.private is None else UNCAPPED)
+
+
+def _datasets(
+    ledger: Ledger, settings: private_file.LedgerSettings, dataset: str | None, delta: float | None
+) -> list[dict[str, Any]]:
+    """All that is on record, by data set: the private file's first, then those that were used last."""
     entries, refusals = ledger.entries(dataset), ledger.refusals(dataset)
     names = dict.fromkeys(
         [entry.reservation.dataset for entry in entries] + [refusal.proposal.dataset for refusal in refusals]
     )
-    datasets = [
+    made = [
         _dataset(
             name,
             [entry for entry in entries if entry.reservation.dataset == name],
             [refusal for refusal in refusals if refusal.proposal.dataset == name],
             settings,
-            arguments.delta,
+            delta,
         )
         for name in names
     ]
-    if arguments.json:
-        print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
-    else:
-        _print(ledger.path, datasets, NO_FILE if arguments.private is None else UNCAPPED)
+    return sorted(made, key=lambda one: (one["dataset"] != settings.dataset, -_last(one)))
+
+
+def _last(dataset: Mapping[str, Any]) -> float:
+    return max((float(one["time"]) for one in (*dataset["runs"], *dataset["refusals"])), default=0.0)
+
+
+def _print_lines(path: Path, datasets: Sequence[dict[str, Any]]) -> None:
+    """A line for each data set."""
+    print(f"ledger: {path}")
+    rows = [
+        (
+            one["dataset"],
+            str(len(one["runs"])),
+            str(len(one["refusals"])),
+            "no sum" if one["uncounted"] else "0" if one["notion"] is None else _said(one["epsilon"]),
+            "-" if one["delta"] is None else f"{one['delta']:.4g}",
+            "-" if one["cap_epsilon"] is None else f"{_said(one['cap_used'])} of {one['cap_epsilon']:g}",
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(_last(one))),
+        )
+        for one in datasets
+    ]
+    _table(("data set", "runs", "refused", "epsilon", "at delta", "of the cap", "last"), rows)
+    print("each run of one: --dataset NAME; of all: --all")
+
+
+CSV = (
+    *("dataset", "time", "study", "run", "with", "unit", "adjacency", "claim", "epsilon", "delta"),
+    *("epsilon_spent", "delta_spent", "rho", "releases", "state"),
+)
+"""Names of the CSV's fields; those of a run of `--json`, and the data set's."""
+
+
+def _print_csv(datasets: Sequence[dict[str, Any]]) -> None:
+    """A line for each run, for who keeps records of processing."""
+    import csv
+
+    from runner.results.formulas import harmless
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(CSV)
+    for dataset in datasets:
+        for facts in dataset["runs"]:
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(facts["time"]))
+            told = {**facts, "dataset": dataset["dataset"], "time": when, "with": " ".join(facts["with"])}
+            cells = [told[key] for key in CSV]
+            writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
 
 
 def _dataset(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
-from runner.commands import command, private_files_of_all
+from runner.commands import command, private_file_of_one, private_files_of_all, whole_number
 from runner.results.warnings import emphasised
 from runner.study import load, private_file
 
@@ -37,9 +37,9 @@ what that rests, and what would have to change in the study. --delay-ms and --ra
 for a network of yours in place of a usual LAN and WAN.
 """
 EXAMPLES = """\
-  python -m runner plan study.toml
-  python -m runner plan study.toml --rows 50000 --json
-  python -m runner plan study.toml --compare --delay-ms 20 --rate-mbit 100
+  cosynth plan study.toml
+  cosynth plan study.toml --rows 50000 --json
+  cosynth plan study.toml --compare --delay-ms 20 --rate-mbit 100
 """
 
 
@@ -55,14 +55,18 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
+        "-n",
         "--rows",
         metavar="N",
-        type=int,
+        type=whole_number,
         help="a guess at the number of rows of all custodians together; vertical: of each owner's list",
     )
     parser.add_argument(
+        "-p", "--party", metavar="NAME", help="this party, whose private file --private then is"
+    )
+    parser.add_argument(
         "--private",
-        metavar="NAME=FILE",
+        metavar="[NAME=]FILE",
         action="append",
         default=[],
         help="a party's private file, which names its table; what follows from that is for this party's eyes only",
@@ -114,7 +118,12 @@ def run(arguments: argparse.Namespace) -> None:
     for option, value, least in (("--delay-ms", delay, 0.0), ("--rate-mbit", rate, 0.01)):
         if value is not None and not least <= value <= 1e6:
             raise UsageError(f"{option} must be from {least:g} to 1,000,000, got {value:g}.")
-    study = _with_tables(load(arguments.study), private_files_of_all(arguments.private))
+    if arguments.party is None:
+        private = private_files_of_all(arguments.private)
+    else:
+        own = private_file_of_one(arguments.private, arguments.party)
+        private = {} if own is None else {arguments.party: own}
+    study = _with_tables(load(arguments.study), private)
     from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)

@@ -36,9 +36,9 @@ the owner without the label had a private file in that run, name it with --priva
 that is charged must be the one in which the run stands.
 """
 EXAMPLES = """\
-  python -m runner predict out study.toml --party south --private south.toml --people asked.csv --out found.csv
-  python -m runner predict out study.toml --party north --private north.toml --people asked.csv
-  python -m runner predict out study.toml --people asked.csv > found.csv
+  cosynth predict out study.toml --party south --private south.toml --people asked.csv --out found.csv
+  cosynth predict out study.toml --party north --private north.toml --people asked.csv
+  cosynth predict out study.toml --people asked.csv > found.csv
 """
 
 
@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of the finished run")
     parser.add_argument("study", metavar="STUDY", type=Path, help="its study file")
-    parser.add_argument("--party", metavar="NAME", help="be this one owner")
+    parser.add_argument("-p", "--party", metavar="NAME", help="be this one owner")
     parser.add_argument(
         "--private", metavar="FILE", help="this owner's private settings; without --party NAME=FILE"
     )
@@ -68,6 +68,7 @@ def add(commands: Commands) -> None:
         help="records of the people, at the owner without the label (default: the data of the study)",
     )
     parser.add_argument(
+        "-o",
         "--out",
         metavar="FILE",
         type=Path,

@@ -35,8 +35,7 @@ def add(commands: Commands) -> None:
         run,
         help="a marginal from a finished run, without further budget",
         description=DESCRIPTION,
-        examples="  python -m runner query out age income\n"
-        "  python -m runner query out age income --csv > counts.csv\n",
+        examples="  cosynth query out age income\n  cosynth query out age income --csv > counts.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument("columns", metavar="COLUMN", nargs="+", help="one or more columns of the study")

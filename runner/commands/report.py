@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         run,
         help="rebuild a run's report",
         description=DESCRIPTION,
-        examples="  python -m runner report out\n",
+        examples="  cosynth report out\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
 

@@ -20,7 +20,7 @@ from runner.commands import command, private_file_of_one, private_files_of_all
 from runner.failures import complain, describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, watch
-from runner.party.options import CertificateFiles, PartyOptions
+from runner.party.options import CertificateFiles, PartyOptions, Progress
 from runner.results.outdir import (
     EVENTS,
     PARTY_FOLDERS,
@@ -56,9 +56,9 @@ finished in DIR is left as it is, and only gives the others what they lack; one 
 starts anew.
 """
 EXAMPLES = """\
-  python -m runner run study.toml --out out
-  python -m runner run study.toml --party north --private north.toml --out out
-  python -m runner run study.toml --json | grep '"selected"'
+  cosynth run study.toml --out out
+  cosynth run study.toml --party north --private north.toml --out out
+  cosynth run study.toml --json | grep '"selected"'
 """
 
 
@@ -74,12 +74,13 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
+        "-o",
         "--out",
         metavar="DIR",
         type=Path,
         help="where the results go (default: the private file's out, else ./out, with --party ./out/NAME)",
     )
-    parser.add_argument("--party", metavar="NAME", help="be this one party")
+    parser.add_argument("-p", "--party", metavar="NAME", help="be this one party")
     parser.add_argument(
         "--private",
         metavar="FILE",
@@ -106,7 +107,14 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="go on although other users of this machine can read this party's key",
     )
-    parser.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
+    told.add_argument(
+        "-v", "--verbose", action="store_true", help="a line for every step, not for every batch"
+    )
+    told.add_argument(
+        "-q", "--quiet", action="store_true", help="nothing but warnings and the final sentence"
+    )
     parser.add_argument(
         "--watch", action="store_true", help="serve a page on this machine that follows the run"
     )
@@ -140,7 +148,7 @@ def run(arguments: argparse.Namespace) -> None:
             result = launch(
                 arguments.study,
                 out,
-                progress="json" if arguments.json else "human",
+                progress=progress_of(arguments),
                 private=private,
                 allow_retry=arguments.allow_retry,
                 replace=arguments.replace,
@@ -150,7 +158,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not isinstance(error, UsageError):
             _note_earlier(out, earlier, arguments.json)
         raise
-    if not arguments.json:
+    if not arguments.json and not arguments.quiet:
         _warn_if_faint(result)
         made = f"{result['rows']:,} synthetic rows in {out / table_of(result)}"
         if "model" in result:
@@ -158,6 +166,19 @@ def run(arguments: argparse.Namespace) -> None:
             _warn(result["claim"], False)
         print(f"done in {time.monotonic() - began:.1f} s: {made}\nreport: {out / 'report.html'}")
     tell(texts_of(result))
+
+
+def progress_of(arguments: argparse.Namespace) -> Progress:
+    """What is told while a run goes on."""
+    return (
+        "json"
+        if arguments.json
+        else "verbose"
+        if arguments.verbose
+        else "quiet"
+        if arguments.quiet
+        else "human"
+    )
 
 
 def _party(arguments: argparse.Namespace) -> None:
@@ -208,7 +229,7 @@ def _party(arguments: argparse.Namespace) -> None:
             raise SystemExit(code) from None
         raise
     facts = finished(options.out) if job is None else {}
-    if not arguments.json:
+    if not arguments.json and not arguments.quiet:
         if facts:
             _warn_if_faint(facts)
         print(f"done: results in {options.out}, report: {options.out / 'report.html'}")
@@ -316,7 +337,7 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         raise UsageError(
             f"--party {name} is not in {arguments.study}{nearest(name, names)}; its parties: {', '.join(names)}."
         )
-    private = private_file.load(private_file_of_one(arguments.private))
+    private = private_file.load(private_file_of_one(arguments.private, name))
     data = {name: Path(job.data)} if job and job.data else {}
     if not data:
         private_file.location(study, name, private)
@@ -340,6 +361,6 @@ def _options(arguments: argparse.Namespace, name: str, job: Job | None) -> Party
         ledger={name: private_file.ledger_settings(job.ledger, f"ledger of {name}", Path.cwd())}
         if job and job.ledger is not None
         else {},
-        progress="json" if arguments.json else "human",
+        progress=progress_of(arguments),
         way_in=arguments.way_in,
     )

@@ -7,13 +7,14 @@ import secrets
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import for_stream
-from runner.commands import command
+from runner.commands import command, whole_number
 from runner.failures import reason
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Draw fresh rows from the model of a finished run, as CSV or, into a FILE.parquet, as Parquet. The
 model is already released: rows cost no further budget, however many. Without --seed each call draws
-other rows.
+other rows. With --where they are of one kind, drawn from the model's conditional distribution, as fine
+as the columns' bins.
 """
 MAX_ROWS = 1 << 27
 
@@ -35,12 +37,14 @@ def add(commands: Commands) -> None:
         run,
         help="more rows from a finished run, without further budget",
         description=DESCRIPTION,
-        examples="  python -m runner sample out --rows 100000 > more.csv\n"
-        "  python -m runner sample out --rows 1000 --seed 7 --out more.parquet\n",
+        examples="  cosynth sample out --rows 100000 > more.csv\n"
+        "  cosynth sample out --rows 1000 --seed 7 --out more.parquet\n"
+        "  cosynth sample out -n 1e4 --where work=private --where age=30..40 -o some.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
-    parser.add_argument("--rows", metavar="N", type=int, required=True, help="how many")
+    parser.add_argument("-n", "--rows", metavar="N", type=whole_number, required=True, help="how many")
     parser.add_argument(
+        "-o",
         "--out",
         metavar="FILE",
         type=Path,
@@ -51,7 +55,38 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="in CSV, an apostrophe before names and values that a spreadsheet would run as formulas",
     )
+    parser.add_argument(
+        "-w",
+        "--where",
+        metavar="COLUMN=VALUE",
+        action="append",
+        default=[],
+        help="rows of this kind only: COLUMN=VALUE, COLUMN=LOW..HIGH, or COLUMN= for a missing value; a column's values add up",
+    )
     parser.add_argument("--seed", metavar="S", type=int, help="the same rows for the same seed")
+
+
+def conditions(given: Sequence[str]) -> dict[str, Any]:
+    """`--where COLUMN=VALUE`... as `Run.sample` takes them. Raises `UsageError`."""
+    from runner.api.conditions import between
+
+    where: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--where {text} must be COLUMN=VALUE, COLUMN=LOW..HIGH or COLUMN= (missing).")
+        low, dots, high = value.partition("..")
+        if dots and (name in where or not low or not high):
+            raise UsageError(
+                f"--where {text}: a range is LOW..HIGH, both named, and the only condition on its column."
+            )
+        if dots:
+            where[name] = between(low, high)
+        elif isinstance(where.setdefault(name, []), list):
+            where[name].append(value or None)
+        else:
+            raise UsageError(f"--where {text}: {name} has a range already, the only condition on its column.")
+    return where
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -73,7 +108,16 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.results.warnings import tell, texts_of
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
-    codes = finished.model.sample(arguments.rows, np.random.default_rng([seed, 0]))
+    model = finished.model
+    if arguments.where:
+        from runner.api.conditions import allowed
+        from synth.mrf import conditional
+
+        try:
+            model = conditional.given(model, allowed(finished.domain, conditions(arguments.where)))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    codes = model.sample(arguments.rows, np.random.default_rng([seed, 0]))
     if arguments.csv_safe and suffix != ".csv":
         raise UsageError(f"--csv-safe is about CSV; {target} holds texts as texts, and needs none.")
     write = partial(write_table, safe=arguments.csv_safe) if suffix == ".csv" else write_parquet

@@ -23,8 +23,8 @@ them instead of a table: data = { tallies = "counted/*.tally" }. The run adds th
 charged here; a part that does not fit the study is refused (30).
 """
 EXAMPLES = """\
-  python -m runner tally study.toml --data part-07.parquet --out counted/part-07.tally
-  python -m runner tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
+  cosynth tally study.toml --data part-07.parquet --out counted/part-07.tally
+  cosynth tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
 """
 
 
@@ -39,14 +39,14 @@ def add(commands: Commands) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("--party", metavar="NAME", help="the custodian, to check that the study has it")
+    parser.add_argument("-p", "--party", metavar="NAME", help="the custodian, to check that the study has it")
     parser.add_argument(
         "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
     )
     parser.add_argument(
         "--data", metavar="FILE", type=Path, required=True, help="the part: a .csv or .parquet file"
     )
-    parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="where the counts go")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")
 
 
 def run(arguments: argparse.Namespace) -> None:

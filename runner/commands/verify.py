@@ -44,8 +44,8 @@ def add(commands: Commands) -> None:
         run,
         help="recompute what a run claims: files, study, signatures, budget",
         description=DESCRIPTION,
-        examples="  python -m runner verify out\n"
-        "  python -m runner verify from-north from-south from-west --ca ca.crt --private north.toml\n",
+        examples="  cosynth verify out\n"
+        "  cosynth verify from-north from-south from-west --ca ca.crt --private north.toml\n",
     )
     parser.add_argument(
         "dirs",

@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
         run,
         help="follow a run on a page of this machine",
         description=DESCRIPTION,
-        examples="  python -m runner watch out\n  python -m runner run study.toml --out out --watch\n",
+        examples="  cosynth watch out\n  cosynth run study.toml --out out --watch\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a run")
     parser.add_argument(

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
+from mpc_protocols.installation import program
 from runner.contributors.collection import inbox_of
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def check_over(collection: Collection, bundles: int) -> None:
     if bundles < collection.minimum:
         raise ProtocolAborted(
             f"The collection is over with {bundles} bundles at all three parties, and [contributors] min = {collection.minimum}: "
-            "nothing is opened; collect again for a new study, and let contributors have their budget back by `python -m runner "
+            f"nothing is opened; collect again for a new study, and let contributors have their budget back by `{program()} "
             "inbox STUDY --party NAME --void` at each party."
         )
 

@@ -25,6 +25,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
+from mpc_protocols.installation import program
 from runner.contributors.collection import collection_of, contributors_of, waves_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
@@ -76,7 +77,7 @@ def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], byte
 
     if file is None:
         raise PeerIdentity(
-            f"Contributor {name} has no key: its private file (--private) does not name `key`; `python -m runner contribute "
+            f"Contributor {name} has no key: its private file (--private) does not name `key`; `{program()} contribute "
             f"STUDY --party {name} --make-key FILE` makes one."
         )
     try:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpc_protocols import errors
+from mpc_protocols.installation import STARTED_AS, program
 from runner.failures import append_private
 from runner.launch.first_failure import Report, interrupted, killed, read_report, stopped, unexplained
 
@@ -56,7 +57,10 @@ def environment(processes: int = 1) -> dict[str, str]:
     return (
         share
         | os.environ
-        | {"PYTHONPATH": os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))}
+        | {
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH")))),
+            STARTED_AS: program(),
+        }
     )
 
 

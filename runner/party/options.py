@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from parties.session.transport.way_in import WayIn
     from runner.study.private_file import LedgerSettings, Private
 
-Progress = Literal["human", "json"]
+Progress = Literal["human", "json", "verbose", "quiet"]
+"""human: a line a phase and batch, bars on a terminal. verbose: a line a step. json: every event. quiet: nothing."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudiesDiffer, UsageError
+from mpc_protocols.installation import program
 from runner.failures import reason
 from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
@@ -66,7 +67,7 @@ class TrainedModel:
         training = training_of(study)
         if training is None or not isinstance(study, VerticalStudy):
             raise UsageError(
-                f"{path} makes a table, not a model of two owners; `python -m runner sample` and `query` say more of it."
+                f"{path} makes a table, not a model of two owners; `{program()} sample` and `query` say more of it."
             )
         if "model" not in facts:
             raise UsageError(f"{directory} holds the run of a study that makes a table, not a model.")

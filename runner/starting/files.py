@@ -1,4 +1,4 @@
-"""What `init --from` writes: the proposals as a private file of commented lines, code books as columns of the study."""
+"""What `init --from` writes: the proposals as a private file whose lines are marked, code books as columns of the study."""
 
 from __future__ import annotations
 
@@ -7,35 +7,60 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 from parties.data.harmony.rules import RFC, Dialect
+from runner.starting.custodians import OwnRule
 from runner.starting.proposals import Proposal
 from synth.domain import Value
 
+UNCONFIRMED = "TO BE CONFIRMED"
+"""What marks a line that was read off rows; `check` counts those that are left in a study."""
+REASONS = {
+    "low": "the smallest number is somebody's: take it from a code book, an instrument, a registry's years",
+    "high": "the largest number is somebody's: take it from a code book, an instrument, a registry's years",
+    "values": "a value that one row has is that row's: take the list from a code book (--codes)",
+    "missing": "whether a value can be absent is a rule of the form, not of these rows",
+    "zero": "whether zero is a case of its own is a rule of the form, not of these rows",
+}
+"""By the key: why what was read off rows must be confirmed."""
 HEAD = """\
-# PRIVATE until you have confirmed it, like the table that it was read off: {label}
+# PRIVATE until you have confirmed it, like what it was read off: {label}
 #
-# Limits and lists of values taken from data tell of the data: the smallest number is somebody's, and a value that one row has
-# is that row's. No noise hides them, for the domain of a study is public. So every line here is a comment. Replace what was read
-# off by what everybody knows (a code book, the range of an instrument, the years of a registry), ask whether each value may be
-# known to occur, and only then move a column to [domain.columns] in study.toml and remove its #. `init --codes COLUMN=FILE`
-# takes values from a public code book instead.
+# The domain of a study is public, and no noise hides it. Limits and lists of values taken from data tell of the data: so every
+# line that was read off rows is marked {mark}. Replace what it says by what everybody knows (a code book, the range of
+# an instrument, the years of a registry), or satisfy yourself that this is it, and remove the mark. Kinds and widths of bins
+# are choices and need no confirmation. Then append this file to study.toml, which has no columns yet:
+#
+#     cat {file} >> {study}
+#
+# `check` counts the marks that are left. `init --codes COLUMN=FILE` takes values from a public code book instead.
 """
 
 
-def proposal_file(label: str, found: Sequence[Proposal], booked: Mapping[str, Sequence[Value]]) -> str:
-    """The file of proposals. booked: columns that a code book says, which need none."""
-    parts = [HEAD.format(label=label)]
+def proposal_file(
+    label: str,
+    found: Sequence[Proposal],
+    booked: Mapping[str, Sequence[Value]],
+    notes: Sequence[str] = (),
+    file: str = "domain.proposed.toml",
+    study: str = "study.toml",
+) -> str:
+    """The file of proposals, ready to be appended to a study. booked: columns that a code book says, which need none."""
+    parts = [HEAD.format(label=label, mark=UNCONFIRMED, file=file, study=study)]
+    parts += [f"# TO BE ASKED: {note}\n" for note in notes]
     for one in found:
         if one.name in booked:
             parts.append(f"# {_name(one.name)}: in study.toml, from its code book\n")
         elif one.advice:
             parts.append(f"# {_name(one.name)}: {one.advice}\n")
         else:
-            lines = [
-                f"[domain.columns.{_name(one.name)}]",
-                *(f"{key} = {_toml(value)}" for key, value in one.keys),
-            ]
-            parts.append("".join(f"# {line}\n" for line in [*lines, *_read_by(one)]))
+            lines = [f"[domain.columns.{_name(one.name)}]", *(_marked(key, value) for key, value in one.keys)]
+            parts.append("".join(f"{line}\n" for line in [*lines, *(f"# {line}" for line in _read_by(one))]))
     return "\n".join(parts)
+
+
+def _marked(key: str, value: object) -> str:
+    """A line of a column's table, with the reason where it was read off rows."""
+    line = f"{key} = {_toml(value)}"
+    return f"{line}  # {UNCONFIRMED}: {REASONS[key]}" if key in REASONS else line
 
 
 def _read_by(one: Proposal) -> list[str]:
@@ -55,15 +80,31 @@ def _read_by(one: Proposal) -> list[str]:
 
 def private_settings(dialect: Dialect, found: Sequence[Proposal]) -> str:
     """What the private file needs for such a table, or an empty text."""
+    return own_settings(dialect, {one.name: OwnRule(missing=one.markers) for one in found if one.markers})
+
+
+def own_settings(dialect: Dialect | None, rules: Mapping[str, OwnRule], ignore_case: bool = False) -> str:
+    """[csv] and [harmonise] of a custodian's private file, or an empty text. rules: by the study's column."""
     parts = []
-    if dialect != RFC:
+    if dialect is not None and dialect != RFC:
         parts.append(
             "[csv]                          # how the table is written\n"
             f"delimiter = {_toml(dialect.delimiter)}\ndecimal = {_toml(dialect.decimal)}\nencoding = {_toml(dialect.encoding)}\n"
         )
-    for one in found:
-        if one.markers:
-            parts.append(f"[harmonise.columns.{_name(one.name)}]\nmissing = {_toml(one.markers)}\n")
+    if ignore_case:
+        parts.append('[harmonise]\nnames = "ignore case"          # AGE and Age are the study\'s age\n')
+    for name, rule in rules.items():
+        lines = [f"[harmonise.columns.{_name(name)}]"]
+        if rule.units:
+            lines.append(f"# TO BE ASKED: {rule.units}")
+        if rule.source is not None:
+            lines.append(f"from = {_toml(rule.source)}")
+        if rule.missing:
+            lines.append(f"missing = {_toml(rule.missing)}")
+        if rule.values:
+            inner = ", ".join(f"{_name(given)} = {_toml(value)}" for given, value in rule.values.items())
+            lines.append(f"values = {{ {inner} }}")
+        parts.append("".join(f"{line}\n" for line in lines))
     return "\n".join(parts)
 
 

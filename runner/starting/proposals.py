@@ -2,8 +2,9 @@
 
 A domain is public and must not come from the data (`docs/design/privacy.md` 6): the smallest number is somebody's, and a value
 that one row has is that row's. So what is found here is private, like the table, and is written to a file of its own, every line
-of it commented out (`init --from`). Limits are rounded outwards, which hides little. A person replaces them by what everybody
-knows, and only then they become part of a study.
+of it that was read off rows marked so (`init --from`). Limits are rounded outwards, which hides little; edges of bins are round
+numbers, as a code book has them. A person confirms or replaces them by what everybody knows, and only then they become part of a
+study.
 """
 
 from __future__ import annotations
@@ -12,15 +13,22 @@ import csv
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mpc_protocols.errors import DataRefused
 from parties.data.harmony.rules import DELIMITERS, RFC, Dialect
-from parties.data.location import Location
+from parties.data.location import Location, locate
 from parties.data.source import open_source
 from synth.domain import Categorical, Value
 from synth.domain.categorical import SPELLINGS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 MAX_LISTED = 60
 """Values of a column that are listed at most: a longer list is hardly public."""
@@ -69,29 +77,70 @@ def dialect_of(path: Path) -> Dialect:
     return Dialect(delimiter, "," if comma else ".", encoding)
 
 
-def proposals(location: Location) -> list[Proposal]:
-    """One for each column of a table, in order; every row is read. Raises `DataRefused`."""
+def place_of(path: Path) -> Location:
+    """A table's file, and how it seems to be written. Raises `DataRefused`."""
+    place = locate(path)
+    if place.kind == "csv" and path.is_file():
+        return replace(place, dialect=dialect_of(path))
+    return place
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What one table holds: of each column its texts and how often each is there, in so many rows. Private."""
+
+    rows: int
+    columns: Mapping[str, Counter[str]] = field(repr=False)
+
+    @property
+    def proposals(self) -> list[Proposal]:
+        """One for each column, in order."""
+        return [proposal(name, texts, self.rows) for name, texts in self.columns.items()]
+
+
+def texts_of(location: Location) -> Texts:
+    """Of a table that lies somewhere; every row is read, decimal commas as points. Raises `DataRefused`."""
+    with open_source(location) as source:
+        names = list(dict.fromkeys(source.columns))
+        texts = _texts(names, source.batches(names))
+    if location.dialect.decimal == RFC.decimal:
+        return texts
+    return Texts(texts.rows, {name: _pointed(column) for name, column in texts.columns.items()})
+
+
+def texts_of_frame(frame: pd.DataFrame) -> Texts:
+    """Of a pandas DataFrame. Raises `DataRefused` for columns that no table can have."""
+    import pyarrow as pa
+
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise DataRefused("Two columns of the frame have the same name; rename one.")
+    try:
+        table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise DataRefused("A column of the frame mixes kinds of values; make it texts or numbers.") from None
+    return _texts(names, table.to_batches())
+
+
+def _texts(names: list[str], batches: Iterable[pa.RecordBatch]) -> Texts:
     import numpy as np
 
     from parties.data.coding import Distinct, plain, written
 
-    comma = location.dialect.decimal != RFC.decimal
-    with open_source(location) as source:
-        names = list(dict.fromkeys(source.columns))
-        counts: dict[str, Counter[str]] = {name: Counter() for name in names}
-        rows = 0
-        for batch in source.batches(names):
-            rows += batch.num_rows
-            for name, column in zip(names, batch.columns, strict=True):
-                if len(counts[name]) <= MAX_DISTINCT:
-                    distinct = Distinct(plain(column))
-                    texts = [written(value) for value in distinct.values.to_pylist()]
-                    places = distinct.each(range(len(texts)), -1)
-                    times = np.bincount(places[places >= 0], minlength=len(texts))
-                    counts[name].update(
-                        {text: int(n) for text, n in zip(texts, times, strict=True) if text and n}
-                    )
-    return [proposal(name, _pointed(counts[name]) if comma else counts[name], rows) for name in names]
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        for name, column in zip(names, batch.columns, strict=True):
+            if len(counts[name]) <= MAX_DISTINCT:
+                distinct = Distinct(plain(column))
+                texts = [written(value) for value in distinct.values.to_pylist()]
+                places = distinct.each(range(len(texts)), -1)
+                times = np.bincount(places[places >= 0], minlength=len(texts))
+                counts[name].update(
+                    {text: int(n) for text, n in zip(texts, times, strict=True) if text and n}
+                )
+    return Texts(rows, counts)
 
 
 def _pointed(values: Counter[str]) -> Counter[str]:
@@ -148,7 +197,7 @@ def _numeric(values: Counter[str], rows: int) -> tuple[tuple[str, object], ...] 
             ("high", int(max(high, low + 1))),
         ]
         if high - low > 2 * BINS:
-            whole.append(("bins", BINS))
+            whole.append(("bins", _bins(low, high)))
         if zero and low == 0 and high > 2 * BINS:
             whole.append(("zero", True))
         return tuple(whole)
@@ -160,7 +209,15 @@ def _numeric(values: Counter[str], rows: int) -> tuple[tuple[str, object], ...] 
     if len(positive) + bool(zeros) >= len(numbers) and max(positive) > 1000 * min(positive):
         least = 10.0 ** math.floor(math.log10(min(positive)))
         return (("kind", "numeric"), ("low", least), ("high", high), ("bins", BINS), ("scale", "log"), *zeros)
-    return (("kind", "numeric"), ("low", low), ("high", high), ("bins", BINS), *zeros)
+    return (("kind", "numeric"), ("low", low), ("high", high), ("bins", _bins(low, high)), *zeros)
+
+
+def _bins(low: float, high: float) -> int:
+    """At most BINS, each 1, 2 or 5 wide, or a power of ten times that: edges as a code book has them."""
+    power = 10.0 ** math.floor(math.log10(high - low) - 2)
+    widths = (factor * float(10**more) * power for more in range(4) for factor in (1, 2, 5))
+    width = next(width for width in widths if high - low <= BINS * width * (1 + 1e-9))
+    return round((high - low) / width)
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.bundles.sealing import SEALING_BYTES, SIGNING_BYTES, ReceiverKey
+from mpc_protocols.installation import program
 from parties.inbox.close import Close
 from runner.failures import reason
 from runner.study.closes import public_form, read_closes
@@ -229,7 +230,7 @@ def _keys(table: Table, file: Path, parties: list[str]) -> dict[str, bytes]:
                 )
             if not key.strip().startswith(KEY_PREFIX):
                 raise ValueError(
-                    f"a line is NAME {KEY_PREFIX}KEY, as `python -m runner contribute --make-key` prints it"
+                    f"a line is NAME {KEY_PREFIX}KEY, as `{program()} contribute --make-key` prints it"
                 )
             if name.casefold() in seen:
                 raise ValueError(f"the name {name} is taken by a party, or stands there twice")
@@ -257,7 +258,7 @@ def _receivers(table: Table, file: Path, computing: list[str]) -> dict[str, Rece
         found = read_receivers(file)
     except OSError as error:
         table.problem(
-            f"names {file}, which cannot be read ({reason(error)}); each computing party makes its keys with `python -m runner "
+            f"names {file}, which cannot be read ({reason(error)}); each computing party makes its keys with `{program()} "
             "inbox STUDY --party NAME --make-key`",
             "receivers",
         )
@@ -274,7 +275,7 @@ def _receivers(table: Table, file: Path, computing: list[str]) -> dict[str, Rece
     for name in computing:
         if name not in found:
             table.problem(
-                f"names {file}, which lacks the keys of party {name}; `python -m runner inbox STUDY --party {name} --make-key` "
+                f"names {file}, which lacks the keys of party {name}; `{program()} inbox STUDY --party {name} --make-key` "
                 "makes them",
                 "receivers",
             )

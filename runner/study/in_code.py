@@ -7,6 +7,7 @@ anywhere (`runner.study.toml_text`) and means the same.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -119,7 +120,7 @@ def _with_paths(table: Any, keys: Collection[str], base: Path) -> Any:
 def _with_data(party: object, base: Path) -> object:
     data = party.get("data") if isinstance(party, dict) else None
     if isinstance(party, dict) and isinstance(data, str) and "://" not in data:
-        return {**party, "data": str(base / data)}
+        return {**party, "data": str(base / os.path.expanduser(data))}
     if isinstance(party, dict) and isinstance(data, dict) and isinstance(data.get("url"), str):
         return {**party, "data": {**data, "url": placed(data["url"], base)}}
     return party

@@ -23,11 +23,14 @@ from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.training import Training
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from mpc_protocols.options import Options
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
     from parties.data.location import Location
     from parties.data.tallies.places import DaskCluster, TallyFiles
+    from runner.starting.proposed import Proposed
     from runner.study.contributors import Contributors
     from runner.study.inference import Inference
     from synth.config import AlgorithmConfig
@@ -301,6 +304,21 @@ class Study:
             workload=workload,
             tables=tables,
         )
+
+    @staticmethod
+    def propose(
+        table: pd.DataFrame | str | os.PathLike[str] | None = None,
+        /,
+        **custodians: pd.DataFrame | str | os.PathLike[str],
+    ) -> Proposed:
+        """Columns for `Study.of`, from a frame or file, or from one of each custodian: `Study.propose(north=a, south=b)`.
+
+        Several are compared: names without capitals, codes, units. What comes back was read off rows and is private until
+        `to_confirm` is confirmed by what is publicly known. Raises `UsageError`, `DataRefused`.
+        """
+        from runner.starting.proposed import propose
+
+        return propose(table, custodians)
 
     def to_toml(self) -> str:
         """The text of a study file that holds this study, without its comments."""

@@ -13,9 +13,10 @@ from runner.study.table import Table, shown
 from synth.domain import Value
 
 CSV_KEYS = ("delimiter", "decimal", "encoding")
-HARMONISE_KEYS = ("missing", "filter", "missing_ids", "columns")
+HARMONISE_KEYS = ("missing", "filter", "missing_ids", "names", "columns")
 COLUMN_KEYS = ("from", "sql", "missing", "values")
 MISSING_IDS = ("refuse", "leave out")
+NAMES = ("as written", "ignore case")
 
 
 def read_rules(table: Table) -> Rules:
@@ -29,6 +30,7 @@ def read_rules(table: Table) -> Rules:
         _markers(own),
         own.text("filter", expected="an expression in DuckDB's SQL") if "filter" in own else None,
         own.choice("missing_ids", MISSING_IDS, MISSING_IDS[0]) == MISSING_IDS[1],
+        own.choice("names", NAMES, NAMES[0]) == NAMES[1],
         {
             str(name): _column(
                 Table(given, table.file, f"[harmonise.columns.{name}]", COLUMN_KEYS, table.problems)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from mpc_protocols.installation import program
 from parties.addresses import is_loopback
+from parties.data.location import KINDS_OF_FILES
 from parties.data.sql.addresses import FILES, SCHEMES, is_server, misfit
 from parties.data.tallies.places import DaskCluster, TallyFiles
 from runner.study import keys
@@ -25,6 +27,7 @@ MAX_PARTIES = 19
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 FORMATS = (".csv", ".parquet")
+"""What workers of a cluster read."""
 
 
 def read_parties(
@@ -88,7 +91,7 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
         if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
             table.problem(
                 "must be the SHA-256 of the party's certificate, 64 hexadecimal digits, as "
-                f"`python -m runner certs show` prints it, got {shown(table.raw['fingerprint'])}",
+                f"`{program()} certs show` prints it, got {shown(table.raw['fingerprint'])}",
                 "fingerprint",
             )
     columns = None
@@ -180,13 +183,13 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
         else:
             url = placed(url, path.parent)
         return DataLocation(url=url, table=name, push_down=inner.flag("push_down", False))
-    if isinstance(given, str) and Path(given).suffix.lower() in FORMATS:
+    if isinstance(given, str) and Path(given).suffix.lower() in KINDS_OF_FILES:
         return DataLocation(path=table.place("data", path.parent, "the path of a file"))
     # a database's address may hold a password
     echo = "an address" if isinstance(given, str) and "://" in given else shown(given)
     table.problem(
-        f'must name a .csv or .parquet file, or be {{ url = "...", table = "..." }}, got {echo}; counts of a table in parts are '
-        'named { tallies = "..." }',
+        f'must name a .csv, .parquet or .xlsx file, or be {{ url = "...", table = "..." }}, got {echo}; counts of a table in '
+        'parts are named { tallies = "..." }',
         "data",
     )
     return None

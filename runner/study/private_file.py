@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
+from mpc_protocols.installation import program
 from parties.addresses import is_loopback
 from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
@@ -217,7 +218,7 @@ def certificates(study: Study, name: str, private: Private) -> CertificateFiles 
     missing = next(key for key in ("cert", "key", "ca") if getattr(private, key) is None)
     raise PeerIdentity(
         f"Party {name} has no certificate: its private file (--private) does not name `{missing}`; "
-        "`python -m runner certs make` makes ca.crt, NAME.crt and NAME.key."
+        f"`{program()} certs make` makes ca.crt, NAME.crt and NAME.key."
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.installation import program
 from mpc_protocols.options import Options
 from runner.study import inference, keys, together
 from runner.study.columns import check_workload, has_workload, read_domain
@@ -80,7 +81,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     for name in needed:
         if name not in root:
             header = "[[party]]" if name == "party" else f"[{name}]"
-            root.problem(f"has no {header} table; `python -m runner init DIR` writes an example")
+            root.problem(f"has no {header} table; `{program()} init DIR` writes an example")
 
     def section(name: str, known: tuple[str, ...]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)

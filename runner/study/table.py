@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 from mpc_protocols import foreign_text
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.installation import program
 from mpc_protocols.options import Option, Options
 from runner.failures import reason
 
@@ -49,28 +51,42 @@ def parse_toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".xls")
+"""How names of files end that people take for studies."""
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file. Raises `StudyInvalid` naming the file, and line and column of a syntax error."""
     try:
         return parse_toml(path.read_bytes().decode("utf-8-sig"))  # some editors write its mark
     except tomllib.TOMLDecodeError as error:
+        if path.suffix.lower() in TABLES:
+            raise _table_instead(path) from None
         message = str(error)
         what, _, place = message.rpartition(" (at ")
         raise StudyInvalid(
             f"{path}, {place.rstrip(')') or 'end of file'}: {what or message}; correct the TOML syntax there."
         ) from None
     except UnicodeDecodeError as error:
+        if path.suffix.lower() in TABLES:
+            raise _table_instead(path) from None
         raise StudyInvalid(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8.") from None
     except OSError as error:
         raise StudyInvalid(f"{path}: cannot be read ({reason(error)}); check the path.") from None
     except RecursionError:
-        raise StudyInvalid(f"{path}: nested too deeply; `python -m runner init` writes an example.") from None
+        raise StudyInvalid(f"{path}: nested too deeply; `{program()} init` writes an example.") from None
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """`; did you mean "x"?`-style ending for a mistyped word, or an empty string."""
     close = difflib.get_close_matches(word, list(choices), 1, 0.6)
     return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def _table_instead(path: Path) -> StudyInvalid:
+    return StudyInvalid(
+        f"{path} looks like a table, not like a study; `{program()} init DIR --from {path}` proposes a study's columns from it."
+    )
 
 
 def listed(words: Iterable[str]) -> str:
@@ -129,9 +145,9 @@ class Table:
         return default or "?"
 
     def place(self, key: str, base: Path, expected: str = "a path") -> Path:
-        """A path, relative to `base`; it must be there."""
+        """A path, relative to `base`, or from a home directory (~); it must be there."""
         try:
-            return (base / self.text(key, expected=expected)).resolve()
+            return (base / os.path.expanduser(self.text(key, expected=expected))).resolve()
         except (OSError, RuntimeError):  # links in a circle
             self._bad(key, expected)
             return base

@@ -89,6 +89,20 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+OTHERWISE = {
+    **dict.fromkeys(("bool", "binary", "logical"), "boolean"),
+    **dict.fromkeys(("int", "int64", "int32", "long", "count"), "integer"),
+    **dict.fromkeys(("float", "float64", "double", "real", "number", "decimal", "continuous"), "numeric"),
+    **dict.fromkeys(
+        ("str", "string", "text", "varchar", "object", "category", "nominal", "enum"), "categorical"
+    ),
+    **dict.fromkeys(("ordered", "ranked"), "ordinal"),
+    **dict.fromkeys(("timestamp", "time", "datetime64"), "datetime"),
+    "day": "date",
+}
+"""What other programs call these kinds."""
+
+
 def column_from_spec(spec: object, key: str) -> Column:
     """One column: a size, or a table with `kind`. `key` names it in errors. Raises `StudyInvalid`."""
     if not isinstance(spec, Mapping):
@@ -98,7 +112,8 @@ def column_from_spec(spec: object, key: str) -> Column:
         raise StudyInvalid(f"{key}.kind is {name!r}, and {UNFIT[name]}.")
     if not isinstance(name, str) or name not in KINDS:
         listed = ", ".join(f'"{kind}"' for kind in KINDS)
-        raise StudyInvalid(f"{key}.kind must be one of {listed}, got {name!r}.")
+        meant = f' (did you mean "{ours}"?)' if (ours := OTHERWISE.get(str(name).lower())) else ""
+        raise StudyInvalid(f"{key}.kind must be one of {listed}, got {name!r}{meant}.")
     kind = KINDS[name]
     given = {word: value for word, value in spec.items() if word != "kind"}
     required = frozenset({"edges"}) if "edges" in given and "edges" in kind.optional else kind.required

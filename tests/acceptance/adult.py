@@ -9,7 +9,7 @@
 
 The table is adult.csv (48,842 rows, 14 columns; not shipped) in the folder `DATA`, rows dealt at random to the custodians with
 seed 7; workload: 64 random three-way marginals (seed 123), epsilon 1, delta 1e-5. Error: mean L1 distance of the 64 normalised
-marginals, synthetic rows against the rows used, by an independent histogram. Runs are `python -m runner run` commands.
+marginals, synthetic rows against the rows used, by an independent histogram. Runs are `cosynth run` commands.
 """
 
 from __future__ import annotations

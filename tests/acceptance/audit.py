@@ -2,8 +2,8 @@
 
 .venv/bin/python -m tests.acceptance.audit [--deep]
 
-Deep it takes hours; the same in parts: `python -m runner audit --deep --only C.faults --part 1/6`, and so on, and
-`python -m runner audit --deep --mutations --part 1/6`.
+Deep it takes hours; the same in parts: `cosynth audit --deep --only C.faults --part 1/6`, and so on, and
+`cosynth audit --deep --mutations --part 1/6`.
 """
 
 from __future__ import annotations

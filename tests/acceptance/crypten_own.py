@@ -6,7 +6,7 @@ Three processes on this machine: two parties and CrypTen's trusted third party, 
 protect nothing (`docs/design/additive.md` 4). Prints the medians of CPU seconds of each party in whole, and bytes a cell and
 rounds by CrypTen's own counters. The same sums by `backend = "additive"`:
 
-    python -m runner bench scores --backend additive --parties 3 --cells 100000 --bits 18 --tls on --no-baseline
+    cosynth bench scores --backend additive --parties 3 --cells 100000 --bits 18 --tls on --no-baseline
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Our AIM beside dpmm's: two implementations of one paper that share no code. Not a test: figures.
 
-    make second-opinion                                the survey of `python -m runner demo`
+    make second-opinion                                the survey of `cosynth demo`
     make second-opinion DATA=DIR TABLES=asia,sachs     tables of `bench utility`
 
 The same rows, 64 triples, epsilon, delta 1e-5 and 4 MiB for the model in both; the error is that of `bench utility`, by our

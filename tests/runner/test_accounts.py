@@ -155,7 +155,7 @@ def test_rows_and_persons_are_not_added_up_as_if_they_were_the_same(
     }
     assert [facts["counts"] for facts in told["runs"]] == [9.0, 1.0]
     assert told["rho"] == pytest.approx(9 * told["runs"][0]["rho"] + told["runs"][1]["rho"])
-    assert main(["ledger", "show"]) == 0
+    assert main(["ledger", "show", "--all"]) == 0
     out = capsys.readouterr().out
     assert "x 9" in out and "person (3 rows)" in out and "everybody who shares one person" in out
     cap = {"north": {"cap_epsilon": 100.0, "cap_delta": 1e-3, "cap_unit": "row"}}
@@ -163,7 +163,7 @@ def test_rows_and_persons_are_not_added_up_as_if_they_were_the_same(
         run_study(row.path, data, tmp_path / "out-2", ledger=cap)
     own = tmp_path / "own.toml"
     own.write_text('[ledger]\ncap_epsilon = 100\ncap_delta = 1e-3\ncap_unit = "row"\n')
-    assert main(["ledger", "show", "--private", str(own)]) == 0
+    assert main(["ledger", "show", "--all", "--private", str(own)]) == 0
     assert "no sum holds for one row (add-remove): 1 of 2 runs cannot be counted" in capsys.readouterr().out
 
 

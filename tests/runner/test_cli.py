@@ -90,7 +90,7 @@ def tables(directory: Path, rows: int = 400, header: str = "age,sex,work", odd: 
 )
 def test_help(run: Run, command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
-    assert code == 0 and "python -m runner" in out and (command in ("", "ledger") or "examples:" in out)
+    assert code == 0 and "cosynth" in out and (command in ("", "ledger") or "examples:" in out)
     assert all(len(line) <= 110 for line in out.splitlines())
 
 
@@ -187,7 +187,7 @@ def test_nobody_has_data(run: Run, tmp_path: Path) -> None:
 def test_init_writes_a_valid_study_and_overwrites_nothing(run: Run, tmp_path: Path, partition: str) -> None:
     directory = tmp_path / "my study"
     code, out, _ = run("init", directory, *["--vertical"] * (partition == "vertical"))
-    assert code == 0 and "python -m runner check" in out
+    assert code == 0 and "cosynth check" in out
     study = load(directory / "study.toml")
     assert study.partition == partition and study.algorithm == proposed().name
     assert len(study.parties) == 3 and {"numeric", "categorical"} <= {
@@ -258,10 +258,14 @@ def test_certificates_by_request(run: Run, tmp_path: Path) -> None:
         assert not none.exists()
 
 
-def test_a_private_file_by_name_beside_one_party_is_explained(run: Run, tmp_path: Path) -> None:
-    study = write_study(tmp_path)
-    code, _, told = run("check", study, "--party", "north", "--private", "north=north.toml")
-    assert code == 2 and "beside --party north it is the file alone, --private north.toml" in told
+def test_a_private_file_may_be_named_beside_one_party_too(run: Run, tmp_path: Path) -> None:
+    study, own = write_study(tmp_path), tmp_path / "north.toml"
+    own.write_text("workers = 0\n")
+    for given in (own, f"north={own}"):
+        code, _, told = run("check", study, "--party", "north", "--private", given)
+        assert code == 10 and f"{own}: workers" in told
+    code, _, told = run("check", study, "--party", "north", "--private", f"south={own}")
+    assert code == 2 and "is of south, and --party says north" in told
 
 
 def test_check_finds_everything(run: Run, tmp_path: Path) -> None:
@@ -561,7 +565,7 @@ def test_report_is_rebuilt_and_damage_is_named(run: Run, finished: Path, tmp_pat
 def test_ledger_show(run: Run, finished: Path, tmp_path: Path) -> None:
     code, out, _ = run("ledger", "show")
     assert code == 0 and "nothing spent" in out
-    code, out, _ = run("ledger", "show", "--ledger", finished / "ledger.db")
+    code, out, _ = run("ledger", "show", "--all", "--ledger", finished / "ledger.db")
     assert code == 0 and out.count("no cap is known here") == 3 and "trial" in out and "closed" in out
     datasets = json.loads(
         run("ledger", "show", "--ledger", finished / "ledger.db", "--delta", "1e-9", "--json")[1]

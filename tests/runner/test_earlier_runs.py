@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -140,19 +139,6 @@ def test_the_demo_replaces_its_own_only(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["demo", "--out", str(out)]) == 2
     assert f"--out {out} holds a run that is not the demo's" in capsys.readouterr().err
     assert {entry.name for entry in out.iterdir()} == {MARK, "run.json"}
-
-
-def test_a_demo_without_its_data_asks_for_the_extra_in_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "statsmodels", None)
-    monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
-    assert main(["demo", "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == (
-        "The demo's data come with statsmodels, which is not installed; type `pip install 'cosynth[demo]'` and start "
-        "the demo again.\n"
-    )
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_comparison_belongs_to_the_run_it_was_made_for(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_sketches_in_three_processes_say_that_there_is_no_claim(
     assert first.startswith('<p class="warning">No privacy claim: the leader can read whole rows')
     assert "Nothing is promised to anybody" in page and "still guesses right" not in page
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    assert main(["ledger", "show"]) == 0
+    assert main(["ledger", "show", "--all"]) == 0
     said = capsys.readouterr().out
     assert said.count("no claim: 1 of these released what no epsilon bounds") == 2
     again = carry_out(tmp_path, trial, "--resume")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.harmony.recipe import fit
+from parties.data.harmony.rules import Rules
 from runner.api import Run
 from runner.cli import main
 from runner.study import load, private_file
+from synth.domain import Domain
 
 ROWS = 900
 SECRET = "SECRET-42"
@@ -204,3 +208,35 @@ def test_a_rule_of_identifiers_is_tried(capsys: pytest.CaptureFixture[str]) -> N
         "06 12 34 56 78 -> +33612345678\n+33 6 12 34 56 78 -> +33612345678\nn/a -> refused\n"
     )
     assert main(["ids", "--normalise", "phone:XX", "1"]) == 2
+
+
+def test_names_that_differ_in_capitals_only_need_no_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    text = (tmp_path / "court.csv").read_text("cp1252")
+    (tmp_path / "court.csv").write_text(
+        text.replace("sex;Tage in Haft;fine", "SEX;TAGE IN HAFT;Fine"), "cp1252"
+    )
+    own = ["--private", f"court={tmp_path / 'court.toml'}"]
+    assert main(check(tmp_path, *own)) == 30
+    assert "capitals count" in capsys.readouterr().out
+    told = PRIVATE.replace("[harmonise]\n", '[harmonise]\nnames = "ignore case"\n', 1)
+    (tmp_path / "court.toml").write_text(told)
+    assert main(check(tmp_path, *own)) == 0
+    capsys.readouterr()
+    assert main(["run", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), *own]) == 0
+    (tmp_path / "court.toml").write_text(told.replace("ignore case", "ignore capitals"))
+    assert main(check(tmp_path, *own)) == 10
+    assert '"as written" or "ignore case"' in capsys.readouterr().out
+
+
+def test_a_name_that_is_there_as_it_stands_is_that_column_and_two_others_are_none() -> None:
+    rules = Rules("own.toml", ignore_case=True)
+    recipe = fit(rules, Domain.from_spec({"columns": {"age": 2, "sex": 2}}), ())
+    taken = recipe.written_as(("AGE", "age", "Sex"))
+    assert (taken.steps["age"].source, taken.steps["sex"].source) == ("age", "Sex")
+    with pytest.raises(DataRefused, match='may be "AGE" or "Age"; say which with `from`'):
+        recipe.written_as(("AGE", "Age", "Sex"))
+    plain = fit(replace(rules, ignore_case=False), Domain.from_spec({"columns": {"age": 2}}), ())
+    assert plain.written_as(("AGE",)) is plain and plain.digest != recipe.digest

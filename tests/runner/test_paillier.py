@@ -55,7 +55,7 @@ def test_only_ciphertexts_need_the_extra(tmp_path: Path, monkeypatch: pytest.Mon
     path = small.write(tmp_path / "plain", changes=[BACKEND]).path
     assert problems(path) == [
         f'{path}: [study] backend = "paillier" needs phe, which this installation lacks; run '
-        '`python -m pip install "cosynth[paillier]"` at every party.'
+        "`python -m pip install 'gmpy2>=2.2' 'phe>=1.5'` at every party."
     ]
     assert main(["check", str(path)]) == 10
     assert problems(small.write(tmp_path / "shares", changes=[BACKEND, SHARES]).path) == []

@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from runner.party.options import PartyOptions
+from runner.party.options import PartyOptions, Progress
 from runner.party.record.logs import recording
 from runner.party.record.progress import Display, Output, echo
 from runner.study import load
 from tests.runner.studies import write_study
 
 
-def shown(tmp_path: Path, *events: dict[str, object], only: str | None = None) -> list[str]:
+def shown(
+    tmp_path: Path, *events: dict[str, object], only: str | None = None, progress: Progress = "verbose"
+) -> list[str]:
     stream = io.StringIO()
-    display = Display("human", load(write_study(tmp_path)), only, Output(stream))
+    display = Display(progress, load(write_study(tmp_path)), only, Output(stream))
     for event in events:
         display.feed(json.dumps({"t": 1.0, "party": "south", **event}))
     return [line[11:] for line in stream.getvalue().splitlines()]
@@ -133,3 +135,56 @@ def test_what_a_run_says_in_private_stays_so_when_another_one_ends(
     assert "own data" not in caplog.text
     assert "own data: 60 rows" in (tmp_path / "south" / "private.log").read_text()
     assert (private.level, private.propagate) == found
+
+
+def test_a_pipe_gets_a_line_a_batch_and_the_steps_with_verbose(tmp_path: Path) -> None:
+    chosen = [["age", "sex"], ["age", "work"], ["sex", "work"], ["age"]]
+    events: list[dict[str, object]] = [
+        {"phase": "connect", "event": "waiting", "for": ["north"]},
+        {"phase": "agree", "event": "agreed", "parties": ["a", "b"], "session": "5" * 64},
+        {"phase": "input", "event": "counted", "custodians": 2},
+    ]
+    for number, clique in enumerate(chosen):
+        events.append(
+            {"phase": "select", "event": "selected", "round": number + 1, "clique": clique, "candidates": 9}
+        )
+    for number, clique in enumerate(chosen):
+        events.append(
+            {
+                "phase": "measure",
+                "event": "measured",
+                "round": number + 1,
+                "clique": clique,
+                "cells": 6,
+                "sigma": 2.0,
+            }
+        )
+    events[-1]["rho_spent"] = 0.0149
+    fitted = {"model_mb": 1.0, "iterations": 9, "seconds": 0.1}
+    events.append({"phase": "fit", "event": "fitted", "round": 4, **fitted})
+    events += [{"phase": "report", "event": "written", "party": name} for name in ("south", "north")]
+    leader = [{"party": "south", **event} for event in events]
+    told = shown(tmp_path, *leader, progress="human")
+    assert told == [
+        "agree    2 parties hold the same study (session 555555555555)",
+        "measure  round 1 to 4: age x sex; age x work; sex x work and 1 more, epsilon 0.997 of 1",
+        "report   south has its results",
+    ]
+    assert len(shown(tmp_path, *leader, progress="verbose")) > 10
+    assert shown(tmp_path, *leader, progress="quiet") == []
+
+
+def test_what_no_fit_follows_is_told_before_the_next_phase(tmp_path: Path) -> None:
+    measured = {
+        "phase": "measure",
+        "event": "measured",
+        "round": 1,
+        "clique": ["age"],
+        "cells": 6,
+        "sigma": 2.0,
+    }
+    sampled = {"phase": "sample", "event": "sampled", "rows": 10}
+    assert shown(tmp_path, measured, sampled, progress="human") == [
+        "measure  round 1: age",
+        "sample   10 synthetic rows",
+    ]

@@ -214,8 +214,8 @@ def test_a_missing_extra_is_named_with_its_command(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Ideal, "extra", "curator")
     path = write_study(tmp_path, IDEAL)
     assert problems(path) == [
-        f'{path}: [study] backend = "ideal" needs a_module_that_nobody_has, which this installation lacks; run '
-        '`python -m pip install "cosynth[curator]"` at every party.'
+        f'{path}: [study] backend = "ideal" needs a_module_that_nobody_has, which this installation lacks; install '
+        "what its own pages name at every party."
     ]
 
 

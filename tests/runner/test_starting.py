@@ -15,9 +15,9 @@ import pytest
 
 from parties.data.sql.addresses import SCHEMES, is_server
 from runner.cli import main
-from runner.commands.init import template
 from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
+from runner.starting.template import template
 from runner.study import private_file, read
 from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
@@ -39,7 +39,7 @@ def write(path: Path) -> Path:
     return path
 
 
-def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
+def test_proposals_are_private_and_make_a_domain_once_what_is_marked_is_confirmed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sex.csv").write_text("code,meaning\nM,male\nF,female\nX,other\n")
@@ -51,17 +51,19 @@ def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
     file = out / "domain.proposed.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     proposed = file.read_text()
-    assert all(line.startswith("#") for line in proposed.splitlines() if line)
+    read_off = [
+        line for line in proposed.splitlines() if re.match(r"(low|high|values|missing|zero) = ", line)
+    ]
+    assert len(read_off) >= 10 and all("  # TO BE CONFIRMED: " in line for line in read_off)
     assert "Limits and lists of values taken from data tell of the data" in proposed
     assert "# nr: it looks like an identifier" in proposed and "# note: it looks like" in proposed
     assert "# empty: it holds no value" in proposed and "# sex: in study.toml" in proposed
-    tables = "\n".join(re.findall(r"^# (\[domain.*|[a-z]+ = .*)$", proposed, re.MULTILINE))
-    columns = tomllib.loads(tables)["domain"]["columns"]
+    columns = tomllib.loads(proposed)["domain"]["columns"]
     assert columns["days in"] == {
         "kind": "integer",
         "low": 0,
         "high": 600,
-        "bins": 20,
+        "bins": 12,  # 50 wide
         "zero": True,
         "missing": True,
     }
@@ -78,10 +80,14 @@ def test_proposals_are_private_comments_that_make_a_domain_once_confirmed(
     assert private["data"] == str(tmp_path / "t.csv")
     assert private["csv"] == {"delimiter": ";", "decimal": ",", "encoding": "windows-1252"}
     assert private["harmonise"]["columns"] == {"days in": {"missing": ["-9"]}, "fine": {"missing": ["NA"]}}
-    # a person confirms, and the study is one
-    confirmed = study.replace("# [domain.columns.NAME]", tables + "\n#")
-    (out / "study.toml").write_text(confirmed)
+    # appended as it is, the study is one, and `check` counts what nobody has confirmed; a person does
+    (out / "study.toml").write_text(study + proposed)
     found = read.load(out / "study.toml")
+    assert main(["check", str(out / "study.toml")]) == 0
+    assert f"{len(read_off)} lines of the study are marked TO BE CONFIRMED" in capsys.readouterr().out
+    (out / "study.toml").write_text(study + proposed.replace("TO BE CONFIRMED", "confirmed"))
+    assert main(["check", str(out / "study.toml")]) == 0
+    assert "TO BE CONFIRMED" not in capsys.readouterr().out
     assert {*found.domain.names} == {"sex", *columns}
 
 
@@ -128,7 +134,7 @@ def test_days_of_other_spellings_are_days_with_the_rule_that_reads_them(
     keys: dict[str, Any] = dict(found.keys)
     assert found.spellings == spellings and (keys["kind"] == "date") == bool(spellings)
     written = proposal_file("t.csv", [found], {})
-    assert all(line.startswith("#") for line in written.splitlines() if line)
+    assert tomllib.loads(written)["domain"]["columns"]["born on"]["kind"] == keys["kind"]
     assert ("AMBIGUOUS" in written) == (len(spellings) > 1)
     days = [text for text in texts if text != "NA"]
     rules = re.findall(r"sql = .*", written)

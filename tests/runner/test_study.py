@@ -232,8 +232,8 @@ BAD = {
     "port 70000": (("127.0.0.1:7103", "127.0.0.1:70000"), "with a port from 1 to 65535"),
     "name path": (('name = "west"', 'name = "../west"'), "files are named after it"),
     "data kind": (
-        ("west.csv", "west.xlsx"),
-        'data must name a .csv or .parquet file, or be { url = "...", table = "..." }, got "west.xlsx"',
+        ("west.csv", "west.ods"),
+        'data must name a .csv, .parquet or .xlsx file, or be { url = "...", table = "..." }, got "west.ods"',
     ),
     "fingerprint": ((WEST, WEST + 'fingerprint = "abc"\n'), "64 hexadecimal digits"),
     "columns": ((WEST, WEST + 'columns = ["age"]\n'), "every custodian has all columns"),

@@ -10,10 +10,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.coding import written
 from parties.data.harmony.rules import ColumnRule, Rules
 from synth.domain import Binned, Boolean, Calendar, Categorical, Column, Domain, Value
@@ -42,17 +42,40 @@ class Step:
 class Recipe:
     """file: the private file, for sentences. steps: of the study's columns and identifiers. filter: which rows count, as SQL.
 
-    leave_out: rows without an identifier are left out.
+    leave_out: rows without an identifier are left out. ignore_case: the data's names may differ in capitals.
     """
 
     file: str
     steps: Mapping[str, Step] = field(repr=False)
     filter: str | None = field(default=None, repr=False)
     leave_out: bool = False
+    ignore_case: bool = False
 
     def step(self, name: str) -> Step:
         """Of any column; one that the study does not have stays as it is."""
         return self.steps.get(name) or Step(name)
+
+    def written_as(self, header: Sequence[str]) -> Recipe:
+        """With the names of columns as this header has them, if capitals do not count.
+
+        A name that is there as it stands is that column. Raises `DataRefused` if only others are, and several.
+        """
+        if not self.ignore_case:
+            return self
+        alike: dict[str, list[str]] = {}
+        for name in dict.fromkeys(header):
+            alike.setdefault(name.casefold(), []).append(name)
+        steps = {}
+        for name, step in self.steps.items():
+            source = step.source
+            names = [] if source is None or source in header else alike.get(source.casefold(), [])
+            if len(names) > 1:
+                raise DataRefused(
+                    f'{self.file}: [harmonise] names ignores case, and "{source}" may be "{names[0]}" or "{names[1]}"; say which '
+                    "with `from`."
+                )
+            steps[name] = replace(step, source=names[0]) if names else step
+        return replace(self, steps=steps)
 
     @property
     def digest(self) -> str:
@@ -60,7 +83,7 @@ class Recipe:
 
         The delimiter and the encoding of a file are not in it: they say nothing about values.
         """
-        form = {
+        form: dict[str, object] = {
             "filter": self.filter,
             "leave_out": self.leave_out,
             "columns": {
@@ -74,6 +97,8 @@ class Recipe:
                 for name, step in self.steps.items()
             },
         }
+        if self.ignore_case:  # absent before it could be said: digests of other rules stay what they were
+            form["names"] = "ignore case"
         return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
 
 
@@ -88,6 +113,7 @@ def fit(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Recipe:
         {name: _step(rules, name, columns.get(name)) for name in names},
         rules.filter,
         rules.leave_out,
+        rules.ignore_case,
     )
 
 

@@ -64,7 +64,8 @@ class ColumnRule:
 class Rules:
     """All of it. file: the private file, for sentences. missing: markers in every column. filter: which rows count, as SQL.
 
-    leave_out: rows without an identifier are left out (`missing_ids = "leave out"`) instead of refused.
+    leave_out: rows without an identifier are left out (`missing_ids = "leave out"`) instead of refused. ignore_case: the data's
+    names may differ in capitals from those that the study or a rule says (`names = "ignore case"`).
     """
 
     file: str = ""
@@ -72,6 +73,7 @@ class Rules:
     missing: tuple[str, ...] = field(default=(), repr=False)
     filter: str | None = field(default=None, repr=False)
     leave_out: bool = False
+    ignore_case: bool = False
     columns: Mapping[str, ColumnRule] = field(default_factory=dict, repr=False)
     stated: bool = False
     """Whether the file has [csv] or [harmonise] at all."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,11 @@ class Harmonised(Source):
     def __init__(self, location: Location, recipe: Recipe) -> None:
         self._rows: DuckDBPyConnection | None = None  # `close` looks at it, also where opening fails
         super().__init__(location)
-        self.recipe, self.leaves_out = recipe, recipe.leave_out
         self._kept: list[tuple[int, NDArray[np.uint8]]] = []
         try:
+            recipe = recipe.written_as(self._header)
+            self.recipe, self.leaves_out = recipe, recipe.leave_out
+            self.location = replace(location, recipe=recipe)
             self._inputs = {name: self._input(name, step) for name, step in recipe.steps.items()}
             self._filtered = () if recipe.filter is None else self._of(recipe.filter, "[harmonise] filter")
         except BaseException:

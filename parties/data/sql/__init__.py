@@ -14,7 +14,7 @@
     server.py        a table read through SQLAlchemy
     counting.py      a custodian's counts and its survey, of which only counts have travelled
 
-SQLAlchemy is an extra (`cosynth[warehouse]` and a driver, `docs/howto/databases.md`): nothing imports it before a database asks
+SQLAlchemy is an extra (warehouse, and a driver, `docs/howto/databases.md`): nothing imports it before a database asks
 for it.
 
 Names and values of a study come from another organisation. Names of columns and tables are quoted by the library; texts, doubles

@@ -45,7 +45,7 @@ def _doubled(number: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class Product:
-    """driver: SQLAlchemy's name of dialect and driver. extra: of `cosynth[..]`. max_values: that one statement may be given.
+    """driver: SQLAlchemy's name of dialect and driver. extra: what brings it. max_values: that one statement may be given.
 
     exact: a text to be compared byte by byte. begin: statements that begin the transaction.
     password: the environment's variable for an address without one; "": the driver has its own ways.

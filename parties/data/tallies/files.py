@@ -1,4 +1,4 @@
-"""Tally files: the counts of a part of a table each, made by `python -m runner tally` wherever the part is, and added here.
+"""Tally files: the counts of a part of a table each, made by `cosynth tally` wherever the part is, and added here.
 
 Whatever can run a command on a part of a table (a batch queue, Airflow, a Kubernetes job, Ray) can so count a table of any size.
 The files are private (0600) and stay inside the custodian's machine room.
@@ -10,6 +10,7 @@ import glob
 from pathlib import Path
 
 from mpc_protocols.errors import DataRefused
+from mpc_protocols.installation import program
 from parties.data.local_marginals import LocalTable
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.places import TallyFiles
@@ -21,7 +22,7 @@ def add_files(files: TallyFiles, counting: Counting, *, allow_empty: bool) -> Lo
     paths = sorted(glob.glob(files.pattern, recursive=True))
     if not paths:
         raise DataRefused(
-            f"{files.pattern} names no file; count the parts of the table with `python -m runner tally`, or correct data.tallies."
+            f"{files.pattern} names no file; count the parts of the table with `{program()} tally`, or correct data.tallies."
         )
     total = Total(counting, files.pattern)
     for path in paths:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpc_protocols.errors import PeerIdentity
 from mpc_protocols.foreign_text import shown
+from mpc_protocols.installation import program
 from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport.frames import PROTOCOL
@@ -349,5 +350,5 @@ def refused(config: SessionConfig, name: str) -> PeerIdentity:
     """The peer does not accept this party's certificate."""
     return PeerIdentity(
         f"Party {name} refused the certificate {config.cert} of party {config.me}: "
-        f"wrong CA, expired, or not in this party's name; compare both with `python -m runner certs show`."
+        f"wrong CA, expired, or not in this party's name; compare both with `{program()} certs show`."
     )

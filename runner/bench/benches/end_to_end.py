@@ -62,7 +62,7 @@ _PARTY = '[[party]]\nname = "{name}"\naddress = "{host}:{port}"\ndata = "{name}.
 
 
 class EndToEnd(Program):
-    """`python -m runner run` on this machine."""
+    """`cosynth run` on this machine."""
 
     name, purpose, counts = (
         "end-to-end",

@@ -1,11 +1,11 @@
 """`bench utility`: how good the tables are, by the ideal functionality: rows are algorithms, columns tables, for each epsilon.
 
-    python -m runner bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
-    python -m runner bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
-    python -m runner bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
-    python -m runner bench utility --vertical --help       columns of two owners: `runner.bench.utility.vertical`
-    python -m runner bench utility --florist --help        a model instead of a table: `runner.bench.utility.florist`
-    python -m runner bench utility --data DIR --tables adult --algorithms mosaic --parts --html FILE
+    cosynth bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
+    cosynth bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
+    cosynth bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
+    cosynth bench utility --vertical --help       columns of two owners: `runner.bench.utility.vertical`
+    cosynth bench utility --florist --help        a model instead of a table: `runner.bench.utility.florist`
+    cosynth bench utility --data DIR --tables adult --algorithms mosaic --parts --html FILE
 
 Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
 every answer is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.

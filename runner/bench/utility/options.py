@@ -11,10 +11,11 @@ from pathlib import Path
 
 def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json") -> argparse.ArgumentParser:
     """Options of one form: those that all have, `--data` and `--json`."""
+    from mpc_protocols.installation import program
     from runner.cli import Parser
 
     made = Parser(
-        prog="python -m runner bench utility",
+        prog=f"{program()} bench utility",
         description=description,
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,

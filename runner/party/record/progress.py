@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from mpc_protocols.foreign_text import shown
 from runner.party.options import Progress
+from runner.party.record.brief import Brief
 from runner.watch.story import Story
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Display:
     ) -> None:
         """only: the party whose process this is; None if events of all parties arrive."""
         self._json, self._output = progress == "json", output or Output()
+        self._quiet = progress == "quiet"
+        self._brief = Brief() if progress == "human" else None
         self._told_by, self._leader = only or study.leader.name, study.leader.name
         self._delta, self._epsilon = float(study.privacy.delta), float(study.privacy.epsilon)
         self._printed: set[str] = set()
@@ -62,7 +65,10 @@ class Display:
         self._story = Story(only)
         self._bars: Bars | None = None
         self._draws = (
-            not self._json and output is None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+            progress == "human"
+            and output is None
+            and sys.stdout.isatty()
+            and os.environ.get("TERM") != "dumb"
         )
 
     def feed(self, line: str) -> None:
@@ -71,6 +77,8 @@ class Display:
             event = json.loads(line)
             phase, name, party = str(event["phase"]), str(event["event"]), str(event["party"])
         except (ValueError, KeyError, TypeError):
+            return
+        if self._quiet:
             return
         if self._json:
             self._output.line(line)
@@ -82,16 +90,17 @@ class Display:
             return
         if phase in LEADERS and (party != self._told_by or (party == self._leader and "step" in event)):
             return  # a computing party's own account of a step; the leader knows more about it
-        text = self._words(phase, name, event)
-        if f"{phase} {text}" not in self._printed:
-            self._printed.add(f"{phase} {text}")
-            self.say(phase, text)
+        for told in (event,) if self._brief is None else self._brief.kept(phase, name, event):
+            text = self._words(told["phase"], told["event"], told)
+            if f"{told['phase']} {text}" not in self._printed:
+                self._printed.add(f"{told['phase']} {text}")
+                self.say(told["phase"], text)
 
     def say(self, phase: str, text: str) -> None:
         """Show a line of this program's own, unless lines are for machines."""
         if self._bars is not None:
             self._bars.say(text)
-        elif not self._json:
+        elif not self._json and not self._quiet:
             self._output.line(f"{time.monotonic() - self._start:7.1f} s  {phase:<8} {text}")
 
     def close(self) -> None:
@@ -203,6 +212,13 @@ def _measured(event: Mapping[str, Any]) -> str:
     return text
 
 
+def _batch(event: Mapping[str, Any]) -> str:
+    first, last = event["rounds"]
+    named = "; ".join(clique_words(clique, bins) for clique, bins in event["marginals"])
+    more = f" and {event['more']} more" if event["more"] else ""
+    return f"round {first}{f' to {last}' if last != first else ''}: {named}{more}"
+
+
 def _fitted(event: Mapping[str, Any]) -> str:
     size, steps, seconds = event["model_mb"], event["iterations"], event["seconds"]
     return f"round {event['round']}: model of {size:.2f} MiB, {steps} iterations, {seconds:.2f} s"
@@ -232,6 +248,7 @@ WORDS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], str]] = {
     ),
     ("select", "fallback"): lambda event: str(event["reason"]),
     ("measure", "measured"): _measured,
+    ("measure", "batch"): _batch,
     ("measure", "total"): lambda event: (
         f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}"
     ),

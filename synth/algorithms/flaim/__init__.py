@@ -9,5 +9,5 @@ Cormode, Maple, KDD 2024; the accounting and what was mended: `docs/design/flaim
     admission   what those who obey a leader admit         accounts what each client is charged
     scores      what a client chooses by                   raking   a model with given one-way marginals
 
-A study says `algorithm = "flaim"` (`algorithm`, `rounds`); simulations are `python -m runner bench utility --federated`.
+A study says `algorithm = "flaim"` (`algorithm`, `rounds`); simulations are `cosynth bench utility --federated`.
 """

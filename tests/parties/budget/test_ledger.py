@@ -101,7 +101,7 @@ def test_a_cap_admits_what_fits_exactly_and_nothing_more(ledger: Ledger) -> None
     run = ledger.reserve(RUN, cap)  # a study of epsilon 1 under a cap of epsilon 1
     with pytest.raises(BudgetRefused) as caught:
         ledger.reserve(another(2, rho=Fraction(1, 10**9)), cap)
-    assert "raise cap_epsilon" in caught.value.sentence
+    assert "only who answers for this data may raise cap_epsilon" in caught.value.sentence
     with pytest.raises(BudgetRefused) as caught:
         ledger.reserve(another(2), cap)
     asked = f"{epsilon_beside(2 * RHO, 1e-9, 2 * BETA):.6g}"

@@ -339,7 +339,7 @@ def test_figures_of_the_run_are_on_the_page(finished: Path) -> None:
         facts["session"],
         "age × work × income",
         "23.1 MB",
-        "python -m runner query DIR age work",
+        "cosynth query DIR age work",
         "Selected schooling × income among 61 candidates",
         "noise σ = 12 rows",
     ):

@@ -1,6 +1,6 @@
 """The kernel as this machine runs it: compiled when it is first asked for, in a tenth of a second; None where it cannot be.
 
-It needs llvmlite (`make kernel`, or pip's `cosynth[kernel]`), a processor of the x86-64 kind with carry-less products, and leave
+It needs llvmlite (`make kernel`, or the extra `kernel`), a processor of the x86-64 kind with carry-less products, and leave
 to run what is compiled; and what it computes then must be what NumPy does. Where anything of this is missing, NumPy computes the
 same, bit for bit: nobody can tell from a message which of the two a party has.
 """

@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from mpc_protocols.installation import pip_install
 from parties.data.local_marginals import LocalTable
 from parties.data.location import Location, locate
 from parties.data.tallies.counting import Counting
@@ -59,7 +60,7 @@ def count_on_cluster(
         from distributed import as_completed
     except ImportError:
         raise StudyInvalid(
-            "data.dask needs Dask, which is not installed; install it with python -m pip install 'cosynth[dask]'."
+            f"data.dask needs Dask, which is not installed; install it with {pip_install(['dask'])}."
         ) from None
     total, run = Total(counting, cluster.files), secrets.token_hex(8)
     with ExitStack() as stack:

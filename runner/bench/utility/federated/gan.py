@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import pip_install
 from runner.bench.utility.federated.world import Outcome, World
 from synth.budget.accounting import rho_of
 
@@ -44,7 +45,7 @@ def run(world: World, federated: bool = False, steps: int = STEPS) -> Outcome:
     """Train and draw a table. Raises `UsageError` without PyTorch."""
     if not all(map(importlib.util.find_spec, ("torch", "dp_accounting"))):
         raise UsageError(
-            'DP-CTGAN needs PyTorch and dp-accounting: run `python -m pip install "cosynth[torch]" dp-accounting`, '
+            f"DP-CTGAN needs PyTorch and dp-accounting: run `{pip_install(['torch'])} dp-accounting`, "
             "or leave it out."
         )
     pair = _Pair(world)

@@ -1,7 +1,7 @@
 """`bench utility --florist`: FLORIST's tables 3, 8 and 5 on a public table, beside the paper's figures.
 
-    python -m runner bench utility --florist --data DIR                         adult-vfl, income; shares 0.1, 0.5, 0.9; one seed
-    python -m runner bench utility --florist --data DIR --full --json FILE --html FILE    three seeds, ten draws, as printed
+    cosynth bench utility --florist --data DIR                         adult-vfl, income; shares 0.1, 0.5, 0.9; one seed
+    cosynth bench utility --florist --data DIR --full --json FILE --html FILE    three seeds, ten draws, as printed
 
 Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and how much the AUC changes against training on rows that both
 hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5. Means with standard errors over seeds.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
+from mpc_protocols.installation import pip_install
 from runner.bench.parameters import number
 from runner.bench.utility.options import parser, spread
 
@@ -43,9 +44,7 @@ def measure(arguments: Sequence[str]) -> None:
         print(f"not in {options.data}, left out: {', '.join(absent)}")
         return
     if importlib.util.find_spec("torch") is None:
-        raise StudyInvalid(
-            'FLORIST trains with PyTorch, which is not installed; python -m pip install "cosynth[torch]".'
-        )
+        raise StudyInvalid(f"FLORIST trains with PyTorch, which is not installed; {pip_install(['torch'])}.")
     seeds = range(options.seeds or (FULL_SEEDS if options.full else SEEDS))
     draws = ALL_DRAWS if options.full else DRAWS
     settings = {"epochs": options.epochs, "batch": options.batch}

@@ -10,7 +10,7 @@
 
 The printed theorem treats sketches that share one hidden hash as independent. They are not: where the largest hash of all rows
 beats all phantoms, every column has one value whose sketch equals the maximum, and these values are that person's row. About
-t n / (n + k_p sum u) rows can be read so (`readable_rows`, `docs/design/algorithms.md` 11); `python -m runner audit B` does it.
+t n / (n + k_p sum u) rows can be read so (`readable_rows`, `docs/design/algorithms.md` 11); `cosynth audit B` does it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,249 @@
+"""Mistakes that people make, each answered by one sentence that says what to do, and a code that is not 0."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from runner.cli import main
+from tests.runner.studies import STUDY
+
+IDEAL = ('backend = "replicated"', 'backend = "ideal"')
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study, its tables, a finished run `out`, and what people take for them."""
+    directory = tmp_path_factory.mktemp("world")
+    draw = random.Random(5)
+    for name in ("north", "south", "west"):
+        lines = [f"{draw.randint(17, 90)},{draw.choice('fm')},{draw.choice('abc')}" for _ in range(300)]
+        (directory / f"{name}.csv").write_text("\n".join(["age,sex,work", *lines]) + "\n")
+    (directory / "study.toml").write_text(STUDY.replace(*IDEAL))
+    (directory / "north.toml").write_text('data = "north.csv"\n')
+    (directory / "empty").mkdir()
+    (directory / "notes.txt").write_text("no ledger\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COSYNTH_LEDGER", str(directory / "ledger.db"))
+        assert main(["run", str(directory / "study.toml"), "--out", str(directory / "out"), "-q"]) == 0
+    return directory
+
+
+@pytest.fixture
+def here(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(world)
+    monkeypatch.setenv("COSYNTH_LEDGER", str(world / "ledger.db"))
+    return world
+
+
+def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
+    """What standard error says, besides notes of a `check` on standard output."""
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and err.rstrip().endswith(".") and "Traceback" not in err, err
+    for word in words:
+        assert word in err, err
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        # the command
+        ("", 2, "name a COMMAND"),
+        ("chek study.toml", 2, 'did you mean "check"'),
+        ("sampel out", 2, 'did you mean "sample"'),
+        ("ledger shwo", 2, 'did you mean "show"'),
+        ("frobnicate", 2, "invalid choice"),
+        ("certs", 2, "COMMAND"),
+        # its options
+        ("run study.toml --replce", 2, 'did you mean "--replace"'),
+        ("run study.toml --outt=x", 2, 'did you mean "--out"'),
+        ("sample out -n 5 --sed 3", 2, 'did you mean "--seed"'),
+        ("demo --vertically", 2, 'did you mean "--vertical"'),
+        ("run study.toml -v -q", 2, "not allowed with"),
+        ("run study.toml --json -q", 2, "not allowed with"),
+        ("run study.toml --resume --replace", 2, "not allowed with"),
+        ("run", 2, "STUDY"),
+        ("sample out", 2, "--rows"),
+        ("run study.toml --out", 2, "expected one argument"),
+        # counts
+        ("sample out -n many", 2, "a whole number such as 1000 or 1e5"),
+        ("sample out -n 1.5", 2, "a whole number"),
+        ("sample out -n -1", 2, "--rows"),
+        ("sample out -n 1e12", 2, "--rows must be from 0 to"),
+        ("sample out -n nan", 2, "a whole number"),
+        ("sample out -n 5 --seed -1", 2, "--seed must be at least 0"),
+        ("plan study.toml -n 0", 2, "--rows must be at least 1"),
+        ("plan study.toml -n ten", 2, "a whole number"),
+        # rows of a kind
+        ("sample out -n 5 --where age", 2, "must be COLUMN=VALUE"),
+        ("sample out -n 5 --where agee=40", 2, 'did you mean "age"'),
+        ("sample out -n 5 --where sex=x", 2, "is not a value of it"),
+        ("sample out -n 5 --where age=40..", 2, "both named"),
+        ("sample out -n 5 --where age=60..40", 2, "in the wrong order"),
+        ("sample out -n 5 --where sex=f..m", 2, "has no order"),
+        ("sample out -n 5 --where age=20..30 --where age=40", 2, "has a range already"),
+        ("sample out -n 5 --where age=200", 2, "is outside 17 to 90"),
+        ("sample out -n 5 -o rows.xlsx", 2, ".csv or .parquet"),
+        ("sample out -n 5 -o rows.parquet --csv-safe", 2, "--csv-safe is about CSV"),
+        ("sample nowhere -n 5", 2, "nowhere holds no finished run"),
+        ("sample empty -n 5", 2, "empty holds no finished run"),
+        ("query out aeg", 2, 'did you mean "age"'),
+        ("report nowhere", 2, "nowhere"),
+        ("graph empty", 2, "holds no finished run"),
+        # a study that is none
+        ("check none.toml", 10, "cannot be read"),
+        ("check north.csv", 10, "looks like a table, not like a study"),
+        ("run south.csv", 10, "`cosynth init DIR --from south.csv`"),
+        ("check .", 10, "cannot be read"),
+        ("plan north.toml", 10, "north.toml"),
+        # private files
+        ("check study.toml --private north.toml", 2, "--party NAME"),
+        ("check study.toml --private nroth=north.toml", 2, 'did you mean "north"'),
+        ("check study.toml -p north --private south=north.toml", 2, "is of south, and --party says north"),
+        ("check study.toml -p north --private a.toml --private b.toml", 2, "given twice"),
+        ("check study.toml -p nroth", 2, 'did you mean "north"'),
+        ("check study.toml -p north --private none.toml", 10, "cannot be read"),
+        ("check study.toml --connect", 2, "--party NAME"),
+        ("check study.toml --rehearsal", 2, "--party NAME"),
+        ("check study.toml -p north --rehearsal --connect", 2, "leave --rehearsal out"),
+        ("plan study.toml -p north --private south=north.toml", 2, "is of south"),
+        # where results go
+        ("run study.toml -o out", 2, "holds a finished run"),
+        ("run study.toml -o north.csv", 2, "north.csv"),
+        # starting
+        ("init . --from none.csv", 30, "does not exist"),
+        ("init new --from notes.txt", 30, "must end in .csv, .parquet or .xlsx"),
+        ("init new --codes sex", 2, "COLUMN=FILE"),
+        ("init new --from a=north.csv --from a=south.csv", 2, "names a twice"),
+        # the ledger
+        ("ledger show --ledger none.db", 2, "does not exist"),
+        ("ledger check --ledger none.db", 2, "does not exist"),
+        ("ledger check --ledger notes.txt", 30, "restore it from a backup"),
+        ("ledger show --delta 2", 2, "--delta must lie between 0 and 1"),
+        ("ledger show --json --csv", 2, "not allowed with"),
+        ("watch nowhere", 2, "nowhere"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, words: str
+) -> None:
+    assert main(shlex.split(line)) == code
+    one_sentence(capsys, words)
+    assert not (here / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "words"),
+    [
+        ('kind = "numeric"', 'kind = "float"', 10, 'did you mean "numeric"'),
+        ('kind = "numeric"', 'kind = "int"', 10, 'did you mean "integer"'),
+        ('kind = "categorical"\nvalues = ["f", "m"]', 'kind = "bool"', 10, 'did you mean "boolean"'),
+        ('kind = "categorical"\nvalues = ["f", "m"]', 'kind = "str"', 10, 'did you mean "categorical"'),
+        ('algorithm = "aim"', 'algorithm = "amm"', 10, 'did you mean "aim"'),
+        ('backend = "ideal"', 'backend = "idael"', 10, 'did you mean "ideal"'),
+        ("epsilon = 1.0", 'epsilon = "1.0"', 10, "epsilon"),
+        ("epsilon = 1.0", "epsilon = 0", 10, "epsilon"),
+        ("delta = 1e-9", "delta = 2", 10, "delta"),
+        ("low = 17", "low = 170", 10, "low"),
+        ('values = ["f", "m"]', 'values = ["f", "f"]', 10, "values"),
+        ("rounds = 4", "roundz = 4", 10, 'did you mean "rounds"'),
+        ('data = "north.csv"', 'data = "nroth.csv"', 30, "does not exist, and the data of south is here"),
+        ('data = "north.csv"', 'data = "~/nobody-has-this.csv"', 30, "does not exist, and the data of south"),
+        ('data = "north.csv"', 'data = "north.doc"', 10, "must name a .csv, .parquet or .xlsx file"),
+        ('values = ["f", "m"]', 'values = ["f", "x"]', 30, "sex"),
+        ('name = "south"', 'name = "north"', 10, "north"),
+        ("127.0.0.1:7102", "127.0.0.1:7101", 10, "7101"),
+    ],
+)
+def test_a_mistake_in_a_study_is_one_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str], before: str, after: str, code: int, words: str
+) -> None:
+    text = (here / "study.toml").read_text()
+    assert before in text
+    (here / "wrong.toml").write_text(text.replace(before, after, 1))
+    assert main(["check", "wrong.toml"]) == code
+    one_sentence(capsys, words)
+
+
+def test_a_home_directory_is_expanded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    text = (here / "study.toml").read_text()
+    (here / "home.toml").write_text(text.replace('data = "north.csv"', 'data = "~/north.csv"'))
+    assert main(["check", "home.toml", "--private", "south=~/south.toml"]) == 10  # named, and not there
+    assert main(["check", "home.toml"]) == 0
+
+
+def test_a_custodian_alone_with_a_study_that_names_other_files_is_told_where_they_are_looked_at(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "study.toml").write_text((here / "study.toml").read_text())
+    assert main(["check", str(tmp_path / "study.toml")]) == 0
+    assert "north.csv is not on this machine" in capsys.readouterr().out
+
+
+def test_a_rehearsal_needs_no_certificates_and_says_what_was_not_looked_at(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (here / "study.toml").read_text().replace('backend = "ideal"', 'backend = "replicated"')
+    (here / "certified.toml").write_text(text.replace('tls = "insecure-loopback"\n', ""))
+    asked = ["check", "certified.toml", "-p", "north", "--private", "north=north.toml"]
+    assert main(asked) == 21
+    capsys.readouterr()
+    assert main([*asked, "--rehearsal"]) == 0
+    assert "these were not looked at: certificate, key, CA" in capsys.readouterr().out
+
+
+def test_rows_of_a_kind_come_from_the_command_line_as_from_python(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from runner.api import between, load
+
+    asked = ["--where", "age=40..60", "--where", "work=a", "--where", "work=", "--seed", "7"]
+    assert main(["sample", "out", "-n", "1e2", *asked, "-o", "kind.csv"]) == 0
+    frame = load(here / "out").sample(100, {"age": between(40, 60), "work": ["a", None]}, seed=7)
+    lines = (here / "kind.csv").read_text().splitlines()
+    assert len(lines) == 101 and {line.split(",")[2] for line in lines[1:]} <= {"a", ""}
+    assert [float(line.split(",")[0]) for line in lines[1:]] == [float(age) for age in frame["age"]]
+
+
+def test_a_line_for_each_data_set_and_all_of_it_when_asked(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ledger", "show"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 6 and told[1].startswith("data set") and "--all" in told[-1]
+    assert main(["ledger", "show", "--all"]) == 0
+    assert capsys.readouterr().out.count("data set: ") == 3
+    assert main(["ledger", "show", "--csv"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 4 and rows[0].startswith("dataset,time,study,run,")
+    assert main(["ledger", "check"]) == 0
+    assert "whole, 3 data sets" in capsys.readouterr().out
+
+
+def test_a_shell_completes_what_the_parser_knows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("shtab")
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        told = capsys.readouterr().out
+        assert "_cosynth_parties" in told and "allow-retry" in told and "evaluate" in told
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 2
+    one_sentence(capsys, "shtab, which is not installed")
+
+
+def test_help_shows_commands_by_what_they_are_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out
+    assert (
+        told.index("begin:") < told.index("prepare:") < told.index("use the result") < told.index("judge it")
+    )
+    assert main([]) == 2
+    bare = capsys.readouterr()
+    assert bare.out.startswith("usage: ") and "    demo " in bare.out
