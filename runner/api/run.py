@@ -126,10 +126,8 @@ class Run:
         rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run whose counts are not
         of all rows.
         """
-        import numpy as np
-
         from runner.results.outputs import frame_of
-        from synth.inference.replicates import MAX_REPLICATES, Replicates
+        from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
 
         if not 2 <= number <= MAX_REPLICATES:
             raise UsageError(f"From 2 to {MAX_REPLICATES} replicates can be made, got {number}.")
@@ -138,11 +136,8 @@ class Run:
             raise UsageError(f"A replicate has from 0 to {MAX_ROWS:,} rows, got {wanted}.")
         made = Replicates(opened.model, self._measurements, opened.facts)
         start = secrets.randbits(64) if seed is None else seed
-        frames = []
-        for place in range(number):
-            rng = np.random.default_rng([start, place, 1])
-            frames.append(frame_of(made.model(rng).sample(wanted, rng), opened.domain, start + place))
-        return frames
+        tables = drawn(made, number, wanted, start)
+        return [frame_of(codes, opened.domain, start + place) for place, codes in enumerate(tables)]
 
     def query(self, *columns: str) -> pd.DataFrame:
         """A marginal of the model: a row for each combination of values, with its expected count and share.

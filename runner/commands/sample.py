@@ -7,7 +7,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from runner.failures import reason
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from runner.results.finished_run import FinishedRun
 
 DESCRIPTION = """\
 Draw fresh rows from the model of a finished run, as CSV or, into a FILE.parquet, as Parquet. The
@@ -39,6 +40,7 @@ def add(commands: Commands) -> None:
         description=DESCRIPTION,
         examples="  cosynth sample out --rows 100000 > more.csv\n"
         "  cosynth sample out --rows 1000 --seed 7 --out more.parquet\n"
+        "  cosynth sample out -n 3000 --replicates 20 -o made.csv    # made.1.csv to made.20.csv\n"
         "  cosynth sample out -n 1e4 --where work=private --where age=30..40 -o some.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
@@ -62,6 +64,12 @@ def add(commands: Commands) -> None:
         action="append",
         default=[],
         help="rows of this kind only: COLUMN=VALUE, COLUMN=LOW..HIGH, or COLUMN= for a missing value; a column's values add up",
+    )
+    parser.add_argument(
+        "--replicates",
+        metavar="M",
+        type=whole_number,
+        help="M tables as further releases would be, by which an estimate tells its error; numbered after --out",
     )
     parser.add_argument("--seed", metavar="S", type=int, help="the same rows for the same seed")
 
@@ -108,6 +116,13 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.results.warnings import tell, texts_of
 
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
+    if arguments.csv_safe and suffix != ".csv":
+        raise UsageError(f"--csv-safe is about CSV; {target} holds texts as texts, and needs none.")
+    write = partial(write_table, safe=arguments.csv_safe) if suffix == ".csv" else write_parquet
+    if arguments.replicates is not None:
+        _replicates(arguments, finished, seed, write)
+        tell(texts_of(finished.facts))
+        return
     model = finished.model
     if arguments.where:
         from runner.api.conditions import allowed
@@ -118,9 +133,6 @@ def run(arguments: argparse.Namespace) -> None:
         except ValueError as error:
             raise UsageError(str(error)) from None
     codes = model.sample(arguments.rows, np.random.default_rng([seed, 0]))
-    if arguments.csv_safe and suffix != ".csv":
-        raise UsageError(f"--csv-safe is about CSV; {target} holds texts as texts, and needs none.")
-    write = partial(write_table, safe=arguments.csv_safe) if suffix == ".csv" else write_parquet
     try:
         with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent if target else None) as name:
             rows = Path(name) / "rows"
@@ -140,3 +152,34 @@ def run(arguments: argparse.Namespace) -> None:
             raise
         raise UsageError(f"--out {target} cannot be written ({reason(error)}); name another file.") from None
     tell(texts_of(finished.facts))
+
+
+def _replicates(
+    arguments: argparse.Namespace, finished: FinishedRun, seed: int, write: Callable[..., None]
+) -> None:
+    """Put them beside each other; none is in place before all are made."""
+    from runner.report.files import measurements_of
+    from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
+
+    target, number = arguments.out, arguments.replicates
+    if target is None:
+        raise UsageError(
+            "--replicates makes several tables; name --out FILE.csv, which they are numbered after."
+        )
+    if not 2 <= number <= MAX_REPLICATES:
+        raise UsageError(f"--replicates must be from 2 to {MAX_REPLICATES}, got {number}.")
+    if arguments.where:
+        raise UsageError(
+            "--replicates are of whole tables; choose rows of a kind from them, without --where."
+        )
+    made = Replicates(finished.model, measurements_of(arguments.dir, finished.domain), finished.facts)
+    try:
+        with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent) as name:
+            files = []
+            for place, codes in enumerate(drawn(made, number, arguments.rows, seed), 1):
+                files.append((Path(name) / str(place), target.with_stem(f"{target.stem}.{place}")))
+                write(files[-1][0], codes, finished.domain, seed + place - 1)
+            for file, final in files:
+                file.replace(final)
+    except OSError as error:
+        raise UsageError(f"--out {target} cannot be written ({reason(error)}); name another file.") from None

@@ -15,7 +15,7 @@ holds the people's value about as often as it says, where a released marginal ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,13 @@ ITERATIONS = 300
 MAX_REPLICATES = 1000
 
 
+def drawn(made: Replicates, number: int, rows: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """So many replicates' tables: codes, (rows, columns in domain order)."""
+    for place in range(number):
+        rng = np.random.default_rng([seed, place, 1])
+        yield made.model(rng).sample(rows, rng)
+
+
 class Replicates:
     """The replicates of a release."""
 
@@ -45,8 +52,8 @@ class Replicates:
     def model(self, rng: np.random.Generator) -> Model:
         """One more model, fitted to a release that might have been."""
         rows = max(self._people, min(DRAWN * self._people, MAX_DRAWN))
-        drawn = self._model.sample(rows, rng, sweeps=0)
-        people = drawn[rng.integers(rows, size=self._people)]
+        model_rows = self._model.sample(rows, rng, sweeps=0)
+        people = model_rows[rng.integers(rows, size=self._people)]
         return fit(
             self._model.sizes,
             [self._noisy(m, people, rng) for m in self._measured],

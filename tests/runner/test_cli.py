@@ -413,6 +413,23 @@ def test_an_ideal_run_says_that_it_protects_nothing(run: Run, tmp_path: Path) ->
     assert facts["rows"] == len((tmp_path / "out" / "synthetic.csv").read_text().splitlines()) - 1
 
 
+def test_replicates_are_numbered_files(run: Run, finished: Path, tmp_path: Path) -> None:
+    out, target = finished / "out", tmp_path / "made.csv"
+    assert run("sample", out, "-n", 40, "--replicates", 3, "--seed", 5, "--out", target)[0] == 0
+    made = sorted(tmp_path.glob("made.*.csv"))
+    assert [file.name for file in made] == ["made.1.csv", "made.2.csv", "made.3.csv"]
+    assert len({file.read_bytes() for file in made}) == 3
+    assert {len(file.read_text().splitlines()) for file in made} == {41}
+    for options, sentence in (
+        ((), "name --out"),
+        (("--out", target, "--where", "sex=f"), "without --where"),
+    ):
+        code, _, err = run("sample", out, "-n", 40, "--replicates", 3, *options)
+        assert code == 2 and sentence in err
+    code, _, err = run("sample", out, "-n", 40, "--replicates", 1, "--out", target)
+    assert code == 2 and "from 2 to" in err
+
+
 def test_query(run: Run, finished: Path) -> None:
     out = finished / "out"
     total = json.loads(run("query", out, "sex", "--json")[1])["total"]
