@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mpc_protocols.cohorts.steps import StepGuard
     from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
+    from mpc_protocols.engine_dry_run import BlankParts
     from mpc_protocols.functionality import (
         Answered,
         Cohorts,
@@ -370,6 +371,23 @@ class EngineBackend(DistributedBackend):
     may be `CollectedCounts`."""
 
     resumes = True
+
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        """The parts of a dry run of so many parties."""
+        raise NotImplementedError
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.engine_dry_run import EngineDryRun
+
+        parts = self.blank_parts(computing, contributing)
+        return EngineDryRun(facts, counts, computing, contributing, split, parts)
 
     @abstractmethod
     def parts(self) -> OracleParts:
