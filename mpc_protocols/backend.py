@@ -118,6 +118,11 @@ class DryRun(MarginalOracle):
     def seconds(self) -> float:
         """CPU seconds of a computing party so far, beyond the synthesizer's."""
 
+    @property
+    def counting_s(self) -> float:
+        """CPU seconds that counting has taken here, which no run takes."""
+        return 0.0
+
     @abstractmethod
     def close(self) -> None:
         """The end of the run, which costs messages too."""

@@ -12,6 +12,7 @@ No private data, nothing released, nothing charged.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -109,7 +110,7 @@ class EngineDryRun(TalliedDryRun):
             computing + contributing, computing, session_id=facts.session, patience_s=PATIENCE_S
         )
         self._parts, self._split, self._contributing = parts, split, contributing
-        self._sharings, self._input_seconds = 0, 0.0
+        self._sharings, self._input_seconds, self._counting_s = 0, 0.0, 0.0
         self._engines: dict[int, ComputingParty[Any, Any]] = {}
         self._winners: dict[int, list[int]] = {}
         for number in range(computing, computing + contributing):
@@ -156,6 +157,10 @@ class EngineDryRun(TalliedDryRun):
             + of.noise * work.gaussian_rows
             + self._input_seconds
         )
+
+    @property
+    def counting_s(self) -> float:
+        return self._counting_s
 
     def close(self) -> None:
         end = EndStep().to_bytes()
@@ -242,6 +247,7 @@ class EngineDryRun(TalliedDryRun):
     def _together(self, run: Callable[[int], object]) -> None:
         """Run a part of every computing party, each in a thread of its own; the leader's in this one."""
         failures: list[BaseException] = []
+        began = time.process_time()
 
         def body(party: int) -> None:
             try:
@@ -254,6 +260,7 @@ class EngineDryRun(TalliedDryRun):
         body(self._leader)
         for thread in threads:
             thread.join()
+        self._counting_s += time.process_time() - began
         if failures:
             raise failures[0]
 
