@@ -108,7 +108,7 @@ class Blank(np.ndarray[Any, Any]):
         last = self.shape[-1] * self.itemsize // np.dtype(dtype).itemsize
         return blank((*self.shape[:-1], last), dtype)
 
-    def take(self, indices: Any, axis: Any = None, *_: Any, **__: Any) -> Any:  # type: ignore[override]
+    def take(self, indices: Any, axis: Any = None, *_: Any, **__: Any) -> Any:
         """See `numpy.ndarray`."""
         return _take(self, indices, axis)
 
