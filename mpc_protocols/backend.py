@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mpc_protocols.cohorts.steps import StepGuard
     from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
+    from mpc_protocols.engine_dry_run import BlankParts
     from mpc_protocols.functionality import (
         Answered,
         Cohorts,
@@ -116,6 +117,11 @@ class DryRun(MarginalOracle):
     @abstractmethod
     def seconds(self) -> float:
         """CPU seconds of a computing party so far, beyond the synthesizer's."""
+
+    @property
+    def counting_s(self) -> float:
+        """CPU seconds that counting has taken here, which no run takes."""
+        return 0.0
 
     @abstractmethod
     def close(self) -> None:
@@ -370,6 +376,23 @@ class EngineBackend(DistributedBackend):
     may be `CollectedCounts`."""
 
     resumes = True
+
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        """The parts of a dry run of so many parties."""
+        raise NotImplementedError
+
+    def dry_run(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        computing: int,
+        contributing: int,
+        split: Partition | None,
+    ) -> DryRun:
+        from mpc_protocols.engine_dry_run import EngineDryRun
+
+        parts = self.blank_parts(computing, contributing)
+        return EngineDryRun(facts, counts, computing, contributing, split, parts)
 
     @abstractmethod
     def parts(self) -> OracleParts:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
+from mpc_protocols.engine.blank import BlankBytes
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.wire import Traffic, Wire
 
@@ -219,7 +220,7 @@ class MemoryWire:
 
     def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
         channel = self._network.channel(self._stream, self.me, peer)
-        copied = bytes(payload)
+        copied = payload if isinstance(payload, BlankBytes) else bytes(payload)
         with self._party.lock:
             clock = self._party.clock + 1
             self._party.bytes_sent += len(copied)
@@ -232,7 +233,7 @@ class MemoryWire:
         payload = self._take(peer)
         if len(payload) != size:
             raise ProtocolAborted(f"Party {peer} sent {len(payload)} bytes where {size} were due.")
-        return memoryview(payload)
+        return _seen(payload)
 
     def receive_up_to(self, peer: int, limit: int) -> memoryview:
         payload = self._take(peer)
@@ -240,7 +241,7 @@ class MemoryWire:
             raise ProtocolAborted(
                 f"Party {peer} sent {len(payload)} bytes where at most {limit} are allowed."
             )
-        return memoryview(payload)
+        return _seen(payload)
 
     def fork(self, name: str) -> MemoryWire:
         return MemoryWire(self._network, self._party, self._named(name))
@@ -273,6 +274,11 @@ class MemoryWire:
             self._party.clock = max(self._party.clock, clock)
             self._party.bytes_received += len(payload)
         return payload
+
+
+def _seen(payload: bytes) -> memoryview:
+    """A message as its receiver gets it; one of which only the size is known stays as it is."""
+    return payload if isinstance(payload, BlankBytes) else memoryview(payload)  # type: ignore[return-value]
 
 
 def run_parties(

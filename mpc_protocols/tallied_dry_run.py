@@ -1,7 +1,7 @@
-"""The ideal oracle on a presumed table, beside a tally of what every party would send: what both cost models have in common.
+"""The ideal oracle on a presumed table, beside a tally of what every party would send: what all cost models have in common.
 
-`step_dry_run` replays a backend's formulas of each step, `party_dry_run` the steps' own code. No private data, nothing released,
-nothing charged.
+`engine_dry_run` and `party_dry_run` run the steps' own code, `step_dry_run` replays a backend's formulas of each step. No private
+data, nothing released, nothing charged.
 """
 
 from __future__ import annotations

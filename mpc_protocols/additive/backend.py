@@ -9,14 +9,12 @@ from mpc_protocols.backend import (
     DISHONEST_OWNER,
     KEYED,
     SEMI_HONEST,
-    DryRun,
     EngineBackend,
     OracleParts,
 )
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import LocalCounts, StudyFacts
-    from mpc_protocols.partition import Partition
+    from mpc_protocols.engine_dry_run import BlankParts
 
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and contributors. Any two "
@@ -69,17 +67,10 @@ class Additive(EngineBackend):
 
         return OracleParts.of(ROLES, contribute)
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-    ) -> DryRun:
-        from mpc_protocols.additive.dry_run import AdditiveDryRun
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        from mpc_protocols.additive.blank import blank_parts
 
-        return AdditiveDryRun(facts, counts, contributing, split)
+        return blank_parts()
 
 
 BACKEND = Additive()

@@ -13,8 +13,7 @@ model: semi-honest, no two of the three collude; recipients and contributors may
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
-from mpc_protocols.additive.circuits.gates import SECRET_BYTES, AdditiveGates
+from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.circuits.sign import score_adder
 from mpc_protocols.additive.dealing.dealer import DealerOperations
 from mpc_protocols.additive.dealing.operations import Operations
@@ -35,6 +34,7 @@ from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.engine.prg import own_key
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -59,8 +59,14 @@ class AdditiveEngine(SourcedEngine[Elements]):
 
     dealers = DEALERS
 
-    def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
-        """data: this party's own; None if it only computes.
+    def __init__(
+        self,
+        wire: Wire,
+        facts: StudyFacts,
+        data: LocalCounts | VerticalData | None,
+        operations: Callable[[Link], Operations] | None = None,
+    ) -> None:
+        """data: this party's own; None if it only computes. operations: at either end, CrypTen's and the dealer's if not named.
 
         Raises `StudyInvalid` (number of parties, a dealer that would lead, CrypTen is not installed, other owners than two of the
         three), `DataRefused` (rows that do not fit).
@@ -70,9 +76,9 @@ class AdditiveEngine(SourcedEngine[Elements]):
             raise StudyInvalid(
                 "The dealer cannot lead: the model's answers are subtracted from the leader's shares."
             )
-        link, secret = Link(wire), secrets.token_bytes(SECRET_BYTES)
-        self.gates = AdditiveGates(_operations(link), secret)
-        self.beside = AdditiveGates(_operations(link.fork("noise")), secret)
+        link, secret, made = Link(wire), own_key(wire), operations or _operations
+        self.gates = AdditiveGates(made(link), secret)
+        self.beside = AdditiveGates(made(link.fork("noise")), secret)
         self._marginals: AdditiveMarginals = (
             JoinedMarginals(self.gates, facts, data)
             if isinstance(data, VerticalData)

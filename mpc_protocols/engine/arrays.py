@@ -1,4 +1,7 @@
-"""Arrays on a wire: a message is an array's elements as they lie in memory, little-endian; its shape and dtype are known."""
+"""Arrays on a wire: a message is an array's elements as they lie in memory, little-endian; its shape and dtype are known.
+
+Of a blank array (`blank`) its size travels.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.blank import Blank, BlankBytes, blank
 from mpc_protocols.wire import Wire
 
 
 def send_array(wire: Wire, peer: int, array: NDArray[Any]) -> None:
     """Send an array, which must not be modified afterwards; empty arrays are not sent."""
-    if array.size:
+    if isinstance(array, Blank):
+        if array.size:
+            wire.send(peer, BlankBytes(array.nbytes))
+    elif array.size:
         wire.send(peer, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
@@ -21,4 +28,11 @@ def receive_array(wire: Wire, peer: int, shape: int | tuple[int, ...], dtype: UI
     """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     payload: memoryview | bytes = wire.receive(peer, size) if size else b""
+    if isinstance(payload, BlankBytes):
+        return blank(shape, dtype)
     return np.frombuffer(payload, dtype).reshape(shape)
+
+
+def contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    """`numpy.ascontiguousarray`, which a blank array has no need of."""
+    return array if isinstance(array, Blank) else np.ascontiguousarray(array)

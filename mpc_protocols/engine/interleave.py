@@ -7,7 +7,7 @@ which only ONE runs at a time; the other goes on when the running one has sent i
 
 All three parties switch at the same points (`Turns.turn`, called by every party between the sends and the receives of every
 step), so the order of all events is one sequence that all follow: no race, no deadlock that a sequential program would not
-have, and rounds and bytes stay functions of public sizes (`costs.interleave`). The rounds of both together are the longer of the
+have, and rounds and bytes stay functions of public sizes. The rounds of both together are the longer of the
 two. A second processor core is not used on purpose: kernels of three parties fill the machine in a simulation, and on a
 machine of one's own the time of a round is the network's.
 

@@ -12,18 +12,25 @@ NOISE   the random bits of a release. Context: a hash of the session's key id, t
         (a repeat is free); any changed public byte changes all of it (equal noise on two inputs would reveal their difference).
         Rows made ahead go into later releases of the same session, each into one (`noise.pool`).
 
+A key without content (`blank`) gives streams without content: where a protocol runs for its messages only.
+
 Assumption: AES-128 is a pseudo-random permutation, used for far less than 2^64 blocks under one key; keyed BLAKE2b is a PRF.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.blank import BlankBytes, blank
+from mpc_protocols.wire import Wire
+
+OWN_KEY_BYTES = 32
 MASK = b"mask"
 NOISE = b"noise"
 CONTRIBUTION = b"contribution"
@@ -34,6 +41,8 @@ _MAX_STREAM = 1 << 36  # bytes of one operation: 2^32 blocks of 16
 
 def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
     """16-byte key for one purpose and context; parts are length-prefixed, so no two contexts collide. `key`: 16..64 bytes."""
+    if isinstance(key, BlankBytes):
+        return BlankBytes(16)
     if not 16 <= len(key) <= 64:
         raise ValueError(f"A stream's root key has 16 to 64 bytes, got {len(key)}.")
     state = hashlib.blake2b(key=key, digest_size=16, person=b"cosynth-streams")
@@ -41,6 +50,12 @@ def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
         state.update(len(part).to_bytes(8, "big"))
         state.update(part)
     return state.digest()
+
+
+def own_key(wire: Wire) -> bytes:
+    """32 fresh secret bytes that a computing party shares with nobody; blank where the keys that it shares are."""
+    shared = wire.key(1 if wire.me == 0 else 0)
+    return BlankBytes(OWN_KEY_BYTES) if isinstance(shared, BlankBytes) else secrets.token_bytes(OWN_KEY_BYTES)
 
 
 def binding(*context: bytes) -> bytes:
@@ -58,17 +73,21 @@ class KeyStream:
     def __init__(self, key: bytes) -> None:
         if len(key) != 16:
             raise ValueError(f"A stream key has 16 bytes, got {len(key)}.")
-        self._cipher = algorithms.AES(key)
+        self.is_blank = isinstance(key, BlankBytes)
+        self._cipher = algorithms.AES(bytes(16) if self.is_blank else key)
         self._whole: Any = Cipher(self._cipher, modes.CTR(bytes(16))).encryptor()
 
     def reader(self, operation: int) -> Reader:
         """The operation's stream from its beginning."""
-        return Reader(Cipher(self._cipher, modes.CTR(_counter(operation))).encryptor())
+        cipher = None if self.is_blank else Cipher(self._cipher, modes.CTR(_counter(operation))).encryptor()
+        return Reader(cipher)
 
     def draw(
         self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]], operation: int
     ) -> NDArray[Any]:
         """A fresh array of uniform elements of `dtype`, the first of the operation's stream."""
+        if self.is_blank:
+            return blank(shape, dtype)
         out = np.empty(shape, dtype)
         if out.size:
             self._whole.reset_nonce(_counter(operation))  # a tenth of the cost of a cipher of its own
@@ -84,18 +103,28 @@ def _counter(operation: int) -> bytes:
 class Reader:
     """One operation's stream, read piece by piece."""
 
-    def __init__(self, encryptor: CipherContext) -> None:
+    def __init__(self, encryptor: CipherContext | None) -> None:
+        """encryptor: None for a stream of which only the sizes matter."""
         self._encryptor = encryptor
         self._left = _MAX_STREAM
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether only the sizes matter."""
+        return self._encryptor is None
+
     def draw(self, shape: int | tuple[int, ...], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
         """A fresh array of uniform elements of `dtype`, the next ones of the stream."""
+        if self._encryptor is None:
+            return blank(shape, dtype)
         out = np.empty(shape, dtype)
         self.fill(out)
         return out
 
     def fill(self, out: NDArray[Any]) -> None:
         """Overwrite the C-contiguous array `out` with the next bytes of the stream, in place."""
+        if self._encryptor is None:
+            return
         if not out.flags.c_contiguous:
             raise ValueError("A stream is written into contiguous memory only.")
         self._left -= out.nbytes

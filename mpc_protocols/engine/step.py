@@ -16,6 +16,7 @@ integers: |M - c| <= n' < 2^(k-1) with c checked against n' by whoever gets it (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
@@ -55,6 +56,15 @@ from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswer
 from mpc_protocols.public.state import PublicState
 
 
+@dataclass
+class Work:
+    """What a party has computed so far that takes time: signs of cells, rows of either noise."""
+
+    signs: int = 0
+    gumbel_rows: int = 0
+    gaussian_rows: int = 0
+
+
 class ComputingParty(Generic[B, N]):
     """State and protocol code of one computing party in one run."""
 
@@ -83,7 +93,8 @@ class ComputingParty(Generic[B, N]):
         self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
         self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
         checks = facts.inputs and engine.source.apart
-        self._check = InputCheck(engine, facts, history) if checks else None
+        self.input_check = InputCheck(engine, facts, history) if checks else None
+        self.work = Work()
         self._unmeasured: BegunSelect | None = None
         """Where products are proved: the last selection that took noise and since which nothing was measured."""
         self._sharings = history.sharings()
@@ -156,6 +167,7 @@ class ComputingParty(Generic[B, N]):
             weights = [plan.weights[q] for q in plan.contenders]
             keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.contenders], ring)
             drawn = self._gumbel.take(kind, count, fresh)
+            self.work.signs += sums.signs
             self._unmeasured = begun if self.engine.proves else None
             noisy = keys + (drawn if plan.picks == 1 else drawn.reshape(plan.picks, len(plan.contenders)))
         self._hold(number, inputs, noisy)
@@ -255,11 +267,13 @@ class ComputingParty(Generic[B, N]):
     def _made_gumbel(self, plan: SelectionPlan, rows: int, release: bytes) -> N:
         """Noise for so many keys, beside what `gates` compute."""
         beside = self.engine.beside
+        self.work.gumbel_rows += rows
         return gumbel_noise(beside, beside.release_bits(release), rows, plan.a, _ring_of(plan))
 
     def _made_gaussian(self, sampler: Sampler, rows: int, release: bytes) -> N:
         """Noise for so many counts, beside what `gates` compute."""
         beside = self.engine.beside
+        self.work.gaussian_rows += rows
         return gaussian_noise(beside, beside.release_bits(release), sampler, rows, np.uint32)
 
     def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
@@ -269,6 +283,7 @@ class ComputingParty(Generic[B, N]):
         sums = self.engine.l1_sums(self.state, begun.answers, planes, np.uint32, rounded)
         samplers = by_sampler(begun.plan.samplers, [1] * len(handles))
         values, noise = self._release_counts(begun, "distances", samplers, sums.compute, sums.exchange)
+        self.work.signs += sums.signs
         self.state.learn_distances(begun, values)
         self._observe(
             "select", "opened", step=begun.step.number, marginals=len(handles), cells=len(values), noise=noise
@@ -322,10 +337,10 @@ class ComputingParty(Generic[B, N]):
         self._observe(
             "input", "shared", marginals=len(cliques), cells=cells, contributors=len(self.wire.contributors)
         )
-        if self._check is None:
+        if self.input_check is None:
             return
         known = self._repeat(inputs)
-        found = self._check.inconsistent(cliques, levels)
+        found = self.input_check.inconsistent(cliques, levels)
         if known:
             # results rest on the counts of all but those that are left out before anything is computed
             later = {contributor for sharing in self._sharings.values() for contributor in sharing.left_out}
@@ -333,7 +348,7 @@ class ComputingParty(Generic[B, N]):
                 assert self.facts.inputs is not None
                 raise BadInput(changed, self.facts.inputs.max_rows)
             return
-        rows = b"" if self._rows_kept else self._check.rows
+        rows = b"" if self._rows_kept else self.input_check.rows
         self._rows_kept = True
         self._judge(found)
         self._history.keep_sharing(inputs, found, rows)
@@ -443,14 +458,17 @@ class ComputingParty(Generic[B, N]):
     ) -> tuple[N, str]:
         """Of all numbers of a release, and its form."""
         gates, release = self.engine.gates, self._release(number, mechanism, inputs)
+        cells = sum(sum(lengths) for _, lengths in samplers)
         if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
             counts = [(sampler, sum(lengths)) for sampler, lengths in samplers]
+            self.work.gaussian_rows += cells
             return gaussian_noises(gates, gates.release_bits(release), counts, np.uint32), "fresh"
-        [(sampler, lengths)] = samplers
-        generated, fresh = self._gaussian.shortfall(sampler.digest, sum(lengths)), None
+        [(sampler, _)] = samplers
+        generated, fresh = self._gaussian.shortfall(sampler.digest, cells), None
+        self.work.gaussian_rows += generated
         if generated:
             fresh = gaussian_noise(gates, gates.release_bits(release), sampler, generated, np.uint32)
-        noise = self._gaussian.take(sampler.digest, sum(lengths), fresh)
+        noise = self._gaussian.take(sampler.digest, cells, fresh)
         return noise, gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"
 
     def _hold(self, number: int, inputs: bytes, noisy: N | None) -> None:

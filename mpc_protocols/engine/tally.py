@@ -13,10 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from mpc_protocols.mechanisms.gaussian import Sampler
 
 AGREEMENT = 32
 """Bytes of a public transcript's hash."""
@@ -82,43 +78,3 @@ def in_turns(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tal
             if number <= len(steps):
                 tally.arrive(travelling[which])
                 travelling[which] = tally.leave(steps[number]) if number < len(steps) else []
-
-
-class Replaying(Protocol):
-    """Costs that replay protocols on a tally."""
-
-    tally: Tally
-
-
-class ReplayingNoise(Replaying, Protocol):
-    """Such costs, also of Gaussian noise."""
-
-    def gaussian_noise(self, sampler: Sampler, count: int) -> None: ...
-
-
-def side_by_side(
-    first: tuple[Replaying, Callable[[], None]], second: tuple[Replaying, Callable[[], None]]
-) -> None:
-    """`in_turns` of what two costs on one tally replay, each with supplies of its own."""
-    tally = first[0].tally
-
-    def on(costs: Replaying, run: Callable[[], None]) -> Callable[[Tally], None]:
-        def replay(script: Tally) -> None:
-            costs.tally = script
-            run()
-            costs.tally = tally
-
-        return replay
-
-    in_turns(tally, on(*first), on(*second))
-
-
-def beside_noise(
-    first: tuple[Replaying, Callable[[], None]], beside: ReplayingNoise, made: tuple[Sampler, int] | None
-) -> None:
-    """What one replays, and in the same rounds so many rows of a sampler's noise; alone if there are none to make."""
-    if made is None or not made[1]:
-        first[1]()
-    else:
-        sampler, rows = made
-        side_by_side(first, (beside, lambda: beside.gaussian_noise(sampler, rows)))

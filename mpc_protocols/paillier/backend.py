@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import Backend, DryRun, OracleParts
+from mpc_protocols.backend import Backend, OracleParts
 from mpc_protocols.options import Options, option
 from mpc_protocols.pair.backend import Pair
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import LocalCounts, StudyFacts
-    from mpc_protocols.partition import Partition
+    from mpc_protocols.engine_dry_run import BlankParts
 
 KEY_BITS = 3072
 """Of the modulus in every study."""
@@ -68,20 +67,14 @@ class Paillier(PaillierOfShares):
 
     def parts(self) -> OracleParts:
         from mpc_protocols.paillier.oracle import parts
+        from mpc_protocols.paillier.run_keys import RunKeys
 
-        return parts(self._key_bits)
+        return parts(RunKeys(self._key_bits))
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-    ) -> DryRun:
-        from mpc_protocols.paillier.dry_run import PaillierDryRun
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        from mpc_protocols.paillier.blank import blank_parts
 
-        return PaillierDryRun(facts, counts, contributing, self._key_bits, split)
+        return blank_parts(self._key_bits, contributing)
 
 
 _CIPHERTEXTS = (

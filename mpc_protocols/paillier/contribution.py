@@ -16,6 +16,7 @@ with either.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,11 +26,13 @@ from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.paillier.carries import carries_of_masks, carries_of_sums
-from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
 from mpc_protocols.paillier.packing import HEADER_BYTES, Packing
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.public.steps import PrepareStep
 from mpc_protocols.wire import Wire
+
+if TYPE_CHECKING:
+    from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
 
 _FINGERPRINT = slice(32)
 

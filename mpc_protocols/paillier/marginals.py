@@ -7,13 +7,13 @@ that it is well made (`key_proof`), which each of them checks. A key serves one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import ranges
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.paillier import key_proof
 from mpc_protocols.paillier.contribution import (
     Sharing,
     add_encrypted,
@@ -21,17 +21,19 @@ from mpc_protocols.paillier.contribution import (
     own_cells,
     send_encrypted,
 )
-from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
-from mpc_protocols.paillier.packing import key_bytes, proof_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.wire import Wire
+
+if TYPE_CHECKING:
+    from mpc_protocols.paillier.keys import Encryption, PrivateKey
+    from mpc_protocols.paillier.run_keys import RunKeys
 
 
 class EncryptedMarginals(AdditiveMarginals):
     """One computing party's shares: the key holder's, which leads, or the aggregator's."""
 
     def __init__(
-        self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None, key_bits: int
+        self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None, keys: RunKeys
     ) -> None:
         """counts: this party's own data, None if it only computes. Raises `ProtocolAborted` (no public key of so many bits, no
         proof)."""
@@ -42,13 +44,12 @@ class EncryptedMarginals(AdditiveMarginals):
         self._encryption: Encryption | None = None
         public = b""
         if wire.contributors and wire.me == facts.leader:
-            self._key = PrivateKey.generate(key_bits)
+            self._key, proof = keys.made(wire.session_id, wire.me)
             public = self._key.public.to_bytes()
-            proof = key_proof.prove(self._key, wire.session_id, wire.me)
             for peer in (transfers.link.peer, *wire.contributors):
                 wire.send(peer, public + proof)
         elif wire.contributors:
-            self._encryption = _receive_key(wire, facts, key_bits)
+            self._encryption = keys.received(wire, facts.leader)
             public = self._encryption.key.to_bytes()
         super().__init__(wire.session_id, binding(b"paillier", public))
 
@@ -68,10 +69,10 @@ class EncryptedMarginals(AdditiveMarginals):
 class Contributor:
     """A custodian that does not compute: it takes the key, and sends ciphertexts of what it is asked for."""
 
-    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts, key_bits: int) -> None:
+    def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts, keys: RunKeys) -> None:
         """Raises `ProtocolAborted` (no public key of so many bits, or no proof)."""
         self._wire, self._facts, self._counts = wire, facts, counts
-        self._encryption = _receive_key(wire, facts, key_bits)
+        self._encryption = keys.received(wire, facts.leader)
         self._number = 0
 
     def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
@@ -80,12 +81,3 @@ class Contributor:
         self._number += 1
         sharing = Sharing(self._wire.session_id, self._facts, self._number, cliques, levels)
         send_encrypted(self._wire, 1 - self._facts.leader, sharing, self._encryption, cells)
-
-
-def _receive_key(wire: Wire, facts: StudyFacts, key_bits: int) -> Encryption:
-    """Encryption under the key that the leader hands out and proves well made."""
-    size = key_bytes(key_bits)
-    received = wire.receive(facts.leader, size + proof_bytes(key_bits))
-    key = PublicKey.parse(received[:size], key_bits)
-    key_proof.check(key, received[size:], wire.session_id, facts.leader)
-    return Encryption(key)

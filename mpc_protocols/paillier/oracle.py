@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import OracleParts
 from mpc_protocols.engine import oracle
@@ -14,16 +15,19 @@ from mpc_protocols.pair.oracle import horizontal_counts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Wire
 
+if TYPE_CHECKING:
+    from mpc_protocols.paillier.run_keys import RunKeys
 
-def parts(key_bits: int) -> OracleParts:
-    """Leader, the other computing party, contributors. key_bits: of the key that a run makes."""
-    counted = partial(EncryptedMarginals, key_bits=key_bits)
+
+def parts(keys: RunKeys) -> OracleParts:
+    """Leader, the other computing party, contributors. keys: how a run comes to its key."""
+    counted = partial(EncryptedMarginals, keys=keys)
     return OracleParts.of(
         Roles(partial(PairEngine, counted=counted)),
-        partial(contribute, key_bits=key_bits),
+        partial(contribute, keys=keys),
     )
 
 
-def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData, key_bits: int) -> None:
+def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData, keys: RunKeys) -> None:
     """A custodian that does not compute: send ciphertexts of its counts when asked. Blocks. Errors as for `pair.oracle`."""
-    oracle.contribute(wire, facts, Contributor(wire, facts, horizontal_counts(counts), key_bits).send)
+    oracle.contribute(wire, facts, Contributor(wire, facts, horizontal_counts(counts), keys).send)

@@ -9,14 +9,12 @@ from mpc_protocols.backend import (
     DISHONEST_OWNER,
     KEYED,
     SEMI_HONEST,
-    DryRun,
     EngineBackend,
     OracleParts,
 )
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import LocalCounts, StudyFacts
-    from mpc_protocols.partition import Partition
+    from mpc_protocols.engine_dry_run import BlankParts
 
 _ONE_OF_TWO = "At most one of the two computing parties is corrupted, together with any number of recipients and contributors."
 _ASSUMPTION = (
@@ -59,17 +57,10 @@ class Pair(EngineBackend):
 
         return OracleParts.of(ROLES, contribute)
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-    ) -> DryRun:
-        from mpc_protocols.pair.dry_run import PairDryRun
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        from mpc_protocols.pair.blank import blank_parts
 
-        return PairDryRun(facts, counts, contributing, split)
+        return blank_parts()
 
 
 BACKEND = Pair()

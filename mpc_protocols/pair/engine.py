@@ -11,8 +11,7 @@ collude; recipients and contributors may collude with either. Assumptions: `ot_e
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,11 +23,12 @@ from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.engine.prg import own_key
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.pair.circuits.argmax import argmax
 from mpc_protocols.pair.circuits.conversion import lift
-from mpc_protocols.pair.circuits.gates import SECRET_BYTES, PairGates
+from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
 from mpc_protocols.pair.circuits.sign import score_adder
 from mpc_protocols.pair.link import Link
@@ -55,16 +55,17 @@ class PairEngine(SourcedEngine[Elements]):
         facts: StudyFacts,
         data: LocalCounts | VerticalData | None,
         counted: Counted = CountedMarginals,
+        start: Callable[[Link], Transfers] = Transfers.start,
     ) -> None:
         """data: this party's own; None if it only computes. counted: how contributors' counts come in, where columns are not
-        split. Begins with the base transfers, 3 rounds.
+        split. Begins with the base transfers, 3 rounds. start: how they come.
 
         Raises `StudyInvalid` (number of parties, other owners than the two), `DataRefused`, `ProtocolAborted`.
         """
         self.wire, self._leader = wire, facts.leader
         link = Link(wire)
-        transfers = Transfers.start(link)
-        secret = secrets.token_bytes(SECRET_BYTES)
+        transfers = start(link)
+        secret = own_key(wire)
         self.gates = PairGates(transfers, secret)
         self.beside = PairGates(transfers.fork(link.fork("noise")), secret)
         self._marginals: AdditiveMarginals = (

@@ -42,6 +42,9 @@ MAX_GROUP = 1 << 21
 """Upper limit of cells per group. A party holds about 30 bytes per cell while the group is computed, cached shares included."""
 
 
+_NO_CELLS = np.empty(0, np.uint32)
+
+
 class CellRange(NamedTuple):
     """Consecutive cells of a marginal: all of them, or a part that is the same in every selection."""
 
@@ -109,7 +112,10 @@ class DealerLayout:
 
     def by_dealer(self, values: Iterable[Cells]) -> NDArray[np.uint32]:
         """Integers in [0, 2^32) of each range, in dealt order."""
-        out = np.empty(self.size, np.uint32)
+        values = list(values)
+        out: NDArray[np.uint32] = np.empty_like(
+            values[0] if values else _NO_CELLS, np.uint32, shape=self.size
+        )
         for cells, targets in zip(values, self._targets, strict=True):
             for place, part in targets:
                 out[place] = cells[part]

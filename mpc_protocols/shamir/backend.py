@@ -9,14 +9,12 @@ from mpc_protocols.backend import (
     DISHONEST_OWNER,
     KEYED,
     SEMI_HONEST,
-    DryRun,
     EngineBackend,
     OracleParts,
 )
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import LocalCounts, StudyFacts
-    from mpc_protocols.partition import Partition
+    from mpc_protocols.engine_dry_run import BlankParts
 
 _MINORITY = (
     "Of m computing parties at most t may be corrupted, together with any number of recipients and contributors: the largest "
@@ -65,17 +63,10 @@ class Shamir(EngineBackend):
 
         return OracleParts.of(ROLES, contribute)
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-    ) -> DryRun:
-        from mpc_protocols.shamir.dry_run import ShamirDryRun
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        from mpc_protocols.shamir.blank import blank_parts
 
-        return ShamirDryRun(facts, counts, computing, contributing, split)
+        return blank_parts(computing)
 
 
 BACKEND = Shamir()

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.engine.blank import Blank, blank
 
 _EXACT = 53
 """Integers up to 2^53 are exact in float64."""
@@ -84,6 +85,8 @@ def transposed_product(a: Elements, b: Elements, b_bits: int | None = None) -> E
         raise ValueError(
             f"A^T b takes two matrices of one ring and as many rows, got {a.dtype}{a.shape} and {b.dtype}{b.shape}."
         )
+    if isinstance(a, Blank) or isinstance(b, Blank):
+        return blank((a.shape[1], b.shape[1]), a.dtype)
     total = np.zeros((a.shape[1], b.shape[1]), np.uint64)
     pairs = _plan(bits, bits if b_bits is None else min(b_bits, bits))
     for start in range(0, len(a), _ROWS):

@@ -83,10 +83,9 @@ def helped(
 ) -> Elements:
     """At H: what it sends to Q, (places + blocks, columns). component: (rows, columns), which Q holds, too."""
     shuffled, masks, shuffled_blocks, block_masks = _draw(with_owner, layout, dtype)
-    rows = np.zeros((layout.places, layout.columns), dtype)
+    rows = np.zeros_like(masks)
     rows[: layout.rows] = component
-    random = np.empty((layout.blocks, layout.columns), dtype)
-    with_worker.fill(random)
+    random = with_worker.draw((layout.blocks, layout.columns), dtype)
     return np.concatenate([rows[shuffled] - masks, random[shuffled_blocks] - block_masks])
 
 
@@ -105,8 +104,7 @@ def worked(
     dtype = masked.dtype.type
     rows = masked[: layout.places][delta].reshape(layout.blocks, layout.block, layout.columns)
     prefixes = np.cumsum(rows.sum(axis=1, dtype=dtype), axis=0, dtype=dtype)
-    random = np.empty((layout.blocks, layout.columns), dtype)
-    with_helper.fill(random)
+    random = with_helper.draw((layout.blocks, layout.columns), dtype)
     part: Elements = masked[layout.places :][last_blocks]
     part[1:] -= part[:-1].copy()
     return prefixes - random, part
@@ -130,10 +128,8 @@ def _draw(
     """sigma, s, sigma', s' from the stream of O and H."""
     drawn: list[Any] = []
     for length in (layout.places, layout.blocks):
-        masks = np.empty((length, layout.columns), dtype)
-        drawn.append(uniform_permutation(length, stream.fill))
-        stream.fill(masks)
-        drawn.append(masks)
+        drawn.append(np.arange(length) if stream.is_blank else uniform_permutation(length, stream.fill))
+        drawn.append(stream.draw((length, layout.columns), dtype))
     return drawn[0], drawn[1], drawn[2], drawn[3]
 
 

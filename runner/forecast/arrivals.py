@@ -69,6 +69,11 @@ class DryRounds:
         """CPU seconds of a computing party."""
         return sum(each.seconds for each in self._done)
 
+    @property
+    def counting_s(self) -> float:
+        """CPU seconds that counting has taken here."""
+        return sum(each.counting_s for each in self._done)
+
     def close(self) -> None:
         """Every round has ended."""
 

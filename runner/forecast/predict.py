@@ -99,7 +99,7 @@ def forecast(
 
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
     seen = _Seen(oracle, plan, len(study.parties), tell)
-    began = time.process_time()
+    began, counted = time.process_time(), oracle.counting_s
     events: list[Event] = []
     reported = ReportCost({}, 0)
     if (reporting := algorithm.reporting(study.config)) is not None:
@@ -125,7 +125,7 @@ def forecast(
     )
     rounds, sent = rounds + seen.rest[-1], [own + more for own, more in zip(sent, seen.rest, strict=False)]
     secure = oracle.seconds * (whole := 1 + seen.rest[-1] / max(1, oracle.rounds))
-    work = (chosen - began) * whole + drawing + secure
+    work = (chosen - began - (oracle.counting_s - counted)) * whole + drawing + secure
     if not backend.ideal:
         rounds, sent = _handed_out(study, release, part, reported, rounds, sent)
         if joined is not None:

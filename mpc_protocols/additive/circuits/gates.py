@@ -26,7 +26,6 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_bits, to_
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.prg import NOISE, KeyStream, derive
 
-SECRET_BYTES = 32
 AND_BYTES = 16
 """Bytes of a word of ANDs from each party: two opened bits a gate."""
 TEST_WORDS = 128
@@ -50,7 +49,7 @@ class AdditiveGates:
     """The gates of one party over one link."""
 
     def __init__(self, operations: Operations, secret: bytes) -> None:
-        """secret: this party's own key of random bits, SECRET_BYTES, unknown to all others; the dealer's is not used."""
+        """secret: this party's own key of random bits, 32 bytes, unknown to all others; the dealer's is not used."""
         self.operations = operations
         self._secret = secret
 

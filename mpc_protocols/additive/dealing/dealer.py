@@ -33,7 +33,7 @@ class DealerOperations:
         product = self._words(x.shape) & self._words(y.shape)
         self.link.deal(product ^ self._second.words(product.shape))
         self.link.turn()
-        return np.zeros(product.shape, np.uint64)
+        return np.zeros_like(product)
 
     def masked(self, y: Words) -> Bits:
         """The mask: linear functions of it are what `and_sums` deals with."""
@@ -46,6 +46,7 @@ class DealerOperations:
         return Bits(self._words(shape))
 
     def and_sums(self, shape: tuple[int, ...], terms: Terms) -> Words:
+        dealt = np.empty(0, np.uint64)
         for words, run in by_words(terms):
             total, mask = np.zeros((shape[0], words.stop - words.start), np.uint64), None
             for (rows, _), x, (factor,) in run:
@@ -53,18 +54,21 @@ class DealerOperations:
                     mask = self._words(x.shape)
                 factor &= mask
                 total[rows] ^= np.bitwise_xor.reduce(factor, axis=1)
-            self.link.deal(total ^ self._second.words(total.shape))
+            dealt = total ^ self._second.words(total.shape)
+            self.link.deal(dealt)
             self.link.turn()
-        return np.zeros(shape, np.uint64)
+        return np.zeros_like(dealt, shape=shape)
 
     def integers(self, bits: Words, cells: int, ring: UInt) -> Elements:
+        dealt = np.empty(0, ring)
         for planes in planes_at_once(len(bits), cells):
             count = planes * cells
             packed = self._first.bits(count) ^ self._second.bits(count)
             known = np.unpackbits(packed, count=count).astype(ring)
-            self.link.deal(known - self._second.elements((count,), ring))
+            dealt = known - self._second.elements((count,), ring)
+            self.link.deal(dealt)
             self.link.turn()
-        return np.zeros((len(bits), cells), ring)
+        return np.zeros_like(dealt, shape=(len(bits), cells))
 
     def products(self, x: Elements, y: Elements) -> Elements:
         ring = x.dtype.type

@@ -17,6 +17,7 @@ import numpy as np
 from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.vertical.plan import TablesPlan, check_owners, make_plan, parts_of
 from mpc_protocols.additive.vertical.tables import TableSharing
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
@@ -70,7 +71,7 @@ def marginal(partition: Partition, plan: TablesPlan, clique: Clique, cells: Elem
     columns = parts[0] + parts[1]
     axes = [columns.index(column) for column in clique]
     turned = counts.reshape([plan.sizes[name] for name in columns]).transpose(axes)
-    return np.ascontiguousarray(turned).reshape(-1)
+    return contiguous(turned).reshape(-1)
 
 
 def _missing(partition: Partition, sizes: Mapping[str, int], joint: Clique) -> int:

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.blank import Blank, blank
+
 Words = NDArray[np.uint64]
 Elements = NDArray[np.unsignedinteger[Any]]
 UInt = type[np.unsignedinteger[Any]]
@@ -44,6 +46,8 @@ def to_planes(values: Elements, planes: int, out: Words | None = None) -> Words:
     if planes > 8 * values.dtype.itemsize:
         raise ValueError(f"{values.dtype} values have no {planes} bit planes.")
     count = len(values)
+    if isinstance(values, Blank):
+        return blank((planes, words_for(count)), np.uint64) if out is None else out
     row = 2 * words_for(count)
     if out is None:
         out = np.empty((planes, row // 2), np.uint64)
@@ -78,6 +82,8 @@ def in_words(values: Elements) -> Elements:
 
     So `planes[:, a:b]` are the planes of `in_words(values)[:, 2 * a : 2 * b].reshape(-1)`.
     """
+    if isinstance(values, Blank):
+        return blank((_LANES, 2 * words_for(len(values))), values.dtype)
     rows: Elements = np.zeros((_LANES, 2 * words_for(len(values))), values.dtype)
     rows.reshape(-1)[: len(values)] = values
     return rows
@@ -85,6 +91,8 @@ def in_words(values: Elements) -> Elements:
 
 def from_planes(planes: Words, cells: int) -> NDArray[np.uint32]:
     """Inverse of `to_planes` for up to 32 planes of shape (planes, words_for(cells)): values of shape (cells,)."""
+    if isinstance(planes, Blank):
+        return blank(cells, np.uint32)
     lanes = planes.view(np.uint32)
     row = lanes.shape[1]
     values = np.empty((_LANES, row), np.uint32)
@@ -115,6 +123,8 @@ def _transpose(block: NDArray[np.uint32], planes: int, scratch: NDArray[np.uint3
 
 def to_bits(plane: Words, cells: int, dtype: type[np.unsignedinteger[Any]] = np.uint32) -> Elements:
     """The 0/1 values of one plane (or several: leading axes are kept), one element per cell: shape (..., cells)."""
+    if isinstance(plane, Blank):
+        return blank((*plane.shape[:-1], cells), dtype)
     lanes = plane.view(np.uint32)[..., np.newaxis, :] >> _SHIFTS
     lanes &= np.uint32(1)
     bits: Elements = lanes.reshape(*plane.shape[:-1], -1)[..., :cells]
@@ -146,6 +156,8 @@ def bit_pieces(
 def from_bits(bits: NDArray[Any]) -> Words:
     """Inverse of `to_bits`: 0/1 (or bool) values of shape (..., n) to planes (..., words_for(n)); padding is 0."""
     cells = bits.shape[-1]
+    if isinstance(bits, Blank):
+        return blank((*bits.shape[:-1], words_for(cells)), np.uint64)
     row = 2 * words_for(cells)
     lanes = np.zeros((*bits.shape[:-1], row * _LANES), np.uint32)
     lanes[..., :cells] = bits

@@ -23,6 +23,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.errors import DataRefused
@@ -104,7 +105,7 @@ def send_masked(
         vector = np.concatenate(cells[block])
         for stream in streams:
             vector -= stream.draw(len(vector), np.uint32, number)
-        wire.send(masked_to, vector.view(np.uint8).data)
+        send_array(wire, masked_to, vector)
 
 
 def receive_masked(
@@ -127,12 +128,12 @@ def receive_masked(
     row = {peer: place for place, peer in enumerate(apart, start=1)}
     for number, block in enumerate(blocks(facts.with_levels(levels), cliques)):
         vector = np.concatenate(cells[block])
-        rows = np.zeros((1 + len(apart), len(vector)), np.uint32)
+        rows = np.zeros_like(vector, shape=(1 + len(apart), len(vector)))
         rows[0] = vector
         for peer, stream in streams.items():
             rows[row.get(peer, 0)] += stream.draw(len(vector), np.uint32, number)
         for peer in masked_from:
-            rows[row.get(peer, 0)] += np.frombuffer(wire.receive(peer, vector.nbytes), np.uint32)
+            rows[row.get(peer, 0)] += receive_array(wire, peer, vector.shape, np.uint32)
         yield cliques[block], rows if apart else rows[0]
 
 

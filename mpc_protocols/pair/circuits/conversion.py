@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits, to_planes, words_for
 from mpc_protocols.pair.circuits.sign import carry, carry_demand, chunks
@@ -46,7 +47,7 @@ def weighted_sum(
     factors = np.array([weight % modulus for weight in weights], dtype)[:, np.newaxis]
     own_bits *= factors
     twice = own_bits[offered] * dtype(modulus - 2)
-    chosen_part, offered_part = products(transfers, np.ascontiguousarray(bits[chosen]), twice, cells)
+    chosen_part, offered_part = products(transfers, contiguous(bits[chosen]), twice, cells)
     total: Elements = own_bits.sum(axis=0, dtype=dtype)
     total += chosen_part.sum(axis=0, dtype=dtype)
     total += offered_part.sum(axis=0, dtype=dtype)

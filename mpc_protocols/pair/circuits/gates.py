@@ -28,8 +28,6 @@ from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.shares import Shares, concatenate
 from mpc_protocols.pair.transfers.random_ot import Transfers
 
-SECRET_BYTES = 32
-
 
 def shared_latency(latency_bytes: int) -> int:
     """What a round is worth to the shared code, which counts 8 bytes for a word of ANDs; here one sends AND_BYTES."""
@@ -40,7 +38,7 @@ class PairGates:
     """The gates of one party over one link."""
 
     def __init__(self, transfers: Transfers, secret: bytes) -> None:
-        """secret: this party's own key of random bits, SECRET_BYTES; the same for all gates of a run, and unknown to the peer."""
+        """secret: this party's own key of random bits, 32 bytes; the same for all gates of a run, and unknown to the peer."""
         self.transfers = transfers
         self._secret = secret
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.pair.transfers.bit_matrix import LANES, cells_of
 from mpc_protocols.pair.transfers.fixed_key import Blocks
@@ -54,7 +55,7 @@ def zero_cells(transfers: Transfers, bits: Words, cells: int) -> NDArray[np.bool
     for count in zero_pieces(planes, words):
         masked ^= _masked_sum(transfers, bits[start : start + count])
         start += count
-    part = np.ascontiguousarray(cells_of(masked, cells))
+    part = contiguous(cells_of(masked, cells))
     opened = part ^ transfers.link.exchange(part)
     zero: NDArray[np.bool_] = (opened == 0).all(axis=1)
     return zero

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.blank import Blank, blank
+
 Words = NDArray[np.uint64]
 
 LANES = 64
@@ -60,6 +62,8 @@ def _swap(block: Words, scratch: Words) -> None:
 
 def planes_of(rows: Words, planes: int) -> Words:
     """The low `planes` <= 128 bit planes of rows of shape (64, words, 2): shape (planes, words)."""
+    if isinstance(rows, Blank):
+        return blank((planes, rows.shape[1]), np.uint64)
     halves = 1 if planes <= LANES else 2
     matrix = np.ascontiguousarray(np.moveaxis(rows[:, :, :halves], 2, 1)).reshape(LANES, -1)
     transpose(matrix)

@@ -19,6 +19,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.blank import Blank
+
 Blocks = NDArray[np.uint64]
 """Blocks of 128 bits: the last axis has two words."""
 
@@ -35,6 +37,8 @@ class PublicPermutation:
 
     def hash(self, blocks: Blocks) -> Blocks:
         """H of every block: contiguous uint64 of shape (.., 2) to a new array of the same shape."""
+        if isinstance(blocks, Blank):
+            return blocks
         if blocks.dtype != np.uint64 or not blocks.flags.c_contiguous or blocks.size % 2:
             raise ValueError("Blocks are contiguous words, two of them each.")
         out = np.empty_like(blocks)

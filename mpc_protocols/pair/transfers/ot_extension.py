@@ -146,17 +146,20 @@ class Choosing(_Extension):
         """
         start = 0
         for size in pieces(words):
-            operation, permutation = self._next()
-            room, planes = self._rows(size)
-            corrections = np.empty((self._streams.blocks, size), np.uint64)
-            for blocks, streams in self._streams.draw(size, operation):
-                corrections[blocks] = _fold(streams, self._of(planes, blocks))
-            choices = corrections[0].copy()
-            corrections[1:] ^= choices
-            self._link.send(corrections[1:])
-            transpose(room.reshape(LANES, 2 * size))
-            yield slice(start, start + size), choices, permutation.hash(room)
+            yield slice(start, start + size), *self._piece(size)
             start += size
+
+    def _piece(self, size: int) -> tuple[Words, Blocks]:
+        operation, permutation = self._next()
+        room, planes = self._rows(size)
+        corrections = np.empty((self._streams.blocks, size), np.uint64)
+        for blocks, streams in self._streams.draw(size, operation):
+            corrections[blocks] = _fold(streams, self._of(planes, blocks))
+        choices = corrections[0].copy()
+        corrections[1:] ^= choices
+        self._link.send(corrections[1:])
+        transpose(room.reshape(LANES, 2 * size))
+        return choices, permutation.hash(room)
 
     def fork(self, link: Link) -> Choosing:
         """The same party with streams of its own, bound to the name of a fork of its link."""
@@ -185,20 +188,23 @@ class Offering(_Extension):
         """
         start = 0
         for size in pieces(words):
-            operation, permutation = self._next()
-            room, planes = self._rows(size)
-            corrections = self._link.receive((self._streams.blocks - 1, size), np.uint64)
-            for blocks, streams in self._streams.draw(size, operation):
-                rows = self._of(planes, blocks)
-                _fold(streams, rows)
-                later = slice(max(blocks.start, 1), blocks.stop)
-                rows = rows[later.start - blocks.start :]
-                rows ^= corrections[later.start - 1 : later.stop - 1, np.newaxis] & self._masks[later]
-            transpose(room.reshape(LANES, 2 * size))
-            first = permutation.hash(room)
-            room ^= self.difference
-            yield slice(start, start + size), first, permutation.hash(room)
+            yield slice(start, start + size), *self._piece(size)
             start += size
+
+    def _piece(self, size: int) -> tuple[Blocks, Blocks]:
+        operation, permutation = self._next()
+        room, planes = self._rows(size)
+        corrections = self._link.receive((self._streams.blocks - 1, size), np.uint64)
+        for blocks, streams in self._streams.draw(size, operation):
+            rows = self._of(planes, blocks)
+            _fold(streams, rows)
+            later = slice(max(blocks.start, 1), blocks.stop)
+            rows = rows[later.start - blocks.start :]
+            rows ^= corrections[later.start - 1 : later.stop - 1, np.newaxis] & self._masks[later]
+        transpose(room.reshape(LANES, 2 * size))
+        first = permutation.hash(room)
+        room ^= self.difference
+        return first, permutation.hash(room)
 
     def fork(self, link: Link) -> Offering:
         """As `Choosing.fork`."""

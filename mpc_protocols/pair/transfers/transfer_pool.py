@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.engine.blank import Blank, blank
 from mpc_protocols.pair.transfers.bit_matrix import LANES
 from mpc_protocols.pair.transfers.fixed_key import Blocks
 
@@ -185,6 +186,9 @@ class Growth:
 
     def add(self, start: int, choices: tuple[Words, ...], strings: tuple[Blocks, ...]) -> None:
         """The transfers of the words from `start` on."""
+        if isinstance(strings[0], Blank):
+            self.kinds = [tuple(blank(of.shape, of.dtype) for of in arrays) for arrays in self.kinds]
+            return
         stop, begin = start + strings[0].shape[1], 0
         for arrays, kept, end in zip(self.kinds, _KEPT, self._ends, strict=True):
             low, high = max(start, begin), min(stop, end)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_bits, to_bits, words_for
 from mpc_protocols.pair.transfers.bit_matrix import cells_of
 from mpc_protocols.pair.transfers.fixed_key import Blocks, PublicPermutation
@@ -102,7 +103,7 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
         away = np.take_along_axis(offered, sides[:, np.newaxis, :, np.newaxis], axis=1)[:, 0] ^ keys
         for piece in _blocks(shape, size):
             own = paths[piece]
-            leaves = trees.puncture(own, np.ascontiguousarray(away[:, piece]))
+            leaves = trees.puncture(own, contiguous(away[:, piece]))
             rest = sent[piece].copy()
             for leaf, seeds in enumerate(leaves):
                 expanded = expansion.of(seeds)

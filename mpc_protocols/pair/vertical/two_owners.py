@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
@@ -91,11 +92,6 @@ def shape_of(partition: Partition, sizes: Mapping[str, int], plan: TablePlan) ->
     leaves = _cells(sizes, plan.paths) + 1
     width = sum(_widths(partition, sizes, plan))
     return TableShape(plan.owner, partition.rows, leaves, width, ring_of(partition.rows, leaves))
-
-
-def lifted_cells(shapes: Sequence[TableShape]) -> int:
-    """Cells of these tables that are lifted."""
-    return sum(shape.leaves * shape.width for shape in shapes if shape.dtype is np.uint16)
 
 
 def _widths(partition: Partition, sizes: Mapping[str, int], plan: TablePlan) -> list[int]:
@@ -183,7 +179,7 @@ def _marginal(
         cells[_missing(partition, sizes, first)] += table[-1, :-1]
     columns = first + second
     axes = [columns.index(column) for column in clique]
-    return np.ascontiguousarray(cells.reshape([sizes[c] for c in columns]).transpose(axes)).reshape(-1)
+    return contiguous(cells.reshape([sizes[c] for c in columns]).transpose(axes)).reshape(-1)
 
 
 def _missing(partition: Partition, sizes: Mapping[str, int], part: Clique) -> int:

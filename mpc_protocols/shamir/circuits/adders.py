@@ -5,32 +5,18 @@ there and a ^ (a ^ b)(a ^ c) one position up: one AND, and all columns of a laye
 addend uses are no columns and cost nothing. The last two numbers are added by a ripple, one AND and one round a position, or by
 a prefix tree (Sklansky 1960), ceil(log2) rounds, whichever is cheaper. Everything is modulo 2^positions.
 
-Which gates there are depends on the columns' heights only: `carry_save_gates`, `sum_gates` and `carry_gates` give the AND planes
-of each round, and a computation and its cost ask the same functions.
+Which gates there are depends on the columns' heights only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.engine.bitwise.adders import Adder, adder_for, merge_planes, merge_schedule
+from mpc_protocols.engine.bitwise.adders import Adder, adder_for, merge_planes
 from mpc_protocols.engine.bitwise.bits import Bits, concatenate, stack
 from mpc_protocols.shamir.circuits.bit_gates import ShamirBitGates
 
 Columns = list[list[Bits]]
-Heights = list[int]
-
-
-def carry_save_gates(heights: Sequence[int]) -> tuple[list[int], Heights]:
-    """AND planes of each round of `carry_save`, and the heights that are left."""
-    rounds, now = [], list(heights)
-    while max(now, default=0) > 2:
-        full = [height // 3 for height in now]
-        rounds.append(sum(full[:-1]))
-        now = [
-            height - 2 * here + below for height, here, below in zip(now, full, [0, *full[:-1]], strict=True)
-        ]
-    return [gates for gates in rounds if gates], now
 
 
 def carry_save(gates: ShamirBitGates, columns: Columns) -> Columns:
@@ -84,16 +70,6 @@ def sum_adder(planes: int, words: int, latency_bytes: int) -> Adder:
     return "tree" if (planes - len(tree)) * latency_bytes > 8 * words * (sum(tree) - planes) else "ripple"
 
 
-def sum_gates(heights: Sequence[int], words: int, latency_bytes: int) -> list[int]:
-    """AND planes of each round of `add_up`, of columns of so many words."""
-    rounds, left = carry_save_gates(heights)
-    carries = len(left) - 1 - _lowest(left)
-    if carries > 0:
-        adder = sum_adder(carries, words, latency_bytes)
-        rounds += [1] * carries if adder == "ripple" else tree_gates(carries)
-    return rounds
-
-
 def add_up(gates: ShamirBitGates, columns: Columns) -> Bits:
     """The sum of all columns: planes (positions, words). Every column has at least one word."""
     columns = carry_save(gates, columns)
@@ -111,17 +87,6 @@ def add_up(gates: ShamirBitGates, columns: Columns) -> Bits:
         into = (_ripple if adder == "ripple" else _prefix)(gates, a[:carries], total[:carries])
         total = concatenate([total[:1], total[1:] ^ into])
     return concatenate([first[:lowest], total])
-
-
-def carry_gates(heights: Sequence[int], words: int, latency_bytes: int) -> list[int]:
-    """AND planes of each round of `top_bit`."""
-    rounds, left = carry_save_gates(heights)
-    carries = len(left) - 1
-    if carries <= 0:
-        return rounds
-    if adder_for(carries, words, latency_bytes) == "ripple":
-        return rounds + [1] * carries
-    return [*rounds, carries, *merge_schedule(carries)]
 
 
 def top_bit(gates: ShamirBitGates, columns: Columns, carry_in: bool) -> Bits:

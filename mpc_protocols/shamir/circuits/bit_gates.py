@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.engine.blank import Blank
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.shamir.sharing.mesh import Mesh
 
@@ -172,7 +173,7 @@ class ShamirBitGates:
     def _add_product(self, part: Words, x: Bits, y: Bits) -> None:
         """phi(lambda_me * x * y), row by row so that what is computed with stays in cache."""
         bilinear = self.mesh.scheme.bilinear
-        if not any(bilinear):
+        if not any(bilinear) or isinstance(part, Blank):
             return
         wide = tuple(tuple(np.broadcast_to(plane, part.shape) for plane in factor.parts) for factor in (x, y))
         rows = max(1, _PIECE * len(part) // max(1, part.size)) if part.ndim > 1 else len(part)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bits import Bits, concatenate, each
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, from_bits, to_planes
@@ -51,7 +52,7 @@ class CandidateWords:
 
     def planes(self, cells: Elements, planes: int) -> Words:
         """The low bits of values of the compared cells: (planes, size)."""
-        padded = np.zeros(_LANES * self.size, np.uint32)
+        padded = np.zeros_like(cells, shape=_LANES * self.size)
         padded[self.slots] = cells
         return to_planes(padded, planes)
 
@@ -158,7 +159,7 @@ def _by_candidate(terms: Bits, bits: Bits, heights: NDArray[np.int64]) -> tuple[
 
     def lanes(part: Words) -> Words:
         padded = np.concatenate([part[..., 0], np.zeros((*part.shape[:-2], 1), np.uint64)], axis=-1)
-        chosen = np.ascontiguousarray(padded[..., places])
+        chosen = contiguous(padded[..., places])
         spread = np.unpackbits(chosen.view(np.uint8), axis=-1).reshape(*chosen.shape, _LANES)
         side = np.moveaxis(spread, -1, -2).reshape(*part.shape[:-2], most * _LANES, len(heights))
         return from_bits(side)

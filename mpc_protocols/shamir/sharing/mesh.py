@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import UInt, Words
+from mpc_protocols.engine.blank import Blank, blank
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, Reader, derive
@@ -149,14 +150,14 @@ class Mesh:
     def random(self, shape: tuple[int, ...]) -> tuple[Words, list[Words]]:
         """A fresh sharing of uniform words: this party's masked part of their opening, and the planes of its share."""
         operation = self.operation()
-        outputs = [np.zeros(shape, np.uint64) for _ in range(self.scheme.planes + 1)]
+        outputs = self._zeros(shape, self.scheme.planes + 1)
         _accumulate(self._sets, self._patterns, outputs, operation)
         self._add_zero(outputs[0], operation)
         return outputs[0], outputs[1:]
 
     def zero(self, shape: tuple[int, ...]) -> Words:
         """This party's part of a fresh XOR sharing of zeros."""
-        part = np.zeros(shape, np.uint64)
+        [part] = self._zeros(shape, 1)
         self._add_zero(part, self.operation())
         return part
 
@@ -164,7 +165,7 @@ class Mesh:
         """A fresh sharing of uniform words that their owner knows: the words (at the owner), the planes of the own share."""
         operation = self.operation()
         ours = [number for number, members in enumerate(self.scheme.sets) if owner in members]
-        outputs = [np.zeros(shape, np.uint64) for _ in range(self.scheme.planes + 1)]
+        outputs = self._zeros(shape, self.scheme.planes + 1)
         patterns = [self._patterns[number] & ~1 | (self.me == owner) for number in ours]
         _accumulate([self._sets[number] for number in ours], patterns, outputs, operation)
         return outputs[0] if self.me == owner else None, outputs[1:]
@@ -184,11 +185,15 @@ class Mesh:
         def draw(shape: tuple[int, ...]) -> list[Words]:
             nonlocal drawn
             drawn += 1
-            outputs = [np.zeros(shape, np.uint64) for _ in range(self.scheme.planes)]
+            outputs = self._zeros(shape, self.scheme.planes)
             _accumulate(streams, [pattern >> 1 for pattern in self._patterns], outputs, drawn)
             return outputs
 
         return draw
+
+    def _zeros(self, shape: tuple[int, ...], count: int) -> list[Words]:
+        """Arrays to which streams are added."""
+        return _zeros(self._sets[0].is_blank, shape, count)
 
     def _pattern(self, coefficient: int) -> int:
         """To which outputs a set's stream is added: bit 0 the opening's part, bit p + 1 plane p of the share."""
@@ -206,7 +211,7 @@ class Sharing:
 
     def next(self, shape: tuple[int, ...]) -> list[Words]:
         """The planes of the own share of the next words."""
-        outputs = [np.zeros(shape, np.uint64) for _ in range(self._planes)]
+        outputs = _zeros(self._readers[0].is_blank, shape, self._planes)
         drawn = np.empty(shape, np.uint64)
         for reader, pattern in zip(self._readers, self._patterns, strict=True):
             reader.fill(drawn)
@@ -214,10 +219,16 @@ class Sharing:
         return outputs
 
 
+def _zeros(blanks: bool, shape: tuple[int, ...], count: int) -> list[Words]:
+    return [blank(shape, np.uint64) if blanks else np.zeros(shape, np.uint64) for _ in range(count)]
+
+
 def _accumulate(
     streams: Sequence[KeyStream], patterns: Sequence[int], outputs: Sequence[Words], operation: int
 ) -> None:
     """Add each stream of an operation to the outputs that its pattern names; outputs are contiguous and alike."""
+    if isinstance(outputs[0], Blank):
+        return
     flat = [output.reshape(-1) for output in outputs]
     size = len(flat[0])
     if size <= _PIECE:

@@ -8,7 +8,7 @@ An addition of shared bits costs ANDs, so a number is kept as its addends until 
     public    integers that all know
 
 The value is the sum of all of them modulo the ring. Nothing here travels; masks and which addends there are follow from public
-sizes, alike at all parties (`costs` computes them again).
+sizes, alike at all parties.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, from_planes, to_planes
 from mpc_protocols.engine.bitwise.packing import pack, unpack
@@ -197,12 +198,12 @@ def layer_mask(layer: Sequence[int | None]) -> int:
 
 
 def _elements(planes: Words, cells: int, ring: UInt) -> Elements:
-    low: Elements = from_planes(np.ascontiguousarray(planes[:_HALF]), cells)
+    low: Elements = from_planes(contiguous(planes[:_HALF]), cells)
     if ring is np.uint32:
         return low
     wide: Elements = low.astype(np.uint64)
     if len(planes) > _HALF:
-        wide |= from_planes(np.ascontiguousarray(planes[_HALF:]), cells).astype(np.uint64) << np.uint64(_HALF)
+        wide |= from_planes(contiguous(planes[_HALF:]), cells).astype(np.uint64) << np.uint64(_HALF)
     return wide
 
 

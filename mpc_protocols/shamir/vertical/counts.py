@@ -43,16 +43,6 @@ def wrap_bits(threshold: int) -> int:
     return threshold.bit_length()
 
 
-def sum_heights(threshold: int) -> list[int]:
-    """Words in each column of the sum of all d_j."""
-    return [threshold + 1] * PART_BITS + [1] * wrap_bits(threshold)
-
-
-def masked_heights(threshold: int) -> list[int]:
-    """The same of the sum of k and the masks."""
-    return [threshold + (position < wrap_bits(threshold)) for position in range(RING_BITS)]
-
-
 def held_counts(gates: ShamirGates, parts: Residues | None, cells: int) -> Elements:
     """This party's additive part of so many counts, zeros at one that is no holder. parts: masked ones, at an evaluator."""
     mesh, threshold = gates.mesh, gates.mesh.scheme.threshold

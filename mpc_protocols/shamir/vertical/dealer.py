@@ -17,11 +17,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.engine.prg import CONTRIBUTION, MASK, KeyStream, derive
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.shamir.sharing.field import threshold_of
-from mpc_protocols.shamir.vertical.prime import ELEMENT, PRIME, Residues, combination, lagrange, uniform
+from mpc_protocols.shamir.vertical.prime import PRIME, Residues, combination, lagrange, uniform
 from mpc_protocols.wire import Wire
 
 
@@ -77,8 +78,7 @@ class Dealer:
             return combination(lagrange(points, party + 1), [values, *drawn])
 
         for peer in receiving(wire.me, threshold):
-            if values.size:
-                wire.send(peer, share(peer).reshape(-1).view(np.uint8).data)
+            send_array(wire, peer, share(peer))
         return share(wire.me) if wire.me in evaluators(threshold) else None
 
 
@@ -114,14 +114,12 @@ class Shares:
 
 def receive_residues(wire: Wire, peer: int, shape: tuple[int, ...]) -> Residues:
     """The peer's next array of residues modulo p. Raises `ProtocolAborted` (size; an element that is none), `PeerLost`."""
-    size = ELEMENT * int(np.prod(shape, dtype=np.int64))
-    payload: memoryview | bytes = wire.receive(peer, size) if size else b""
-    residues = np.frombuffer(payload, np.uint16)
+    residues = receive_array(wire, peer, shape, np.uint16)
     if residues.size and int(residues.max()) >= PRIME:
         raise ProtocolAborted(
             f"Party {peer} sent a share that is no residue modulo {PRIME}; see its log, and start the run again."
         )
-    return residues.reshape(shape)
+    return residues
 
 
 def zero_shares(wire: Wire, streams: Mapping[int, KeyStream], number: int, cells: int) -> Residues:

@@ -93,7 +93,7 @@ def make_plan(
 
 
 def estimate(plan: TablesPlan, computing: int) -> int:
-    """Cost of a plan in all, in bytes and work counted as bytes; for comparing plans, `costs` has the exact figures."""
+    """Cost of a plan in all, in bytes and work counted as bytes; for comparing plans; a dry run has the exact figures."""
     threshold, row = threshold_of(computing), 0
     for owner in plan.inputs():
         row += ELEMENT * plan.input_width(owner) * (threshold + (owner > 2 * threshold))

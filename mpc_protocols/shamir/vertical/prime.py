@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.blank import Blank, blank
 from mpc_protocols.engine.prg import Reader
 
 PRIME: Final = (1 << 16) - 15
@@ -32,6 +33,8 @@ Residues = NDArray[np.uint16]
 
 def uniform(reader: Reader, shape: tuple[int, ...]) -> Residues:
     """Uniform elements from a stream: two bytes each, those of at least p drawn again."""
+    if reader.is_blank:
+        return blank(shape, np.uint16)
     drawn = np.empty(shape, np.uint16)
     reader.fill(drawn)
     flat = drawn.reshape(-1)
@@ -53,6 +56,8 @@ def reduced(values: NDArray[np.uint32]) -> Residues:
 
 def combination(coefficients: Sequence[int], arrays: Sequence[Residues]) -> Residues:
     """sum of coefficient * array, of at most 2^11 arrays of one shape."""
+    if any(isinstance(array, Blank) for array in arrays):
+        return blank(arrays[0].shape, np.uint16)
     result = np.empty(arrays[0].shape, np.uint16)
     flat, parts = result.reshape(-1), [np.ascontiguousarray(array).reshape(-1) for array in arrays]
     for start in range(0, len(flat), _PIECE):
@@ -67,6 +72,8 @@ def combination(coefficients: Sequence[int], arrays: Sequence[Residues]) -> Resi
 def rowwise(a: Residues, b: Residues) -> Residues:
     """Row by row all products of an element of a with one of b: (rows, columns of a * columns of b)."""
     rows, shape = len(a), (len(a), a.shape[1] * b.shape[1])
+    if isinstance(a, Blank) or isinstance(b, Blank):
+        return blank(shape, np.uint16)
     result = np.empty(shape, np.uint16)
     step = max(1, _PIECE // max(1, shape[1]))
     for start in range(0, rows, step):
@@ -78,6 +85,8 @@ def rowwise(a: Residues, b: Residues) -> Residues:
 
 def product(a: Residues, b: Residues) -> Residues:
     """A^T B of matrices of at most MAX_ROWS rows: (columns of a, columns of b)."""
+    if isinstance(a, Blank) or isinstance(b, Blank):
+        return blank((a.shape[1], b.shape[1]), np.uint16)
     total: NDArray[Any] = np.zeros((a.shape[1], b.shape[1]))
     for start in range(0, len(a), _MATRIX_ROWS):
         piece = slice(start, start + _MATRIX_ROWS)

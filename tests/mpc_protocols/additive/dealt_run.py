@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
 from mpc_protocols.additive.circuits.gates import AdditiveGates
 from mpc_protocols.additive.dealing.dealer import DealerOperations
+from mpc_protocols.additive.dealing.operations import Operations
 from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
@@ -41,16 +42,17 @@ def run_three(
     body: Callable[[AdditiveGates], T],
     latency_bytes: int = 1 << 16,
     network: MemoryNetwork | None = None,
+    operations: Callable[[Link], Operations] = CrypTenOperations,
 ) -> Ran[T]:
-    """Run `body` over the gates of each party, whose secrets of random bits are fixed."""
+    """Run `body` over the gates of each party, whose secrets of random bits are fixed. operations: at parties 0 and 1."""
     frames: list[Frame] = []
     network = network or MemoryNetwork(3, 3)
     network.tap = frames.append
 
     def party(wire: Wire) -> T:
         link = Link(wire, latency_bytes=latency_bytes)
-        operations = DealerOperations(link) if link.deals else CrypTenOperations(link)
-        return body(AdditiveGates(operations, bytes([7 + link.me]) * 32))
+        own = DealerOperations(link) if link.deals else operations(link)
+        return body(AdditiveGates(own, bytes([7 + link.me]) * 32))
 
     results = network.run([party] * 3)
     return Ran(results, [network.traffic(i) for i in range(3)], frames)

@@ -1,21 +1,18 @@
-"""The cost functions are the wire's counters, to the byte, the message and the round, whatever a round is worth."""
+"""What a dry run counts is what a run sends, to the byte, the message and the round, whatever a round is worth."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import pytest
 
+from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
 from mpc_protocols.additive.backend import BACKEND
+from mpc_protocols.additive.blank import BlankOperations
 from mpc_protocols.additive.circuits.gates import AdditiveGates
-from mpc_protocols.additive.costs import AdditiveCosts
 from mpc_protocols.additive.oracle import ROLES, contribute
-from mpc_protocols.additive.steps import StepCosts
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.noise import sampling
-from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.mechanisms import gaussian
 from mpc_protocols.memory_wire import MemoryNetwork
@@ -43,36 +40,23 @@ def protocols(gates: AdditiveGates) -> None:
     sampling.gaussian_noises(gates, source, SAMPLERS, np.uint32)  # type: ignore[type-var]
 
 
-def predicted(latency_bytes: int) -> Tally:
-    costs = AdditiveCosts(Tally.of(3), latency_bytes)
-    costs.l1_sums(100, 12)
-    costs.widened(70)
-    costs.signs(130, 64)
-    costs.zero_rows(70, 80)
-    costs.integers(5, 100, 8)
-    costs.gumbel_noise(70, 4, 8)
-    costs.gaussian_noise(SAMPLERS[1][0], 9000)
-    costs.gaussian_noises(SAMPLERS)
-    return costs.tally
-
-
 @pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
-def test_costs_are_the_counters(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blank_protocols_send_what_protocols_send(
+    latency_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What CrypTen opens is said a second time, by `BlankOperations`."""
     monkeypatch.setattr("mpc_protocols.additive.circuits.gates.TESTED_AT_ONCE", 30)
     monkeypatch.setattr("mpc_protocols.additive.dealing.operations.BITS_AT_ONCE", 250)
-    ran, tally = run_three(protocols, latency_bytes), predicted(latency_bytes)
-    assert [of.bytes_sent for of in ran.traffic] == tally.sent
-    assert [of.messages_sent for of in ran.traffic] == tally.messages
-    assert ran.rounds == tally.rounds
+    ran, without = (
+        run_three(protocols, latency_bytes, operations=made) for made in (CrypTenOperations, BlankOperations)
+    )
+    assert without.traffic == ran.traffic
 
 
 @pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
 def test_a_dry_run_counts_what_the_run_sends(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At tiny noise both give the same answers, so the same messages; candidates are compared in several groups and chunks."""
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
-    monkeypatch.setattr(
-        "mpc_protocols.additive.dry_run.StepCosts", partial(StepCosts, latency_bytes=latency_bytes)
-    )
     monkeypatch.setattr("mpc_protocols.additive.engine.CHUNK", 16)
     of, tables = facts(), [*PARTS[:3], *CONTRIBUTORS[:2]]
     network = MemoryNetwork(5, 3, session_id=of.session)

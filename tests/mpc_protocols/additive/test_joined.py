@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.additive.adapter.crypten_operations import CrypTenOperations
+from mpc_protocols.additive.blank import BlankOperations
 from mpc_protocols.additive.circuits.gates import AdditiveGates
-from mpc_protocols.additive.costs import AdditiveCosts
+from mpc_protocols.additive.dealing.operations import Operations
+from mpc_protocols.additive.link import Link
 from mpc_protocols.additive.vertical import plan as planning
-from mpc_protocols.additive.vertical.costs import count_tables
 from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.additive.vertical.plan import Order, make_plan
-from mpc_protocols.engine.tally import Tally
+from mpc_protocols.engine_dry_run import BlankNetwork
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.memory_wire import MemoryNetwork
@@ -57,6 +59,7 @@ def shared(
     cliques: Sequence[Clique] = CLIQUES,
     levels: Sequence[Level] = (),
     network: MemoryNetwork | None = None,
+    operations: Callable[[Link], Operations] = CrypTenOperations,
 ) -> Ran[list[NDArray[Any]]]:
     """Every party's shares of the marginals."""
 
@@ -65,21 +68,24 @@ def shared(
         source.share(cliques, levels, b"asked")
         return [source.shared(clique) for clique in cliques]
 
-    return run_three(body, network=network)
+    return run_three(body, network=network, operations=operations)
 
 
 def check(of: Partition, owned: dict[int, OwnRows], cliques: Sequence[Clique] = CLIQUES) -> None:
-    """The shares add up to the counts, and messages are those of the cost functions."""
+    """The shares add up to the counts, and a blank run without any records sends the same messages."""
     ran = shared(of, owned, cliques)
     wanted = ideal_counts(of, owned, SIZES)(cliques)
     for clique, first, second, third, cells in zip(cliques, *ran.results, wanted, strict=True):
         assert first.dtype == np.uint32 and not third.any()
         np.testing.assert_array_equal(first + second, cells, err_msg=str(clique))
-    costs = AdditiveCosts(Tally.of(3), 1 << 16)
-    count_tables(costs, make_plan(of, SIZES, cliques))
-    assert [of_party.bytes_sent for of_party in ran.traffic] == costs.tally.sent
-    assert [of_party.messages_sent for of_party in ran.traffic] == costs.tally.messages
-    assert ran.rounds == costs.tally.rounds
+    nothing = {
+        owner: OwnRows(np.empty(0, np.int64), {name: codes[:0] for name, codes in rows.codes.items()})
+        for owner, rows in owned.items()
+    }
+    assert (
+        shared(of, nothing, cliques, network=BlankNetwork(3, 3), operations=BlankOperations).traffic
+        == ran.traffic
+    )
 
 
 @pytest.mark.parametrize("population", ["intersection", "union"])

@@ -1,41 +1,36 @@
-"""The cost functions are the wire's counters, to the byte, the message and the round."""
+"""What a dry run counts is what a run sends, to the byte, the message and the round: on blank arrays as on real ones."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, PoolModel
-from mpc_protocols.engine.step_costs import FreshInputs, Group
-from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, LocalCounts, MarginalOracle, StudyFacts
-from mpc_protocols.mechanisms.measurement import by_sampler
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.pair.backend import BACKEND
+from mpc_protocols.pair.blank import blank_transfers
 from mpc_protocols.pair.circuits import sign
 from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
 from mpc_protocols.pair.circuits.gmw import and_bits, open_bits, string_sums
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
 from mpc_protocols.pair.circuits.sign import signs
 from mpc_protocols.pair.circuits.zero_test import zero_cells
-from mpc_protocols.pair.costs import PairCosts
-from mpc_protocols.pair.engine import DEALERS
 from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.oracle import ROLES, contribute
-from mpc_protocols.pair.steps import StepCosts
 from mpc_protocols.pair.transfers import random_ot, transfer_pool
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand
 from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.partition import VerticalData, ideal_counts
-from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.replicated.vertical.owners import partition, random_owners
 from tests.worlds import tables
@@ -44,8 +39,8 @@ from tests.worlds.tables import CONTRIBUTORS, PARTS, SMALL, counter, facts
 from tests.worlds.words import random_words
 
 
-def protocols(transfers: Transfers) -> None:
-    words = random_words
+def protocols(transfers: Transfers, words: Callable[..., NDArray[Any]]) -> None:
+    """Every protocol of the engine, in sizes that take several pieces. words: of a shape."""
     transfers.reserve(Demand(bits=(3, 1), shorts=(2, 0), rows=(0, 2)))
     and_bits(transfers, words(3, 5), words(3, 5))
     and_bits(transfers, words(9), words(9))
@@ -67,130 +62,68 @@ def protocols(transfers: Transfers) -> None:
     string_sums(transfers, words(3, 6000), words(3, 2, 6000))
 
 
-def predicted() -> Tally:
-    tally = Tally.of(2)
-    costs = PairCosts(tally)
-    costs.start()
-    costs.reserve(Demand(bits=(3, 1), shorts=(2, 0), rows=(0, 2)))
-    costs.and_words(15)
-    costs.and_words(9)
-    costs.string_sums(4, 70, 3)
-    costs.opening(48)
-    for adder in ("ripple", "tree"):
-        costs.carry(17, 130, adder)
-        costs.carry(17, 100, adder)
-        costs.l1_sums(250, 12, adder)
-        costs.lift(170, 2, 4, adder)
-    costs.zero_cells(5, 100)
-    costs.weighted_sum(5, 100, 8)
-    for owner in (0, 1):
-        costs.table(TableShape(owner, 90, 5, 3, np.uint16))
-    costs.string_sums(3, 2, 6000)
-    return tally
-
-
 @pytest.mark.parametrize("ahead", [0, 100])
-def test_costs_are_the_counters(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blank_protocols_send_what_protocols_send(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sign, "CHUNK", 128)
     monkeypatch.setattr(random_ot, "BATCH", 40)
-    for module in ("transfers.random_ot", "costs"):
-        monkeypatch.setattr(f"mpc_protocols.pair.{module}.BATCH", 40)
     monkeypatch.setattr(transfer_pool, "AHEAD_BITS", ahead)
     monkeypatch.setattr(transfer_pool, "AHEAD_ROWS", ahead // 10)
-    network = MemoryNetwork(2, 2)
 
-    def party(wire: Wire) -> None:
-        protocols(Transfers.start(Link(wire)))
+    def counters(
+        start: Callable[[Link], Transfers], words: Callable[..., NDArray[Any]]
+    ) -> list[tuple[Any, ...]]:
+        network = MemoryNetwork(2, 2)
+        network.run([lambda wire: protocols(start(Link(wire)), words)] * 2)
+        return [dataclasses.astuple(network.traffic(party)) for party in range(2)]
 
-    network.run([party] * 2)
-    tally = predicted()
-    traffic = [dataclasses.astuple(network.traffic(i)) for i in range(2)]
-    assert [of[0] for of in traffic] == tally.sent
-    assert [of[2] for of in traffic] == tally.messages
-    assert max(of[3] for of in traffic) == tally.rounds
+    real = counters(Transfers.start, random_words)
+    assert counters(blank_transfers, lambda *shape: blank(shape, np.uint64)) == real
 
 
 SIZES = {"a": 9, "b": 11, "c": 30}
 CLIQUES = [("a", "b"), ("b", "c"), ("a", "c")]
+WHOLE = StudyFacts(SIZES, "add-remove", 1, 100_000, b"s" * 32)
 
 
-def whole_run(wire: Wire) -> None:
-    """Every kind of step, at the leader, the other party or a contributor."""
-    of = StudyFacts(SIZES, "add-remove", 1, 100_000, b"s" * 32)
+def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+    return [np.arange(WHOLE.cells(clique)) // 8 for clique in cliques]
 
-    def counts(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        return [np.arange(of.cells(clique)) for clique in cliques]
 
-    if wire.me == 0:
-        ROLES.follow(wire, of, counts, AllowAll())
-    elif wire.me > 1:
-        contribute(wire, of, counts)
-    else:
-        with ROLES.lead(wire, of, counts, AllowAll()) as oracle:
-            handles = oracle.prepare(CLIQUES)
-            oracle.measure(handles[:1], Fraction(100))
-            answers = [np.full(of.cells(clique), 7.0) for clique in CLIQUES]
-            answers[1][:100] = 0
-            for _ in range(2):
-                oracle.select(handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1))
-            oracle.select(handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1), 2)
-            oracle.measure(handles, [Fraction(4), Fraction(4), Fraction(9)])
-            oracle.distances(handles, answers, Fraction(100))
-            oracle.total(Fraction(100))
+def every_step(oracle: MarginalOracle) -> None:
+    handles = oracle.prepare(CLIQUES)
+    oracle.measure(handles[:1], Fraction(100))
+    answers = [np.full(WHOLE.cells(clique), 7.0) for clique in CLIQUES]
+    answers[1][:100] = 0
+    for _ in range(2):
+        oracle.select(handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1))
+    oracle.select(handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1), 2)
+    oracle.measure(handles, [Fraction(4), Fraction(4), Fraction(9)])
+    oracle.distances(handles, answers, Fraction(100))
+    oracle.total(Fraction(100))
 
 
 @pytest.mark.parametrize("latency_bytes", [1, 1 << 30])
-def test_costs_of_a_whole_run_are_the_counters(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_takes_the_forms_of_the_run(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a round is worth."""
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
-    of = StudyFacts(SIZES, "add-remove", 1, 100_000, b"s" * 32)
-    network = MemoryNetwork(4, 2, session_id=b"s" * 32)
-    seen: list[Frame] = []
-    network.tap = seen.append
-    network.run([whole_run] * 4)
-    announced = [
-        len(f.payload)
-        for f in seen
-        if f.sender == 1 and f.receiver == 0 and f.payload[:2] + f.payload[-1:] == b'{"}'
-    ]
-    requests = [len(f.payload) for f in seen if f.sender == 1 and f.receiver == 2]
+    network = MemoryNetwork(4, 2, session_id=WHOLE.session)
 
-    state = PublicState(of, DEALERS)
-    run = StepCosts(contributors=2, latency_bytes=latency_bytes)
-    cells = [of.cells(clique) for clique in CLIQUES]
-    gumbel_pool, gaussian_pool = PoolModel(GUMBEL_ROWS), PoolModel(GAUSSIAN_ROWS)
-    run.prepare(announced[0], FreshInputs(requests[0], [sum(cells)]))
-    handles = list(state.begin_prepare(CLIQUES, ()).handles)
-    begun_measure = state.begin_measure(handles[:1], Fraction(100))
-    of_100 = begun_measure.plan.samplers[0]
-    run.measure(announced[1], [(of_100, cells[0])], gaussian_pool.take(of_100.digest, cells[0]))
-    state.learn_counts(begun_measure, [np.arange(cells[0]) * 4])
-    answers = [np.full(count, 7.0) for count in cells]
-    answers[1][:100] = 0
-    for number, picks in ((2, 1), (3, 1), (4, 2)):
-        begun, rounded = state.begin_select(
-            handles, answers, [Fraction(1)] * 3, [Fraction(0)] * 3, Fraction(1), picks
-        )
-        plan = begun.plan
-        assert len(plan.contenders) == 3
-        groups = Group.of(rounded)
-        generated = gumbel_pool.take((plan.a, plan.ring_bits), picks * 3)
-        lists = [3, 2] if picks == 2 else []
-        run.select(announced[number], groups, plan, generated, lists)
-        state.learn_selection(begun, list(range(picks)))
-    begun_measure = state.begin_measure(handles, [Fraction(4), Fraction(4), Fraction(9)])
-    runs = [(of_run, sum(lengths)) for of_run, lengths in by_sampler(begun_measure.plan.samplers, cells)]
-    run.measure(announced[5], runs)
-    state.learn_counts(begun_measure, [np.zeros(count, np.int64) for count in cells])
-    begun_distances, rounded = state.begin_distances(handles, answers, Fraction(100))
-    groups = Group.of(rounded)
-    generated = gaussian_pool.take(of_100.digest, 3)
-    run.distances(announced[6], groups, of_100, 3, begun_distances.answers.planes, generated)
-    run.measure(announced[7], [(of_100, 1)], gaussian_pool.take(of_100.digest, 1))
-    run.end(announced[8])
-    traffic = [network.traffic(i) for i in range(4)]
-    assert [of_party.messages_sent for of_party in traffic] == run.tally.messages
-    assert [of_party.bytes_sent for of_party in traffic] == run.tally.sent
-    assert max(of_party.rounds for of_party in traffic) == run.tally.rounds
+    def party(wire: Wire) -> None:
+        if wire.me == 1:
+            with ROLES.lead(wire, WHOLE, counts, AllowAll()) as oracle:
+                every_step(oracle)
+        elif wire.me == 0:
+            ROLES.follow(wire, WHOLE, counts, AllowAll())
+        else:
+            contribute(wire, WHOLE, counts)
+
+    network.run([party] * 4)
+    dry = BACKEND.dry_run(WHOLE, lambda cliques: [4 * of for of in counts(cliques)], 2, 2, None)
+    every_step(dry)
+    dry.close()
+    traffic = [network.traffic(party) for party in range(4)]
+    assert [of_party.bytes_sent for of_party in traffic] == list(dry.sent)
+    assert max(of_party.rounds for of_party in traffic) == dry.rounds
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -63,6 +63,8 @@ class InputCheck(Generic[B, N]):
         self._resumed = kept[-1].session if kept else b""
         self._before: dict[int, Any] = self._unpacked(kept[-1].rows) if kept else {}
         self._agreed: list[Clique] = [_ROWS] if kept else []
+        self.signs = self.rounds = self.bytes_sent = 0
+        """Of all checks so far: numbers whose signs were computed; the longest chain of messages, and what this party sent."""
 
     @property
     def rows(self) -> bytes:
@@ -89,8 +91,10 @@ class InputCheck(Generic[B, N]):
         contributors = list(self._marginals.apart)
         if not contributors:
             return []
+        before = self._engine.wire.traffic()
         seed = self._engine.seed(self._resumed)
         values = _Values(self._marginals, self._before, conditions, seed)
+        self.signs += len(contributors) * conditions.size
         chosen = KeyStream(derive(seed, _SIGNS)).draw((conditions.size // WORD_CELLS, CHECKS), np.uint64, 0)
         sums: B | None = None
         for batch in batches(len(contributors), conditions.size):
@@ -99,6 +103,9 @@ class InputCheck(Generic[B, N]):
             sums = added if sums is None else sums ^ added
         assert sums is not None
         consistent = self._engine.gates.zero_rows((len(contributors), 1), [(slice(0, 1), sums)])
+        after = self._engine.wire.traffic()
+        self.rounds += after.rounds - before.rounds
+        self.bytes_sent += after.bytes_sent - before.bytes_sent
         return [number for number, fine in zip(contributors, consistent[:, 0], strict=True) if not fine]
 
     def _negative(self, values: _Values, pieces: Sequence[tuple[int, slice]]) -> B:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine_dry_run import BlankNetwork
 from mpc_protocols.functionality import Clique
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
@@ -25,10 +26,12 @@ def held_marginals(
     batches: Sequence[Sequence[Clique]],
     computing: int,
     tap: Callable[[Frame], None] | None = None,
+    blank: bool = False,
 ) -> tuple[list[NDArray[Any]], MemoryNetwork]:
-    """Share the batches one after the other: every marginal in order, and the network."""
+    """Share the batches one after the other: every marginal in order, and the network. blank: over keys without content, which
+    gives no marginals."""
     parties = max(computing, max(of.owners) + 1)
-    network = MemoryNetwork(parties, computing, tap=tap, patience_s=60)
+    network = (BlankNetwork if blank else MemoryNetwork)(parties, computing, tap=tap, patience_s=60)
 
     def party(wire: Wire) -> list[NDArray[Any]]:
         data = VerticalData(of, tables.get(wire.me))
@@ -45,4 +48,6 @@ def held_marginals(
         return shares
 
     results = network.run([party] * parties)[:computing]
+    if blank:
+        return [], network
     return [np.sum(shares, 0, np.uint32).reshape(-1) for shares in zip(*results, strict=True)], network
