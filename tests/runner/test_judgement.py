@@ -120,8 +120,8 @@ def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path) -> None:
 
 def test_one_algorithm_is_the_default_everywhere() -> None:
     study = Study.of("x", COLUMNS, ["a", "b", "c"], epsilon=1.0, delta=1e-6)
-    from runner.starting.template import template
     from runner.demo import HEAD
+    from runner.starting.template import template
 
     assert study.algorithm == Synthesizer(COLUMNS, epsilon=1.0).study.algorithm == proposed().name
     assert f'algorithm = "{proposed().name}"' in HEAD
