@@ -59,7 +59,9 @@ def main(target: Path) -> None:
                 raise SystemExit(f"The demo's study has no `{demos}` any more; correct PROMISE.")
             text = text.replace(demos, ours)
         study.write_text(text, encoding="utf-8")
-        os.environ["COSYNTH_LEDGER"] = str(Path(name) / "ledger.db")  # the survey is public: no account of anybody's
+        os.environ["COSYNTH_LEDGER"] = str(
+            Path(name) / "ledger.db"
+        )  # the survey is public: no account of anybody's
         run = launch(study, Path(name) / "out")
         written = (Path(name) / "out" / "synthetic.csv").read_bytes()
         domain, cliques = load(study).domain, load(study).workload.cliques
