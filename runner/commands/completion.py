@@ -78,7 +78,11 @@ def run(arguments: argparse.Namespace) -> None:
     whole = parser()
     whole.prog = COMMAND
     _complete(whole, shtab.FILE, shtab.DIRECTORY)
-    print(shtab.complete(whole, arguments.shell, root_prefix="cosynth", preamble=PREAMBLE.get(arguments.shell, "")))
+    print(
+        shtab.complete(
+            whole, arguments.shell, root_prefix="cosynth", preamble=PREAMBLE.get(arguments.shell, "")
+        )
+    )
 
 
 def _complete(parser: argparse.ArgumentParser, file: object, directory: object) -> None:
