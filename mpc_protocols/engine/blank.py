@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,12 @@ class Blank(np.ndarray[Any, Any]):
             return None
         if method == "__call__" and not given and ufunc in _OF_ITS_OWN_KIND:
             first, last = inputs[0], inputs[-1]
-            blanks = type(first) is Blank and type(last) is Blank
+            blanks = isinstance(first, Blank) and isinstance(last, Blank)
             if blanks and first.shape == last.shape and first.dtype == last.dtype:
                 return first  # nobody can tell two like ones apart
         dtype = given.get("dtype")
         types = _result_types(ufunc, method, tuple(map(_kind, inputs[: ufunc.nin])), dtype)
-        shape = _product_shape(*inputs) if ufunc is np.matmul else _ufunc_shape(method, inputs, given)
+        shape = _product_shape(*inputs) if ufunc == np.matmul else _ufunc_shape(method, inputs, given)
         results = tuple(blank(shape, of) if shape else of.type(0) for of in types)
         return results if len(results) > 1 else results[0]
 
@@ -126,14 +127,14 @@ class Blank(np.ndarray[Any, Any]):
 
 def _kind(value: Any) -> Any:
     """What of an operand decides the type of a result."""
-    if type(value) is Blank or isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, Blank | np.ndarray | np.generic):
         return value.dtype
     return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
 
 
 @cache
 def _result_types(ufunc: np.ufunc, method: str, kinds: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
-    size = (1, 1) if ufunc is np.matmul else 1
+    size = (1, 1) if ufunc == np.matmul else 1
     ones = [kind(1) if isinstance(kind, type) else np.ones(size, kind) for kind in kinds]
     how = {} if dtype is None else {"dtype": dtype}
     if method == "__call__":
@@ -183,11 +184,11 @@ def _ufunc_shape(method: str, inputs: Sequence[Any], given: Mapping[str, Any]) -
 
 def _is_basic(index: Any) -> bool:
     """Whether an index takes a view."""
-    if type(index) is slice or type(index) is int:
+    if isinstance(index, slice | int):
         return True
-    if type(index) is tuple:
-        return all(of is None or of is Ellipsis or isinstance(of, slice | int | np.integer) for of in index)
-    return index is None or index is Ellipsis or isinstance(index, slice | int | np.integer)
+    if isinstance(index, tuple):
+        return all(of is None or isinstance(of, EllipsisType | slice | int | np.integer) for of in index)
+    return index is None or isinstance(index, EllipsisType | slice | int | np.integer)
 
 
 def _indexed_shape(shape: Shape, index: Any) -> Shape:
@@ -195,10 +196,14 @@ def _indexed_shape(shape: Shape, index: Any) -> Shape:
     parts = list(index) if isinstance(index, tuple) else [index]
     arrays = [np.asarray(of) if isinstance(of, np.ndarray | list) else None for of in parts]
     used = sum(
-        0 if of is None or of is Ellipsis else array.ndim if array is not None and array.dtype == bool else 1
+        0
+        if of is None or isinstance(of, EllipsisType)
+        else array.ndim
+        if array is not None and array.dtype == bool
+        else 1
         for of, array in zip(parts, arrays, strict=True)
     )
-    if not any(of is Ellipsis for of in parts):
+    if not any(isinstance(of, EllipsisType) for of in parts):
         parts.append(Ellipsis)
         arrays.append(None)
     found: list[int] = []
@@ -207,7 +212,7 @@ def _indexed_shape(shape: Shape, index: Any) -> Shape:
     for of, array in zip(parts, arrays, strict=True):
         if of is None:
             found.append(1)
-        elif of is Ellipsis:
+        elif isinstance(of, EllipsisType):
             found += shape[place : place + len(shape) - used]
             place += len(shape) - used
         elif isinstance(of, slice):

@@ -66,12 +66,12 @@ def findings(
     connect: bool,
     here: Mapping[str, Path] = MappingProxyType({}),
     *,
-    rehearsal: bool = False,
+    without_certificates: bool = False,
 ) -> Iterator[Finding]:
     """All findings about a study, and about one party of it if named.
 
     private: that party's private file. here: where no party is named, the private files of parties on this machine.
-    rehearsal: certificates that a party's private file does not name yet are no problem.
+    without_certificates: those that a party's private file does not name yet are no problem.
     """
     wrong = [StudyInvalid(sentence) for sentence in problems(path)]
     for file in (*filter(None, [private]), *here.values()):
@@ -123,7 +123,12 @@ def findings(
         yield from _contributor(study, party, own, plan)
         return
     known = False
-    if rehearsal and own.cert is None and own.key is None and study.session.tls != "insecure-loopback":
+    if (
+        without_certificates
+        and own.cert is None
+        and own.key is None
+        and study.session.tls != "insecure-loopback"
+    ):
         yield _digest(study, None)
         yield note(
             "no certificate is named, so these were not looked at: certificate, key, CA, and who the others are; a "

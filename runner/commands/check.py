@@ -73,7 +73,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     errors = []
     for finding in findings(
-        arguments.study, arguments.party, own, arguments.connect, here, rehearsal=arguments.rehearsal
+        arguments.study,
+        arguments.party,
+        own,
+        arguments.connect,
+        here,
+        without_certificates=arguments.rehearsal,
     ):
         kind = "problem" if finding.error else "note" if finding.note else "ok"
         if arguments.json:
