@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from mpc_protocols.errors import CosynthError, StudiesDiffer, UsageError
 from mpc_protocols.functionality import Event
+from mpc_protocols.installation import program
 from runner.check.finding import Finding, fine, note, problem
 from runner.demo import COMPARISON, comparison_of
 from runner.report.files import measurements_of
@@ -100,7 +101,7 @@ def report(place: Place) -> Finding:
     if training_of(agreed_study(place.run, place.directory / RUN)) is not None:
         return note(f"{path} is not made anew: a page about a trained model")
     if not path.is_file():
-        return note(f"no {REPORT}: `python -m runner report {place.directory}` makes it anew")
+        return note(f"no {REPORT}: `{program()} report {place.directory}` makes it anew")
     try:
         comparison = comparison_of(place.directory)
         made = page(load(place.directory), comparison)
@@ -109,7 +110,7 @@ def report(place: Place) -> Finding:
     if path.read_bytes() != made.encode("utf-8", "replace"):
         return problem(
             StudiesDiffer(
-                f"{path} is not the page that the files beside it make; `python -m runner report` makes it anew."
+                f"{path} is not the page that the files beside it make; `{program()} report` makes it anew."
             )
         )
     signed_not = (
