@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from runner.api.plot import Picture
     from runner.evaluation.judge import Evaluation
     from runner.results.finished_run import FinishedRun
     from synth.domain import Domain
@@ -176,6 +177,18 @@ class Run:
 
         found = answers(self._opened, self._measurements, questions, level=level, target=target, joint=joint)
         return frame(found, level, target)
+
+    def plot(self, *kinds: str) -> Picture:
+        """The report's pictures, shown in a notebook or saved as a file: "pairs", "columns", "graph", "budget"; default all.
+
+        Whiskers are 95 % intervals of the people's shares. Raises `UsageError` for another kind.
+        """
+        from runner.api.plot import Picture
+        from runner.report.files import load
+        from runner.report.pictures import WIDTH, pictures
+
+        html, height = pictures(load(self.directory), kinds)
+        return Picture(html, WIDTH, height)
 
     def graph(self) -> nx.Graph:
         """Which columns the released model connects, and how strongly: a networkx graph (`runner.results.model_graph`)."""

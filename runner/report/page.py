@@ -133,17 +133,17 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         clear=in_the_clear(facts),
         how=how(facts),
         reported=any(event.what == OWN_MODEL for event in run.events),
-        ledger=_ledger(run),
+        ledger=spending(run),
         clients=facts["privacy"].get("clients"),
         chose=_chose(run),
         calibration=_calibration(facts["privacy"]),
-        map=_map(run),
+        map=measured_graph(run),
         resolutions=_resolutions(run),
         label=((facts.get("public_study") or {}).get("workload") or {}).get("label"),
         marginals=_marginals(run),
         columns=[measured(run, one) for one in columns],
         shown=MAX_SHOWN,
-        pairs=_pairs(run),
+        pairs=strongest_pairs(run),
         answers=_answers(run),
         sent=sum(phase.get("bytes_sent", 0) for phase in facts["phases"]),
         noisy_total=run.noisy_total,
@@ -175,7 +175,7 @@ def _algorithm(facts: Mapping[str, Any]) -> str:
     return f"{name}, adaptive" if rounds == "adaptive" else name
 
 
-def _ledger(run: Run) -> dict[str, Any]:
+def spending(run: Run) -> dict[str, Any]:
     """The events with their running sum, and the same as slices of one bar."""
     cap, spent, rows, slices = float(run.facts["privacy"]["rho"]), 0.0, [], []
     winners = iter(
@@ -278,7 +278,7 @@ def _joined(clique: Sequence[str], bins: Mapping[str, int] | None = None) -> str
     return " × ".join(f"{name} ({sizes[name]} bins)" if name in sizes else name for name in clique)
 
 
-def _pairs(run: Run) -> list[dict[str, Any]]:
+def strongest_pairs(run: Run) -> list[dict[str, Any]]:
     """The strongest relations kept, drawn from the model."""
     strongest = (run.facts.get("relations") or {}).get("strongest", ())
     judged = {tuple(pair["columns"]): float(pair["strength"]) for pair in strongest[:MAX_PAIRS]}
@@ -310,7 +310,7 @@ def _answers(run: Run) -> list[Answer]:
     )
 
 
-def _map(run: Run) -> dict[str, Any]:
+def measured_graph(run: Run) -> dict[str, Any]:
     """The picture of measured cliques, in two shapes, and the same as a list."""
     together = list(dict.fromkeys(m.columns for m in run.measurements if len(m.clique) > 1))
     lines = strengths(run, together)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from datetime import UTC, date
 from pathlib import Path
@@ -238,6 +239,21 @@ def test_a_run_answers_with_intervals(run: Run) -> None:
     assert rows["noise_share"][0] == 1 and rows["standard_error"][0] < found["standard_error"][1]
     with pytest.raises(UsageError, match="no column agee"):
         run.infer("mean(agee)")
+
+
+def test_pictures_are_a_page_that_loads_nothing(run: Run, tmp_path: Path) -> None:
+    picture = run.plot("columns", "graph", "budget")
+    page = picture.save(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert page == picture.html and "Columns" in page and "The budget" in page
+    assert "default-src 'none'" in page and not re.search(r"<script|https?://(?!www\.w3\.org)", page)
+    shown = picture._repr_html_()
+    assert shown.count("<iframe") == 1 and "<svg" not in shown  # inside an attribute, escaped
+    assert str(picture.height) in shown and 300 < picture.height < 6000
+    assert run.plot().height > run.plot("graph").height
+    with pytest.raises(UsageError, match='did you mean "columns"'):
+        run.plot("colums")
+    with pytest.raises(UsageError, match="cannot be written"):
+        picture.save(tmp_path / "nowhere" / "run.html")
 
 
 def test_replicates_are_tables_of_the_study(run: Run) -> None:
