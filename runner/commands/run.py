@@ -8,8 +8,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,10 @@ EXAMPLES = """\
   cosynth run study.toml --party north --private north.toml --out out
   cosynth run study.toml --json | grep '"selected"'
 """
+
+
+SYSTEMD = "NOTIFY_SOCKET"
+"""Where systemd listens, if it has started this process."""
 
 
 def add(commands: Commands) -> None:
@@ -117,6 +121,13 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--watch", action="store_true", help="serve a page on this machine that follows the run"
+    )
+    parser.add_argument(
+        "--health",
+        metavar="FILE",
+        type=Path,
+        help="keep a file that says how the run goes, for operators: JSON, or metrics for Prometheus in a FILE.prom; "
+        "systemd is told in any case, if it has started this",
     )
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
     parser.set_defaults(way_in=None)  # no option: given by programs that embed this one
@@ -236,15 +247,20 @@ def _party(arguments: argparse.Namespace) -> None:
     tell(texts_of(facts))
 
 
-def _watched(arguments: argparse.Namespace, out: Path) -> AbstractContextManager[object]:
-    """With --watch, a page that follows the run in `out` as long as it lasts."""
-    if not arguments.watch:
-        return nullcontext()
-    from runner.watch.server import Watch
+@contextmanager
+def _watched(arguments: argparse.Namespace, out: Path) -> Iterator[None]:
+    """As long as the run in `out` lasts: with --watch a page that follows it, with --health a file, and what systemd is told."""
+    with ExitStack() as watchers:
+        if arguments.health is not None or (SYSTEMD in os.environ and arguments.job is None):
+            from runner.watch.health import Health
 
-    page = Watch(out)
-    _note(f"watch it: {page.address}", arguments.json)
-    return closing(page)
+            watchers.enter_context(Health(out, arguments.health))
+        if arguments.watch:
+            from runner.watch.server import Watch
+
+            page = watchers.enter_context(closing(Watch(out)))
+            _note(f"watch it: {page.address}", arguments.json)
+        yield
 
 
 def _check_key(certs: CertificateFiles, as_json: bool) -> None:

@@ -129,7 +129,7 @@ class Story:
             elif self._teller != self.study.get("leader"):
                 self.picks += 1
                 self.round = self.picks  # a party that obeys sees that something was selected, and opened
-        elif phase == "measure" and name == "measured":
+        elif phase == "measure" and name in ("measured", "reserved"):
             for clique in event.get("cliques", []) if "clique" not in event else [event["clique"]]:
                 self._connect([str(column) for column in clique])
 
