@@ -8,6 +8,7 @@ from being 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -15,12 +16,15 @@ from mpc_protocols.functionality import Clique
 from synth.domain import Domain
 from synth.inference.estimands import estimands
 from synth.inference.language import parse
-from synth.inference.moments import Array, Moment, Moments
+from synth.inference.licence import Unanswerable
+from synth.inference.moments import MAX_MOMENT_CELLS, Array, Moment, Moments
 from synth.inference.parts import Codes_of
 
 ROWS = 1e6
 """Of a table that stands for a release, enough for every group to have some."""
 SPREAD = 0.1
+MAX_WORK = 1 << 26
+"""Cells of all moments together: of more, a study would be read for minutes."""
 
 
 def needed(questions: Sequence[str], domain: Domain, codes_of: Codes_of) -> tuple[Clique, ...]:
@@ -28,16 +32,29 @@ def needed(questions: Sequence[str], domain: Domain, codes_of: Codes_of) -> tupl
 
     Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the columns.
     """
-    asked: dict[Clique, None] = {}
+    asked: dict[Clique, Array] = {}
+    work = 0
 
     def table(columns: Clique) -> Array:
-        asked[columns] = None
+        if columns in asked:
+            return asked[columns]
         shape = [domain.sizes[name] for name in columns]
+        if prod(shape) > MAX_MOMENT_CELLS:
+            raise Unanswerable(
+                f"{' x '.join(columns)} has more than {MAX_MOMENT_CELLS:,} cells; ask about fewer columns."
+            )
         skewed: Array = np.random.default_rng(len(columns)).uniform(1 - SPREAD, 1 + SPREAD, shape)
-        table: Array = skewed * (ROWS / skewed.sum())
-        return table
+        asked[columns] = skewed * (ROWS / skewed.sum())
+        return asked[columns]
 
     def evaluate(moment: Moment) -> float:
+        nonlocal work
+        work += moment.centre.size
+        if work > MAX_WORK:
+            raise Unanswerable(
+                "The questions ask for more numbers of large marginals than are worked out at once; register fewer, "
+                "or of fewer columns."
+            )
         return float((table(moment.columns) * moment.centre).sum())
 
     for text in questions:

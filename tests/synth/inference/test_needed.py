@@ -56,6 +56,17 @@ def test_what_does_not_fit_the_columns_is_refused(question: str) -> None:
         of(question)
 
 
+def test_what_would_be_worked_at_for_minutes_is_refused() -> None:
+    """A million cells for each of a thousand groups; and a table that a regression asks for."""
+    wide = Domain(("a", "b", "c", "d"), (Codes(1000), Codes(1000), Codes(3000), Codes(2)))
+    for question, sentence in (
+        ("mean(a) | b", "register fewer"),
+        ("logistic(d ~ a + b + c)", "fewer columns"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            of(question, domain=wide)
+
+
 @pytest.mark.parametrize(
     "question", ["mean(a) | b", "share(c == 2 | a == 1 & b == 0)", "a ~ b + c", "corr(a, c)", "median(a | b == 1)"]
 )  # fmt: skip
