@@ -180,6 +180,18 @@ def test_a_difference_of_means_holds_under_strong_noise() -> None:
     assert 0.90 <= held / asked <= 0.996  # three standard errors of a true 95 %: .046
 
 
+def test_a_divisor_that_other_people_could_bring_to_0_is_refused_for_the_population_alone() -> None:
+    b, c = np.repeat([0, 1], 200), np.tile([0, 1], 200)
+    c[:10] = 0  # shares .475 and .5: a difference of half of what drawing people makes of it
+    table = np.stack([c, b, c], 1).astype(np.int64)
+    sharp = measured(table, [AB, BC, AC], [Fraction(1, 100)] * 3)
+    fitted, text = model(sharp, 400), "1 / (share(c == 1 | b == 1) - share(c == 1 | b == 0))"
+    [rows] = ask([text], sharp, fitted, target="rows")
+    assert rows.low is not None and rows.high is not None and rows.low < 40 < rows.high
+    [population] = ask([text], sharp, fitted)
+    assert population.low is None and "divides by a number that may be 0" in population.reason
+
+
 def test_joint_intervals_are_wider() -> None:
     noisy = measured(people(ROWS), [AB, BC, AC], [Fraction(25)] * 3, np.random.default_rng(1))
     alone, joint = (
