@@ -291,12 +291,13 @@ class Reading:
 
     def _quantile(self, z: float) -> Answer:
         """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked for."""
-        estimand, lows, highs, noises = self.estimand, [], [], []
+        estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
         for share in estimand.cumulative:
             low, high, noise, people = self._interval(share, z)
             (less, more), _ = self.disturbance.room(share.gradient)
             lows.append(low - less)
             highs.append(high + more)
+            widened |= less > 0 or more > 0
             noises.append(noise / (noise + people) if noise + people > 0 else 0.0)
         last = len(lows) - 1
         first = next((code for code in range(last) if highs[code] >= estimand.at), last)
@@ -309,7 +310,7 @@ class Reading:
             estimand.name,
             0.0,
             self.target,
-            "measured",
+            "measured over bins" if widened else "measured",
             min(max(estimand.scalar.value, low), high),
             low,
             high,

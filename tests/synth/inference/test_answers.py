@@ -311,6 +311,8 @@ def test_a_relation_measured_over_bins_has_an_interval_that_allows_for_them() ->
     assert over.licence == "measured over bins" and over.low is not None and over.high is not None
     assert over.low < truth < over.high
     assert carried.licence == "measured"
+    [median] = ask(["median(a | b == 1)"], noisy, model(noisy, ROWS))
+    assert median.licence == "measured over bins"
 
 
 @pytest.mark.parametrize(
