@@ -49,6 +49,19 @@ def test_without_noise_a_mean_has_the_classical_standard_error(exact: list[Measu
     assert answer.noise_share == pytest.approx(0, abs=1e-6) and answer.licence == "measured"
 
 
+def test_who_was_drawn_is_told_by_what_was_measured_not_by_a_model_that_departs_from_it() -> None:
+    table = people(ROWS)
+    few = table[
+        (table[:, 1] == 0) | (table[:, 0] > 1)
+    ]  # b tells how far a spreads, which columns alone do not
+    alone = model(measured(few, [("a",), ("b",), ("c",)], [Fraction(9)] * 3), len(few))
+    for group in (0, 1):
+        mean, error = classical(few[few[:, 1] == group, 0].astype(float))
+        [answer] = ask([f"mean(a | b == {group})"], measured(few, [AB, BC, AC], TINY), alone)
+        assert answer.estimate == pytest.approx(mean, rel=1e-6)
+        assert answer.standard_error == pytest.approx(error, rel=1e-4)
+
+
 def test_without_noise_a_share_in_a_group_has_wilsons_interval(exact: list[Measured]) -> None:
     table = people(ROWS)
     group = table[table[:, 1] == 1]
