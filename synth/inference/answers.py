@@ -224,6 +224,11 @@ class Reading:
             )
         elif scalar.pair is not None:
             low, high = self._pair(*scalar.pair, z)
+        elif scalar.line is not None:
+            slope, part = scalar.line
+            low, high = sorted(
+                scalar.value + slope * (end - part.value) for end in self._interval(part, z)[:2]
+            )
         elif scalar.is_share and self.target == "population":
             low, high = intervals.count(scalar.value, noise, z)
         elif (

@@ -122,9 +122,11 @@ class _Asker:
             is_positive = left.value > 0 and right.value > 0
             if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
                 return Scalar(found.value, found.gradient, pair=(sign, left, right))
+            if (line := _line(left, right, sign, found)) is not None:
+                return line
             for part in (left, right):
-                for ratio in (part, *(part.pair or ())[1:]):
-                    if isinstance(ratio, Scalar) and ratio.ratio is not None:
+                for ratio in part.ratios():
+                    if ratio.ratio is not None:
                         self._guards.append((ratio.ratio[1], EMPTY))
             if sign == "/" and right.gradient:
                 self._divisors.append(right)
@@ -236,3 +238,14 @@ class _Asker:
         step = float(fractions[place]) - before
         inside = min(1.0, max(0.0, (call.at - before) / step)) if step > 0 and isinstance(of, Binned) else 0.5
         return Estimand(name, Scalar(low + inside * (high - low)), tuple(shares), ends, call.at)
+
+
+def _line(left: Scalar, right: Scalar, sign: str, found: Scalar) -> Scalar | None:
+    """What a number makes of a ratio, or of two: its interval is theirs. None of anything else."""
+    if not left.gradient and any(right.ratios()) and sign != "/":
+        part, slope = right, {"+": 1.0, "-": -1.0, "*": left.value}[sign]
+    elif not right.gradient and any(left.ratios()):
+        part, slope = left, {"*": right.value, "/": 1 / right.value if sign == "/" else 0.0}.get(sign, 1.0)
+    else:
+        return None
+    return part.on_line(slope, found.value) if slope else None

@@ -162,6 +162,22 @@ def test_a_share_near_zero_keeps_an_interval_of_some_width() -> None:
     assert answer.low == 0 and answer.high is not None and 5e-4 < answer.high < 0.01
 
 
+def test_a_number_times_a_ratio_and_another_number_have_the_ratios_interval() -> None:
+    noisy = measured(people(ROWS), [AB, BC, AC], [Fraction(100)] * 3, np.random.default_rng(1))
+    share, gap = "share(a == 3 & b == 0)", "mean(a | b == 1) - mean(a | b == 0)"
+    for part, text, slope, shift in (
+        (share, f"100 * {share}", 100, 0),
+        (share, f"1 - {share}", -1, 1),
+        (share, f"(2 + {share} / 4) * 2", 0.5, 4),
+        (gap, f"3 - ({gap}) / 2", -0.5, 3),
+    ):
+        plain, line = one(part, noisy), one(text, noisy)
+        assert plain.low is not None and plain.high is not None and plain.estimate is not None
+        ends = sorted((shift + slope * plain.low, shift + slope * plain.high))
+        assert [line.low, line.high] == pytest.approx(ends)
+        assert line.estimate == pytest.approx(shift + slope * plain.estimate)
+
+
 def test_a_group_that_may_be_empty_gets_no_interval() -> None:
     table = people(ROWS)
     noisy = measured(table[table[:, 0] < 3], [AB, BC, AC], [Fraction(400)] * 3, np.random.default_rng(1))
