@@ -195,6 +195,18 @@ def test_regressors_that_the_noise_cannot_tell_apart_get_no_interval() -> None:
     assert all(answer.low is None and "may be collinear" in answer.reason for answer in found)
 
 
+def test_a_logistic_fit_whose_outcome_a_value_may_decide_by_itself_gets_no_interval() -> None:
+    b = np.repeat([0, 1], 500)
+    for few in (12, 250):  # of 500: 12 is within what noise of 6 in each of two cells may leave of none
+        y = np.concatenate([np.arange(500) < few, np.arange(500) < 250]).astype(np.int64)
+        table = np.stack([y, b, y], 1).astype(np.int64)
+        fitted = model(measured(table, [AB, BC, AC], [Fraction(1)] * 3), len(table))
+        for formula in ("b", "C(b)"):
+            noisy = measured(table, [AB, BC], [Fraction(36)] * 2)
+            found = ask([f"logistic(a == 1 ~ {formula})"], noisy, fitted)
+            assert [answer.low is None for answer in found] == [few == 12] * 2
+
+
 def test_a_difference_of_means_holds_under_strong_noise() -> None:
     """Noise of a tenth of the smaller group, which a linearisation alone covers less often; 200 releases, these rows."""
     table = people(600)
