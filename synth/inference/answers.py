@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from synth.domain import Domain
 from synth.inference import intervals
-from synth.inference.estimands import Estimand, estimands
+from synth.inference.estimands import ZERO, Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
@@ -29,8 +29,8 @@ Target = Literal["population", "rows"]
 DISAGREEMENT = 3.0
 """Standard errors by the noise between table and measurements, from which on the answer says so."""
 SURE = 4.0
-"""Standard errors by the noise that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of
-the order of a quarter of its standard error."""
+"""Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
+a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,11 @@ class Reading:
                 weights = self.disturbance.weights(guard.gradient)
                 if guard.value <= SURE * math.sqrt(self.disturbance.noise(weights, weights)):
                     raise Uncertain(sentence)
+            for divisor in estimand.divisors:
+                weights = self.disturbance.weights(divisor.gradient)
+                variance = self.disturbance.noise(weights, weights) + self._people(divisor)
+                if abs(divisor.value) <= SURE * math.sqrt(variance):
+                    raise Uncertain(ZERO)
             return self._quantile(z) if estimand.cumulative else self._scalar(z)
         except Uncertain as error:
             return self._refused(error.sentence)
@@ -189,12 +194,16 @@ class Reading:
     def _refused(self, reason: str) -> Answer:
         return Answer("", self.estimand.name, 0.0, self.target, "open", reason=reason)
 
+    def _people(self, scalar: Scalar) -> float:
+        """Its variance by who was drawn; 0 of these rows."""
+        return self.disturbance.people(scalar.gradient) if self.target == "population" else 0.0
+
     def _interval(self, scalar: Scalar, z: float) -> tuple[float, float, float, float]:
         """low, high, variance by the noise, by the people; without what bins leave open."""
         disturbance = self.disturbance
         weights = disturbance.weights(scalar.gradient)
         noise = disturbance.noise(weights, weights)
-        people = disturbance.people(scalar.gradient) if self.target == "population" else 0.0
+        people = self._people(scalar)
         if scalar.ratio is not None:
             a, b = scalar.ratio
             first, second = disturbance.weights(a.gradient), disturbance.weights(b.gradient)
@@ -215,6 +224,11 @@ class Reading:
             )
         elif scalar.pair is not None:
             low, high = self._pair(*scalar.pair, z)
+        elif scalar.line is not None:
+            slope, part = scalar.line
+            low, high = sorted(
+                scalar.value + slope * (end - part.value) for end in self._interval(part, z)[:2]
+            )
         elif scalar.is_share and self.target == "population":
             low, high = intervals.count(scalar.value, noise, z)
         elif (
@@ -231,9 +245,7 @@ class Reading:
         variances = []
         for scalar in (one, other, one - other):
             weights = self.disturbance.weights(scalar.gradient)
-            variance = self.disturbance.noise(weights, weights)
-            people = self.disturbance.people(scalar.gradient) if self.target == "population" else 0.0
-            variances.append(variance + people)
+            variances.append(self.disturbance.noise(weights, weights) + self._people(scalar))
         first, second, both = variances
         scale = math.sqrt(first * second)
         correlation = min(1.0, max(-1.0, (first + second - both) / (2 * scale))) if scale > 0 else 0.0
@@ -284,12 +296,13 @@ class Reading:
 
     def _quantile(self, z: float) -> Answer:
         """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked for."""
-        estimand, lows, highs, noises = self.estimand, [], [], []
+        estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
         for share in estimand.cumulative:
             low, high, noise, people = self._interval(share, z)
             (less, more), _ = self.disturbance.room(share.gradient)
             lows.append(low - less)
             highs.append(high + more)
+            widened |= less > 0 or more > 0
             noises.append(noise / (noise + people) if noise + people > 0 else 0.0)
         last = len(lows) - 1
         first = next((code for code in range(last) if highs[code] >= estimand.at), last)
@@ -302,7 +315,7 @@ class Reading:
             estimand.name,
             0.0,
             self.target,
-            "measured",
+            "measured over bins" if widened else "measured",
             min(max(estimand.scalar.value, low), high),
             low,
             high,

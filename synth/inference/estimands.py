@@ -29,7 +29,7 @@ Parts = Mapping[str, Part]
 class Estimand:
     """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the smallest and the
     largest number of each code; at: which quantile. guards: numbers that must be clearly positive, each with what it means if it
-    is not. reason: why there is no answer, if there is none."""
+    is not. divisors: numbers that must be clearly away from 0. reason: why there is no answer, if there is none."""
 
     name: str
     scalar: Scalar
@@ -37,6 +37,7 @@ class Estimand:
     ends: tuple[tuple[float, float], ...] = ()
     at: float = 0.0
     guards: tuple[tuple[Scalar, str], ...] = ()
+    divisors: tuple[Scalar, ...] = ()
     reason: str = ""
 
 
@@ -62,6 +63,7 @@ class _Asker:
     def __init__(self, domain: Domain, codes_of: Codes_of, moments: Moments) -> None:
         self._domain, self._codes_of, self._moments = domain, codes_of, moments
         self._guards: list[tuple[Scalar, str]] = []
+        self._divisors: list[Scalar] = []
 
     def table(self, columns: Sequence[str]) -> list[Estimand]:
         self._listed(columns)
@@ -106,9 +108,9 @@ class _Asker:
     def _estimand(self, expression: Expression, name: str, given: Parts) -> Estimand:
         if isinstance(expression, Call) and expression.name in ("median", "quantile"):
             return self._quantile(expression, name, given)
-        self._guards = []
+        self._guards, self._divisors = [], []
         scalar = self._value(expression, given)
-        return Estimand(name, scalar, guards=tuple(self._guards))
+        return Estimand(name, scalar, guards=tuple(self._guards), divisors=tuple(self._divisors))
 
     def _value(self, expression: Expression, given: Parts) -> Scalar:
         if isinstance(expression, Number):
@@ -120,12 +122,14 @@ class _Asker:
             is_positive = left.value > 0 and right.value > 0
             if left.ratio and right.ratio and (sign in "+-" or (sign == "/" and is_positive)):
                 return Scalar(found.value, found.gradient, pair=(sign, left, right))
+            if (line := _line(left, right, sign, found)) is not None:
+                return line
             for part in (left, right):
-                for ratio in (part, *(part.pair or ())[1:]):
-                    if isinstance(ratio, Scalar) and ratio.ratio is not None:
+                for ratio in part.ratios():
+                    if ratio.ratio is not None:
                         self._guards.append((ratio.ratio[1], EMPTY))
             if sign == "/" and right.gradient:
-                self._guards.append((right if right.value > 0 else Scalar(0.0) - right, ZERO))
+                self._divisors.append(right)
             return found
         return self._call(expression, given)
 
@@ -234,3 +238,14 @@ class _Asker:
         step = float(fractions[place]) - before
         inside = min(1.0, max(0.0, (call.at - before) / step)) if step > 0 and isinstance(of, Binned) else 0.5
         return Estimand(name, Scalar(low + inside * (high - low)), tuple(shares), ends, call.at)
+
+
+def _line(left: Scalar, right: Scalar, sign: str, found: Scalar) -> Scalar | None:
+    """What a number makes of a ratio, or of two: its interval is theirs. None of anything else."""
+    if not left.gradient and any(right.ratios()) and sign != "/":
+        part, slope = right, {"+": 1.0, "-": -1.0, "*": left.value}[sign]
+    elif not right.gradient and any(left.ratios()):
+        part, slope = left, {"*": right.value, "/": 1 / right.value if sign == "/" else 0.0}.get(sign, 1.0)
+    else:
+        return None
+    return part.on_line(slope, found.value) if slope else None

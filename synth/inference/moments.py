@@ -12,7 +12,7 @@ contribute.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,14 +86,15 @@ class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
     ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among rows; without a
-    ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios, its sign and these. low, high:
-    the range of its values.
+    ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios, its sign and these. line: of what is
+    a number times one of these, and another number, the first number and that one. low, high: the range of its values.
     """
 
     value: float
     gradient: Mapping[int, float] = field(default_factory=dict)
     ratio: tuple[Scalar, Scalar] | None = None
     pair: tuple[str, Scalar, Scalar] | None = None
+    line: tuple[float, Scalar] | None = None
     is_share: bool = False
     low: float = -math.inf
     high: float = math.inf
@@ -119,6 +120,19 @@ class Scalar:
         return self._with(
             other, self.value / other.value, 1 / other.value, -self.value / other.value / other.value
         )
+
+    def on_line(self, slope: float, value: float) -> Scalar:
+        """value: what slope times this one and another number are."""
+        low, high = sorted(value + slope * (end - self.value) for end in (self.low, self.high))
+        gradient = {key: slope * of for key, of in self.gradient.items()}
+        return Scalar(value, gradient, line=(slope, self), low=low, high=high)
+
+    def ratios(self) -> Iterator[Scalar]:
+        """The ratios that it is made of."""
+        if self.ratio is not None:
+            yield self
+        for part in (*(self.pair or ())[1:], *(self.line or ())[1:]):
+            yield from part.ratios()
 
     def apply(self, value: float, slope: float) -> Scalar:
         """A function of it, by its value and derivative here."""

@@ -27,6 +27,10 @@ from synth.inference.parts import Codes_of, joined, kinds, need, number, of_cond
 MAX_TERMS = 60
 COLLINEAR = 1e-8
 MAX_ITERATIONS = 50
+DECIDED = (
+    "By the measurements and their noise some value of the regressors may decide the outcome by itself: leave it out, or take "
+    "values together."
+)
 Guards = tuple[tuple[Scalar, str], ...]
 
 
@@ -230,8 +234,16 @@ def _logistic(
     weights = s * (1 - s)
     scalars = [[sums(i, design[:, j] * weights) for j in range(len(parts))] for i in range(len(parts))]
     information = np.array([[of.value for of in row] for row in scalars])
-    guard = _smallest(information, scalars)
-    return _combined(np.asarray(np.linalg.inv(information), np.float64), b, residuals), (guard,)
+    coefficients = _combined(np.asarray(np.linalg.inv(information), np.float64), b, residuals)
+    slopes = np.einsum("n,ni,nj,nk->ijk", counts * weights * (1 - 2 * s), design, design, design)
+    for i, row in enumerate(scalars):  # the information varies with the coefficients, too
+        for j, of in enumerate(row):
+            total = of
+            for k, coefficient in enumerate(coefficients):
+                total = total + coefficient.apply(0.0, float(slopes[i, j, k]))
+            row[j] = total
+    decided = ((scalars[i][i], DECIDED) for i in range(len(parts)))
+    return coefficients, (_smallest(information, scalars), *decided)
 
 
 def _over(columns: tuple[str, ...], parts: dict[str, Part], moments: Moments) -> Array:

@@ -3,7 +3,8 @@
 With q a smooth function of moments T_k and dq_k its gradient, all to first order:
 
     noise       sum_i sigma_i^2 |sum_k dq_k J_ik|^2, J_ik the weights of T_k's estimate (`read_off.py`)
-    people      N Var_p(f), f(x) = sum_k dq_k g_k(x): that of a multinomial of N rows; p is the model, where f has no joint counts
+    people      N Var_p(f), f(x) = sum_k dq_k g_k(x): that of a multinomial of N rows; p is the estimate of the measurements where
+                one holds all columns of f and its noise leaves that clear, else the model
     bins        sum_k of dq_k times what T_k could gain or lose within bins
 """
 
@@ -22,6 +23,8 @@ from synth.mrf import Model
 MAX_JOINT_CELLS = 1 << 20
 """Of the marginal of all columns of a question; of more the variance is taken over rows drawn from the model."""
 DRAWN_ROWS = 100_000
+OPEN = 0.25
+"""Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
 Gradient = Mapping[int, float]
 
 
@@ -71,6 +74,9 @@ class Disturbance:
                 moment = self._moments[key]
                 shape = [self._model.sizes[n] if n in moment.columns else 1 for n in union]
                 influence = influence + slope * moment.centre.reshape(shape)
+            measured = self._people_measured(union, influence)
+            if measured is not None:
+                return measured
             counts = self._model.marginal(union)
             share = counts / counts.sum()
             influence = influence.reshape(-1)
@@ -83,6 +89,22 @@ class Disturbance:
                 influence += slope * moment.centre[tuple(rows[:, place[name]] for name in moment.columns)]
         mean = float(share @ influence)
         return max(0.0, self._rows * float(share @ np.square(influence - mean)))
+
+    def _people_measured(self, columns: Clique, influence: Array) -> float | None:
+        """The same by a released marginal, whatever the model made of it: the estimate of a moment, of the squares. None where no
+        marginal holds the columns, or its noise leaves the variance of the function open by more than `OPEN` of it."""
+        if columns not in self._read_off.resolutions(columns):
+            return None
+        estimate = self._read_off.estimate(columns)
+        total = float(estimate.values.sum())
+        if total <= 0:
+            return None
+        centred = influence - float((estimate.values * influence).sum()) / total
+        squares = np.square(centred)
+        value = max(0.0, self._rows * float((estimate.values * squares).sum()) / total)
+        error = math.sqrt(max(0.0, float((squares * estimate.solved(squares)).sum())))
+        noise = float((influence * estimate.solved(influence)).sum())
+        return value if error <= OPEN * (value + noise) else None
 
     def _rows_drawn(self) -> NDArray[np.int64]:
         """Seeded, so that the same release gives the same interval."""

@@ -49,6 +49,19 @@ def test_without_noise_a_mean_has_the_classical_standard_error(exact: list[Measu
     assert answer.noise_share == pytest.approx(0, abs=1e-6) and answer.licence == "measured"
 
 
+def test_who_was_drawn_is_told_by_what_was_measured_not_by_a_model_that_departs_from_it() -> None:
+    table = people(ROWS)
+    few = table[
+        (table[:, 1] == 0) | (table[:, 0] > 1)
+    ]  # b tells how far a spreads, which columns alone do not
+    alone = model(measured(few, [("a",), ("b",), ("c",)], [Fraction(9)] * 3), len(few))
+    for group in (0, 1):
+        mean, error = classical(few[few[:, 1] == group, 0].astype(float))
+        [answer] = ask([f"mean(a | b == {group})"], measured(few, [AB, BC, AC], TINY), alone)
+        assert answer.estimate == pytest.approx(mean, rel=1e-6)
+        assert answer.standard_error == pytest.approx(error, rel=1e-4)
+
+
 def test_without_noise_a_share_in_a_group_has_wilsons_interval(exact: list[Measured]) -> None:
     table = people(ROWS)
     group = table[table[:, 1] == 1]
@@ -149,6 +162,22 @@ def test_a_share_near_zero_keeps_an_interval_of_some_width() -> None:
     assert answer.low == 0 and answer.high is not None and 5e-4 < answer.high < 0.01
 
 
+def test_a_number_times_a_ratio_and_another_number_have_the_ratios_interval() -> None:
+    noisy = measured(people(ROWS), [AB, BC, AC], [Fraction(100)] * 3, np.random.default_rng(1))
+    share, gap = "share(a == 3 & b == 0)", "mean(a | b == 1) - mean(a | b == 0)"
+    for part, text, slope, shift in (
+        (share, f"100 * {share}", 100, 0),
+        (share, f"1 - {share}", -1, 1),
+        (share, f"(2 + {share} / 4) * 2", 0.5, 4),
+        (gap, f"3 - ({gap}) / 2", -0.5, 3),
+    ):
+        plain, line = one(part, noisy), one(text, noisy)
+        assert plain.low is not None and plain.high is not None and plain.estimate is not None
+        ends = sorted((shift + slope * plain.low, shift + slope * plain.high))
+        assert [line.low, line.high] == pytest.approx(ends)
+        assert line.estimate == pytest.approx(shift + slope * plain.estimate)
+
+
 def test_a_group_that_may_be_empty_gets_no_interval() -> None:
     table = people(ROWS)
     noisy = measured(table[table[:, 0] < 3], [AB, BC, AC], [Fraction(400)] * 3, np.random.default_rng(1))
@@ -166,6 +195,18 @@ def test_regressors_that_the_noise_cannot_tell_apart_get_no_interval() -> None:
     assert all(answer.low is None and "may be collinear" in answer.reason for answer in found)
 
 
+def test_a_logistic_fit_whose_outcome_a_value_may_decide_by_itself_gets_no_interval() -> None:
+    b = np.repeat([0, 1], 500)
+    for few in (12, 250):  # of 500: 12 is within what noise of 6 in each of two cells may leave of none
+        y = np.concatenate([np.arange(500) < few, np.arange(500) < 250]).astype(np.int64)
+        table = np.stack([y, b, y], 1).astype(np.int64)
+        fitted = model(measured(table, [AB, BC, AC], [Fraction(1)] * 3), len(table))
+        for formula in ("b", "C(b)"):
+            noisy = measured(table, [AB, BC], [Fraction(36)] * 2)
+            found = ask([f"logistic(a == 1 ~ {formula})"], noisy, fitted)
+            assert [answer.low is None for answer in found] == [few == 12] * 2
+
+
 def test_a_difference_of_means_holds_under_strong_noise() -> None:
     """Noise of a tenth of the smaller group, which a linearisation alone covers less often; 200 releases, these rows."""
     table = people(600)
@@ -178,6 +219,18 @@ def test_a_difference_of_means_holds_under_strong_noise() -> None:
         held += answer.low <= truth <= answer.high
         asked += 1
     assert 0.90 <= held / asked <= 0.996  # three standard errors of a true 95 %: .046
+
+
+def test_a_divisor_that_other_people_could_bring_to_0_is_refused_for_the_population_alone() -> None:
+    b, c = np.repeat([0, 1], 200), np.tile([0, 1], 200)
+    c[:10] = 0  # shares .475 and .5: a difference of half of what drawing people makes of it
+    table = np.stack([c, b, c], 1).astype(np.int64)
+    sharp = measured(table, [AB, BC, AC], [Fraction(1, 100)] * 3)
+    fitted, text = model(sharp, 400), "1 / (share(c == 1 | b == 1) - share(c == 1 | b == 0))"
+    [rows] = ask([text], sharp, fitted, target="rows")
+    assert rows.low is not None and rows.high is not None and rows.low < 40 < rows.high
+    [population] = ask([text], sharp, fitted)
+    assert population.low is None and "divides by a number that may be 0" in population.reason
 
 
 def test_joint_intervals_are_wider() -> None:
@@ -299,6 +352,8 @@ def test_a_relation_measured_over_bins_has_an_interval_that_allows_for_them() ->
     assert over.licence == "measured over bins" and over.low is not None and over.high is not None
     assert over.low < truth < over.high
     assert carried.licence == "measured"
+    [median] = ask(["median(a | b == 1)"], noisy, model(noisy, ROWS))
+    assert median.licence == "measured over bins"
 
 
 @pytest.mark.parametrize(
