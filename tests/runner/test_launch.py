@@ -98,7 +98,7 @@ def test_success_puts_the_leaders_files_in_place(
         north=[["event", selected], ["write", None]],
     )
     out = tmp_path / "out"
-    run = launch(write_study(tmp_path), out, program=PROGRAM)
+    run = launch(write_study(tmp_path), out, progress="verbose", program=PROGRAM)
     assert {entry.name for entry in out.iterdir()} == {
         ".cosynth",
         "parties",

@@ -235,8 +235,8 @@ def test_what_data_may_be() -> None:
         with pytest.raises(StudyInvalid) as caught:
             locate(bad)  # type: ignore[arg-type]
         assert CANARY not in everything_in(caught.value)
-    with pytest.raises(DataRefused, match=r"\.csv or \.parquet"):
-        locate("people.xlsx")
+    with pytest.raises(DataRefused, match=r"\.csv, \.parquet or \.xlsx"):
+        locate("people.ods")
 
 
 def test_credentials_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
