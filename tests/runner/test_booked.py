@@ -160,6 +160,7 @@ def test_what_sizes_tell_owners_is_on_their_books_beside_the_releases(
     trial = split.write(
         tmp_path / "study",
         parties=3 if backend == "replicated" else 2,
+        count=100,
         changes=[
             ('backend = "replicated"', f'backend = "{backend}"'),
             ('via = "merge3"', f'via = "{via}"'),

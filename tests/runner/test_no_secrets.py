@@ -136,7 +136,7 @@ def test_a_horizontal_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("via", ["merge3", "dh2", "helper"])
 def test_a_vertical_run(tmp_path: Path, via: str) -> None:
-    folders = Folders.make(tmp_path, split.write(tmp_path / "study", count=120, changes=[("merge3", via)]))
+    folders = Folders.make(tmp_path, split.write(tmp_path / "study", count=40, changes=[("merge3", via)]))
     with under_way(folders) as (programs, seen):
         ends = {name: program.end() for name, program in programs.items()}
     assert all(end.code == 0 for end in ends.values()), ends

@@ -78,7 +78,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "changes": [LOUD, ADDED, ("merge3", "helper"), ("min_size = 10", "min_size = 10\npad_to = 400")]
     },
     "dh2": {
-        "changes": [LOUD, UNION, ("merge3", "dh2"), ("min_size = 10", 'min_size = 10\nsecurity = "proofs"')]
+        "changes": [LOUD, UNION, ("merge3", "dh2"), ("min_size = 10", 'min_size = 10\nsecurity = "proofs"')],
+        "count": 150,
     },
     "florist": {"changes": [LOUD, ADDED, ("merge3", "florist")], "count": 150},
     "row order": {"changes": [LOUD, ADDED, ROWS], "aligned": True},
