@@ -181,7 +181,7 @@ class Run:
     def plot(self, *kinds: str) -> Picture:
         """The report's pictures, shown in a notebook or saved as a file: "pairs", "columns", "graph", "budget"; default all.
 
-        Whiskers are 95 % intervals of the people's shares. Raises `UsageError` for another kind.
+        Whiskers are 95 % intervals of the rows' shares, for the noise. Raises `UsageError` for another kind.
         """
         from runner.api.plot import Picture
         from runner.report.files import load

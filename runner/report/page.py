@@ -295,7 +295,7 @@ def strongest_pairs(run: Run) -> list[dict[str, Any]]:
 
 
 def shares_of(run: Run) -> Shares | None:
-    """Intervals for shares of the run's people; None of a run whose measurements give none."""
+    """Intervals for shares of the run's rows; None of a run whose measurements give none."""
     try:
         return Shares(run.domain, run.model, run.measurements, run.facts)
     except UnfitRun:

@@ -1,4 +1,8 @@
-"""Shares of groups of values within groups of values, with intervals: what a picture of two columns shows."""
+"""Shares of groups of values within groups of values, with intervals: what a picture of two columns shows.
+
+They are of the rows that were counted, for the noise: the relations that a report draws were selected, and of the people what was
+selected is too strong at times (`docs/design/inference.md` 8).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ Interval = tuple[float, float]
 
 
 class Shares:
-    """Intervals for shares of a run's people. Reads released values only.
+    """Intervals for shares of the rows that a run has counted. Reads released values only.
 
     Raises `UnfitRun` for a run whose measurements do not count all rows (`licence.py`).
     """
@@ -76,9 +80,7 @@ class Shares:
             return None
         ratio = hits / whole
         share = Scalar(ratio.value, ratio.gradient, ratio=(hits, whole), is_share=True, low=0.0, high=1.0)
-        answer = Reading("population", disturbance, Estimand("", share, guards=((whole, EMPTY),)), None)(
-            self._z
-        )
+        answer = Reading("rows", disturbance, Estimand("", share, guards=((whole, EMPTY),)), None)(self._z)
         return None if answer.low is None or answer.high is None else (answer.low, answer.high)
 
     def _mask(self, name: str, codes: Codes) -> Part:

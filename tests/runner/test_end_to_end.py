@@ -394,7 +394,12 @@ def test_ideal_says_so_and_takes_no_party(ideal: Finished, tmp_path: Path) -> No
 
 def test_progress_and_launcher_output(base: Finished) -> None:
     assert base.end is not None
-    for word in ("measure  round 3: ", "epsilon", str(base.out / "report.html"), str(base.out / "synthetic.csv")):
+    for word in (
+        "measure  round 3: ",
+        "epsilon",
+        str(base.out / "report.html"),
+        str(base.out / "synthetic.csv"),
+    ):
         assert word in base.end.output
 
 

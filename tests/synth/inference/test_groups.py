@@ -25,7 +25,7 @@ def test_they_are_those_of_the_same_question() -> None:
         ("share(c <= 1 | a == 1)", second),
         ("share(c == 0 | a >= 2)", low),
     ):
-        [answer] = ask([text], released, fitted)
+        [answer] = ask([text], released, fitted, target="rows")
         assert interval is not None and answer.low is not None and answer.high is not None
         assert np.allclose(interval, (answer.low, answer.high))
 
