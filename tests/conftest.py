@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.mariadb import MariaDB
 from tests.mariadb import available as no_mariadb
 from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
 
-settings.register_profile("cosynth", deadline=None)
+settings.register_profile("cosynth", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cosynth")
 
 
