@@ -4,7 +4,7 @@
     any other     one JSON object
 
 Both hold what the run's events tell, which is public. A file that can no longer be written does not end the run. systemd is told
-by its datagrams (`sd_notify`, NOTIFY_SOCKET): that the run has begun, how far it is, that it ends. Standard library only.
+by its datagrams (sd_notify(3), NOTIFY_SOCKET): that the run has begun, how far it is, that it ends. Standard library only.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.threads import start_thread
 from runner.failures import reason
 from runner.watch.follow import Follower
 
@@ -36,7 +37,6 @@ class Health:
         """Raises `UsageError` for a file that cannot be written."""
         self._follower, self._file, self._began = Follower(directory), file, time.time()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._go_on, name="health", daemon=True)
         if file is not None:
             try:
                 self._write(self._facts("running", None))
@@ -47,7 +47,7 @@ class Health:
 
     def __enter__(self) -> Health:
         notify("READY=1\nSTATUS=the run has begun")
-        self._thread.start()
+        self._thread = start_thread(self._go_on, name="health")
         return self
 
     def __exit__(
