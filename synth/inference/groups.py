@@ -6,6 +6,8 @@ selected is too strong at times (`docs/design/inference.md` 8).
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,10 +15,10 @@ import numpy as np
 
 from synth.domain import Domain
 from synth.inference import intervals
-from synth.inference.answers import Reading
+from synth.inference.answers import SURE, Reading
 from synth.inference.estimands import EMPTY, Estimand
-from synth.inference.licence import Unanswerable, readable
-from synth.inference.moments import Moment, Moments, Part, Scalar
+from synth.inference.licence import Unanswerable, Uncertain, readable
+from synth.inference.moments import Array, Moment, Moments, Part, Scalar
 from synth.inference.read_off import ReadOff
 from synth.inference.variance import Disturbance
 from synth.mrf import Model
@@ -51,21 +53,56 @@ class Shares:
     ) -> list[list[Interval | None]]:
         """Of the rows of each line (codes of `by`), the share whose code of `of` is in a group or in one before it: a list for
         each line, an entry for each group but the last. None where the release leaves it open."""
+        columns = tuple(name for name in self._sizes if name in (of, by))
+        if columns in self._read_off.resolutions(columns):
+            return [self._together(columns, of, groups, by, line) for line in lines]
         moments = Moments(self._sizes, self._evaluate, self._read_off.table)
         try:
             rows = max(1.0, self._evaluate(Moment.product({}, self._sizes)))
             disturbance = Disturbance(self._read_off, self._model, moments.asked, rows)
             return [
                 [
-                    self._interval(
-                        moments, disturbance, of, [c for group in groups[: k + 1] for c in group], by, line
+                    self._interval(moments, disturbance, of, codes, by, line)
+                    for codes in itertools.accumulate(
+                        groups[:-1], lambda all_codes, more: [*all_codes, *more]
                     )
-                    for k in range(len(groups) - 1)
                 ]
                 for line in lines
             ]
         except Unanswerable:
             return [[None] * (len(groups) - 1) for _ in lines]
+
+    def _together(
+        self, columns: tuple[str, ...], of: str, groups: Sequence[Codes], by: str, line: Codes
+    ) -> list[Interval | None]:
+        """Where a marginal holds both columns as they are: the noise of g . x and h . x has covariance g' M^-1 h (`read_off.py`),
+        so that no weight of a released count is needed."""
+        estimate = self._read_off.estimate(columns)
+        axis = columns.index(of)
+
+        def indicator(codes: Codes) -> Array:
+            table = np.zeros([self._sizes[name] for name in columns])
+            table[np.ix_(codes, line) if axis == 0 else np.ix_(line, codes)] = 1.0
+            return table
+
+        whole = indicator(range(self._sizes[of]))
+        solved = estimate.solved(whole)
+        b, bb = float((estimate.values * whole).sum()), float((whole * solved).sum())
+        if b <= SURE * math.sqrt(bb):
+            return [None] * (len(groups) - 1)
+        found: list[Interval | None] = []
+        for codes in itertools.accumulate(groups[:-1], lambda all_codes, more: [*all_codes, *more]):
+            hits = indicator(codes)
+            noise = float((hits * estimate.solved(hits)).sum()), float((hits * solved).sum()), bb
+            try:
+                low, high = intervals.ratio(
+                    float((estimate.values * hits).sum()), b, noise, self._z, 0.0, "A group"
+                )
+            except Uncertain:
+                found.append(None)
+            else:
+                found.append((min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)))
+        return found
 
     def _evaluate(self, moment: Moment) -> float:
         coarse = self._read_off.coarse(moment)
