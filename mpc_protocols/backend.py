@@ -378,8 +378,10 @@ class EngineBackend(DistributedBackend):
     resumes = True
 
     def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        """The parts of a dry run of so many parties."""
-        raise NotImplementedError
+        """The parts of a dry run of so many parties: of a backend that has no `dry_run` of its own."""
+        raise NotImplementedError(
+            f"The backend {self.name} has neither blank_parts nor a dry_run of its own."
+        )
 
     def dry_run(
         self,

@@ -32,13 +32,12 @@ from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.public.begun import Begun, BegunDistances, BegunPrepare, BegunSelect, BegunTotal
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep
-from mpc_protocols.tallied_dry_run import TalliedDryRun
+from mpc_protocols.tallied_dry_run import Learned, TalliedDryRun
 from mpc_protocols.threads import start_thread
 from mpc_protocols.wire import Wire
 
 if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
-    from mpc_protocols.public.state import PublicState
 
 PATIENCE_S = 600.0
 """Until parties that wait for each other are given up: an error of this module, not of a network."""
@@ -135,7 +134,7 @@ class EngineDryRun(TalliedDryRun):
         self._together(begin)
         super().__init__(facts, counts, _counters(self._network), self._engines[self._leader].engine.dealers)
         for party in self._engines.values():
-            party.state = cast(Any, _Learned(self._ideal.state))
+            party.state = cast(Any, Learned(self._ideal.state))
 
     def __del__(self) -> None:
         self._network.end(self._leader, None)  # contributors that wait for a request end
@@ -290,18 +289,3 @@ def _contribute(network: MemoryNetwork, wire: Wire, run: Callable[[], None]) -> 
         run()
     except BaseException as error:
         network.end(wire.me, error)
-
-
-class _Learned:
-    """The ideal oracle's public state, which learns by itself what a step opens."""
-
-    def __init__(self, state: PublicState) -> None:
-        self._state = state
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._state, name)
-
-    def _nothing(self, *_: object) -> None:
-        """What is opened here is blank."""
-
-    learn_selection = learn_counts = learn_distances = learn_total = _nothing

@@ -24,11 +24,10 @@ from mpc_protocols.public.begun import (
     BegunTotal,
 )
 from mpc_protocols.public.steps import EndStep, PrepareStep
-from mpc_protocols.tallied_dry_run import TalliedDryRun
+from mpc_protocols.tallied_dry_run import Learned, TalliedDryRun
 
 if TYPE_CHECKING:
     from mpc_protocols.public.rounded_answers import RoundedAnswers
-    from mpc_protocols.public.state import PublicState
 
 
 class CountingEngine(Engine[Any, Any], Protocol):
@@ -56,7 +55,7 @@ class PartyDryRun(TalliedDryRun):
         self._followers = [party for party in range(computing) if party != facts.leader]
         count_delay(tally, computing, facts.leader)
         self._party: ComputingParty[Any, Any] = ComputingParty(engine, facts, AllowAll(), None, delay=0)
-        self._party.state = cast(Any, _Learned(self._ideal.state))
+        self._party.state = cast(Any, Learned(self._ideal.state))
 
     @property
     def input_checks(self) -> tuple[int, int]:
@@ -91,18 +90,3 @@ class PartyDryRun(TalliedDryRun):
         self.tally.step(
             to_followers + [(leader, peer, len(request)) for peer in self._party.wire.contributors]
         )
-
-
-class _Learned:
-    """The ideal oracle's public state, which learns by itself what a step opens."""
-
-    def __init__(self, state: PublicState) -> None:
-        self._state = state
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._state, name)
-
-    def _nothing(self, *_: object) -> None:
-        """What is opened here is zeros."""
-
-    learn_selection = learn_counts = learn_distances = learn_total = _nothing

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
 from mpc_protocols.ideal.dry_run import IdealDryRun
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.engine.tally import Tally
     from mpc_protocols.public.rounded_answers import RoundedAnswers
+    from mpc_protocols.public.state import PublicState
 
 
 class TalliedDryRun(IdealDryRun):
@@ -80,3 +81,18 @@ class TalliedDryRun(IdealDryRun):
     @abstractmethod
     def _count_select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
         """What a selection sends in which these are picked."""
+
+
+class Learned:
+    """The ideal oracle's public state, which learns by itself what a step opens."""
+
+    def __init__(self, state: PublicState) -> None:
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def _nothing(self, *_: object) -> None:
+        """What is opened here is blank."""
+
+    learn_selection = learn_counts = learn_distances = learn_total = _nothing

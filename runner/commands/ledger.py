@@ -69,10 +69,6 @@ def add(commands: Commands) -> None:
         description=DESCRIPTION,
         examples="  cosynth ledger show\n  cosynth ledger show --private north.toml\n",
     )
-    show.add_argument(
-        "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
-    )
-    show.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
     show.add_argument("--dataset", metavar="NAME", help="this population only")
     show.add_argument(
         "--delta",
@@ -92,10 +88,11 @@ def add(commands: Commands) -> None:
         description=CHECKED,
         examples="  cosynth ledger check\n  cosynth ledger check --private north.toml\n",
     )
-    check.add_argument(
-        "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
-    )
-    check.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
+    for one in (show, check):
+        one.add_argument(
+            "--private", metavar="FILE", type=Path, help="a private file, whose ledger and cap are meant"
+        )
+        one.add_argument("--ledger", metavar="FILE", type=Path, help="a ledger file")
 
 
 def run_check(arguments: argparse.Namespace) -> None:

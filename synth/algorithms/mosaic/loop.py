@@ -31,11 +31,12 @@ from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, leve
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
+from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
 from synth.fallback import joining_cells, median, noise_share
-from synth.mrf import Chains, Measurement, SizeEstimator
+from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
 from synth.small_table import Bought
@@ -506,23 +507,3 @@ class MosaicRun(Run):
             Measured(clique, of, number, noisy, tuple(self.levels[n] for n in clique if n in self.levels))
             for clique, of, number, noisy in zip(cliques, sigma2, rounds, values, strict=True)
         ]
-
-
-class ModelSize:
-    """How large the model of what a run has measured would become. mb: without anything more."""
-
-    def __init__(self, run: MosaicRun, beside: Sequence[Candidate] = ()) -> None:
-        held = (m.clique for m in run.measurements)
-        cliques = [*held, *(c.clique for c in beside), *run.plan.domain.impossible]
-        self._chains = run.chains
-        self._used = {n: run.levels[n] for clique in cliques for n in clique if n in run.levels}
-        self._loose = {name for name in run.levels if name not in self._used}
-        self._size = SizeEstimator(
-            self._chains.sizes, cliques, self._chains.coarser, self._loose, run.column_set
-        )
-        self.mb = self._size.mb
-
-    def beside(self, candidate: Candidate, limit_mb: float) -> float:
-        """MiB with the candidate, and with the levels it brings; something above the limit if it is that, and more than `mb`."""
-        ties = [self._chains.beside(name, self._used) for name in candidate.clique if name in self._loose]
-        return self._size.with_clique(candidate.clique, ties, max(limit_mb, self.mb))
