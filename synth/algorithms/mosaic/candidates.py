@@ -123,3 +123,14 @@ def _cube_root(x: int) -> int:
         if better >= root:
             return root
         root = better
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A candidate with what its measurement would cost, the noise that buys, and its penalty in the score."""
+
+    candidate: Candidate
+    rho: Fraction
+    sigma2: Fraction
+    noise: Fraction
+    penalty: Fraction

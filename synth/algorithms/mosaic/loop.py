@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from mpc_protocols.functionality import unobserved
 from synth.algorithms.mosaic.answers import Resolutions, answers
-from synth.algorithms.mosaic.candidates import Candidate, Grid, candidates, levels_of, prices
+from synth.algorithms.mosaic.candidates import Candidate, Grid, Priced, candidates, levels_of, prices
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
@@ -90,17 +89,6 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
         run.ordinary()
     run.finish()
     return run.synthesis()
-
-
-@dataclass(frozen=True)
-class Priced:
-    """A candidate with what its measurement would cost, the noise that buys, and its penalty in the score."""
-
-    candidate: Candidate
-    rho: Fraction
-    sigma2: Fraction
-    noise: Fraction
-    penalty: Fraction
 
 
 class MosaicRun(Run):
