@@ -129,8 +129,10 @@ def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
 
 def unreadable(der: bytes) -> tuple[bytes, bytes]:
     """A certificate whose issuer cannot be read, and one whose key is on a curve that nobody knows: both are parsed at first."""
-    text, other, curve = b"\x0c", b"\x02", b"\x2a\x86\x48\xce\x3d\x03\x01"
-    return der.replace(text, other, 1), der.replace(curve + b"\x07", curve + b"\x09")
+    name, curve = b"\x55\x04\x03", b"\x2a\x86\x48\xce\x3d\x03\x01"
+    text, number = name + b"\x0c", name + b"\x02"
+    assert text in der and curve in der
+    return der.replace(text, number, 1), der.replace(curve + b"\x07", curve + b"\x09")
 
 
 def test_what_shows_late_to_be_no_certificate_is_refused_at_once(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class ReplaceExactOracle(MeddledOracle):
 
 
 class AlikeDistancesOracle(IdealOracle):
-    """All distances of a question have one draw."""
+    """All distances of a question have one draw: of middling size, for one of 0 or a large one would be another fault."""
 
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
@@ -149,7 +149,7 @@ class AlikeDistancesOracle(IdealOracle):
         noisy = super().distances(handles, answers, sigma2)
         sums = [int(np.abs(self._marginal(h) - a).sum()) for h, a in zip(handles, answers, strict=True)]
         noise = noisy - np.array(sums, np.int64)
-        return noisy - noise + noise[0] if sigma2 >= ASKED else noisy
+        return noisy - noise + noise[np.argsort(np.abs(noise))[noise.size // 2]] if sigma2 >= ASKED else noisy
 
 
 class BestOracle(IdealOracle):
