@@ -106,7 +106,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with links as the site has them."""
+    """The page with links as the site has them; the first one has the whole width."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     return rewritten(markdown, page.file.src_uri)
 
 
