@@ -44,12 +44,18 @@ def test_every_page_has_one_place() -> None:
             '<img src="docs/images/who-sends-what.svg" width="9">',
             '<img src="../images/who-sends-what.svg" width="9">',
         ),
+        ("howto/python.md", r"a | `run [-v \| -q]` | a \| b", r"a | `run [-v | -q]` | a \| b"),
         ("howto/python.md", "[x](https://example.org/a.md)", "[x](https://example.org/a.md)"),
         ("howto/python.md", "[x](../../nowhere.md)", "[x](../../nowhere.md)"),  # stops the build
     ],
 )
 def test_links_lead_to_where_pages_are_on_the_site(page: str, link: str, expected: str) -> None:
     assert HOOKS["rewritten"](f"See {link}.", page) == f"See {expected}."
+
+
+def test_an_option_is_not_broken_at_its_hyphens() -> None:
+    page = HOOKS["on_page_content"]("<td><code>run [--json]</code> a-b</td>")
+    assert page == '<td><code>run <span class="whole">[--json]</span></code> a-b</td>'
 
 
 def test_every_exit_code_has_a_page_with_cause_and_cure() -> None:

@@ -58,7 +58,10 @@ FIRST = {
     "Change it": ["howto/audit-a-run.md"],
 }
 """Pages that come first in their sections; every other one follows in its folder's section, by name."""
+CODE, HYPHENATED, MAX_WHOLE = re.compile(r"<code>([^<]*)</code>"), re.compile(r"[^\s]*-[^\s]*"), 40
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+CODE_WITH_BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
+"""Code in a cell whose bar a forge wants escaped; the site's tables show the escape."""
 PICTURE = re.compile(r'(<img src=")([^"]+)(")')
 
 
@@ -112,6 +115,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return rewritten(markdown, page.file.src_uri)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """The page's HTML: browsers end a line after the hyphens of an option, which then reads as two."""
+
+    def whole(found: re.Match[str]) -> str:
+        word = found.group()
+        return word if len(word) > MAX_WHOLE else f'<span class="whole">{word}</span>'
+
+    return CODE.sub(lambda code: f"<code>{HYPHENATED.sub(whole, code[1])}</code>", html)
+
+
 def rewritten(markdown: str, page: str) -> str:
     """page: its path on the site."""
     sources = {target: source for source, target in PROJECT.items()}
@@ -137,4 +150,5 @@ def rewritten(markdown: str, page: str) -> str:
             return found.group()
         return f"{found[1]}{relpath(place.removeprefix('docs/'), dirname(page) or '.')}{found[3]}"
 
-    return PICTURE.sub(picture, LINK.sub(link, markdown))
+    plain = CODE_WITH_BAR.sub(lambda found: found.group().replace(r"\|", "|"), markdown)
+    return PICTURE.sub(picture, LINK.sub(link, plain))
