@@ -187,6 +187,8 @@ class Reading:
                 variance = self.disturbance.noise(weights, weights) + self._people(divisor)
                 if abs(divisor.value) <= SURE * math.sqrt(variance):
                     raise Uncertain(ZERO)
+            if estimand.strength:
+                return self._strength(z)
             return self._quantile(z) if estimand.cumulative else self._scalar(z)
         except Uncertain as error:
             return self._refused(error.sentence)
@@ -292,6 +294,31 @@ class Reading:
         return (
             f"The table says {table:.4g}, which the noise does not explain: its model departs from the measurements here (counts "
             "below 0, smoothing, shrinking, or a fit that stopped early); the interval is by the measurements."
+        )
+
+    def _strength(self, z: float) -> Answer:
+        columns, labels = zip(*self.estimand.strength, strict=True)
+        found = self.disturbance.strength(columns, z, SURE, of_people=self.target == "population")
+        noise, people = found.noise**2, found.people**2
+        note = "; ".join(
+            f"without {name} = {', '.join(told[code] for code in codes)}, which hardly any row may have"
+            for name, told, codes in zip(columns, labels, found.left_out, strict=True)
+            if codes
+        )
+        return Answer(
+            "",
+            self.estimand.name,
+            0.0,
+            self.target,
+            "measured",
+            found.value,
+            found.low,
+            found.high,
+            (found.low, found.high),
+            math.sqrt(noise + people),
+            noise / (noise + people) if noise + people > 0 else 0.0,
+            None if note or self.beside is None else self.beside.scalar.value,
+            note and f"{note[0].upper()}{note[1:]}.",
         )
 
     def _quantile(self, z: float) -> Answer:

@@ -16,8 +16,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from synth.inference.licence import Uncertain
 from synth.inference.moments import Array, Moment
 from synth.inference.read_off import Clique, Coarse, ReadOff
+from synth.inference.strength import Strength, strength
 from synth.mrf import Model
 
 MAX_JOINT_CELLS = 1 << 20
@@ -105,6 +107,14 @@ class Disturbance:
         error = math.sqrt(max(0.0, float((squares * estimate.solved(squares)).sum())))
         noise = float((influence * estimate.solved(influence)).sum())
         return value if error <= OPEN * (value + noise) else None
+
+    def strength(self, columns: Clique, z: float, sure: float, *, of_people: bool) -> Strength:
+        """Cramer's V of two columns (`strength.py`). Raises `Uncertain` where they were counted together over bins only."""
+        if columns not in self._read_off.resolutions(columns):
+            raise Uncertain(
+                f"{' and '.join(columns)} were counted together over bins only, and Cramer's V depends on these; ask for shares."
+            )
+        return strength(self._read_off.estimate(columns), self._rows, z, sure, of_people=of_people)
 
     def _rows_drawn(self) -> NDArray[np.int64]:
         """Seeded, so that the same release gives the same interval."""
