@@ -4,7 +4,7 @@
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
-# make benchmark  Cosynth beside MPyC, dpmm and SDV on this machine, build/benchmark.md; DATA=DIR TABLES=NAME,.. for other tables (SDV: 3 GB)
+# make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md; DATA=DIR TABLES=NAME,.. for other tables (10 GB)
 # make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
 # make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv
@@ -73,14 +73,14 @@ second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
 	.venv-second-opinion/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second-opinion.txt
 	touch $@
 
-# SDV in an environment of its own too: it brings PyTorch.
-benchmark: .venv-second-opinion/made.stamp .venv-sdv/made.stamp .venv/demo.stamp
+# In environments of their own: both bring PyTorch, and pins that clash.
+benchmark: .venv-second-opinion/made.stamp .venv-sdv/made.stamp .venv-smartnoise/made.stamp .venv/demo.stamp
 	$(BIN)/python -m tests.acceptance.benchmark build/benchmark.md --peer dpmm=.venv-second-opinion/bin/python \
-	  --peer sdv=.venv-sdv/bin/python $(if $(DATA),--data $(DATA)) $(if $(TABLES),--tables $(TABLES))
+	  --peer smartnoise-synth=.venv-smartnoise/bin/python --peer sdv=.venv-sdv/bin/python $(if $(DATA),--data $(DATA)) $(if $(TABLES),--tables $(TABLES))
 
-.venv-sdv/made.stamp: requirements-sdv.txt
-	$(PYTHON) -m venv .venv-sdv
-	.venv-sdv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-sdv.txt
+.venv-sdv/made.stamp .venv-smartnoise/made.stamp: .venv-%/made.stamp: requirements-%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # In an environment of its own: engines that custodians may have, and Cosynth does not need.
@@ -157,4 +157,4 @@ lock:
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion .venv-sdv .venv-engines .venv-cross-check .venv-fleet .venv-docs .venv-dist build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-sdv .venv-smartnoise .venv-engines .venv-cross-check .venv-fleet .venv-docs .venv-dist build dist *.egg-info

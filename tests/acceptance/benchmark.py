@@ -6,8 +6,9 @@
 Protocols: party processes of this machine over loopback, beside MPyC's own secure arrays (at the size that they manage; per cell,
 never extrapolated) and plain NumPy in the clear. Whole runs: by the secure backends and by a trusted curator. Tables: mean L1
 distance (0..2) of marginals, the table against the rows it was made of, of the 64 triples that were asked and of all pairs;
-dpmm's AIM is private at the same epsilon and delta with a trusted curator, SDV's copula is not private. Where somebody
-else's figure is the better one, the page says so below the table.
+dpmm and SmartNoise are
+private at the same epsilon and delta with a trusted curator (SmartNoise reads each column's values off the rows), SDV's copula is
+not private. Where somebody else's figure is the better one, the page says so below the table.
 """
 
 from __future__ import annotations
@@ -132,6 +133,8 @@ def _ours(text: str, of: Table, epsilon: float) -> tuple[float, ...]:
 def _theirs(of: Table, epsilon: float, others: dict[str, Path]) -> Iterator[tuple[str, tuple[float, ...]]]:
     asked = {
         "dpmm, AIM": ("dpmm_side.py", "dpmm", lambda seed: (epsilon, DELTA, seed, MODEL_MB, ITERATIONS)),
+        "SmartNoise, AIM": ("smartnoise_side.py", "smartnoise-synth", lambda seed: (epsilon, DELTA, 1)),
+        "SmartNoise, MST": ("smartnoise_side.py", "smartnoise-synth", lambda seed: (epsilon, DELTA, 0)),
         "SDV, Gaussian copula (**not private**)": ("sdv_side.py", "sdv", lambda seed: (seed,)),
     }
     pairs = list(itertools.combinations(of.domain.names, 2))
@@ -215,7 +218,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("page", type=Path, help="the Markdown file to write")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help="dpmm, sdv")
+    parser.add_argument(
+        "--peer", action="append", default=[], metavar="NAME=PYTHON", help="dpmm, smartnoise-synth, sdv"
+    )
     parser.add_argument("--data", type=Path, help="a folder of tables, beside the demo's survey")
     parser.add_argument("--tables", default="", help="of the folder, with commas between them")
     options = parser.parse_args()
