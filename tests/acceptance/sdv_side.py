@@ -26,9 +26,9 @@ def main() -> None:
     )
     copula = importlib.import_module("sdv.single_table").GaussianCopulaSynthesizer(metadata)
     began = time.process_time()
-    copula.fit(rows)
+    copula.fit({"rows": rows})
     fitted = time.process_time() - began
-    copula.sample(len(rows)).to_csv(folder / "synthetic.csv", index=False)
+    copula.sample(len(rows))["rows"].to_csv(folder / "synthetic.csv", index=False)
     print(fitted)
 
 

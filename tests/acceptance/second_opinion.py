@@ -13,29 +13,29 @@ than the limit is stopped, and named.
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from runner.bench.utility.options import spread
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import Table, chosen, names
-from runner.demo import survey
-from synth.domain import Codes, Domain
+from runner.demo import coded, prepare, survey
+from runner.study import load
 from synth.metrics import workload_error
 from tests.acceptance import peers
 
 SIDE = Path(__file__).with_name("dpmm_side.py")
 OURS = ("independent", "aim:rounds=adaptive", "mosaic")
 DELTA, MODEL_MB, ITERATIONS = 1e-5, 4, 100
+PORTS = (7101, 7102, 7103)  # nobody listens
 
 
 def demo() -> Table:
-    """The demo's survey, the values of each column numbered in order."""
-    columns = {name: np.unique(values, return_inverse=True) for name, values in survey().items()}
-    domain = Domain(tuple(columns), tuple(Codes(len(values)) for values, _ in columns.values()))
-    return Table("demo", domain, np.column_stack([codes for _, codes in columns.values()]).astype(np.int64))
+    """The demo's survey, coded by the demo's study."""
+    with tempfile.TemporaryDirectory() as folder:
+        domain = load(prepare(Path(folder), PORTS)).domain
+    return Table("demo", domain, coded(survey(), domain))
 
 
 def dpmm(table: Table, seed: int, options: argparse.Namespace) -> tuple[float, float] | None:
