@@ -21,8 +21,8 @@ from __future__ import annotations
 import hashlib
 import re
 import ssl
-import time
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
