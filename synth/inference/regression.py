@@ -134,8 +134,8 @@ def _work(node: Any) -> int:
     if sign in ("**", "^"):
         exponent = int(str(getattr(node.args[1], "token", "")))
         if not 1 <= exponent <= MAX_EXPONENT:
-            raise ValueError("an exponent")
-        return min(sizes[0] ** exponent * exponent, MAX_WORK + 1)
+            raise ValueError(f"The exponent of a formula is a whole number from 1 to {MAX_EXPONENT}.")
+        return min(int(sizes[0] ** exponent) * exponent, MAX_WORK + 1)
     added = 0 if sign == ":" else sum(sizes)
     multiplied = 0 if sign in ("+", "-") else math.prod(sizes)
     return min(added + multiplied, MAX_WORK + 1)
