@@ -25,6 +25,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 from runner.report.training_text import training
+from runner.results.outdir import ONE_MACHINE
 from runner.results.warnings import texts_of
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
@@ -123,7 +124,7 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             f"This run protected nothing. Its backend was “{facts['backend']}”: one process gathered every party’s data in the "
             "clear, as a trusted curator would. That is for tests, simulation and baselines."
         )
-    elif facts["deployment"] == "one-machine":
+    elif facts["deployment"] == ONE_MACHINE:
         found.append(
             "This run took place on one machine, and a run on one machine protects nobody from that machine: "
             "whoever controls it could read every party’s records."

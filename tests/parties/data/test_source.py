@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,43 @@ def test_views_of_a_database_read_no_other_file(tmp_path: Path, view: str) -> No
     assert "other.csv" not in caught.value.sentence
     with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "own"})) as source:
         assert len(rows_of(source, ["a"])) == 3
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a % 100 + 1 FROM t) SELECT a FROM t",
+        "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a % 100 + 1 FROM t) SELECT a FROM t WHERE a < 0",
+        "SELECT x + y AS a FROM range(1000000000) s(x), range(1000000000) t(y) WHERE x * y = -1",
+        "SELECT count(*) AS a FROM range(1000000000), range(1000000000)",
+    ],
+    ids=["recursive", "without rows", "product", "aggregate"],
+)
+def test_a_view_without_an_end_is_given_up(
+    tmp_path: Path, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be somebody else's; whatever is asked of it, rows or counts. The table beside it has an end, and no limit."""
+    import duckdb
+
+    monkeypatch.setattr(duckdb_engine, "VIEW_S", 0.2)
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE rows AS SELECT range AS a FROM range(5)")
+        database.execute(f"CREATE VIEW endless AS {view}")
+    asked: list[Callable[[Source], object]] = [
+        lambda source: sum(batch.num_rows for batch in source.batches(["a"])),
+        lambda source: source.units("a", 1),
+    ]
+    for ask in asked:
+        with (
+            open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "endless"})) as source,
+            pytest.raises(DataRefused) as caught,
+        ):
+            ask(source)
+        assert_says(caught.value, "table endless is a view that was computed for", "make a table of its rows")
+    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "ROWS"})) as source:
+        engine = source._engine
+        assert isinstance(engine, duckdb_engine.DuckDB) and engine._allowance is None
+        assert len(rows_of(source, ["a"])) == 5
 
 
 def test_a_name_that_stands_twice_in_a_parquet_file_is_seen_twice(tmp_path: Path) -> None:
