@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -69,6 +70,7 @@ def as_party(
     epsilon: float | None = None,
     delta: float | None = None,
     connect_s: float = 120.0,
+    patience_s: float = 3600.0,
 ) -> T:
     """Be the party `me` of three, and run `program(party, *arguments)`: what it returned. Call it in the main thread.
 
@@ -76,6 +78,7 @@ def as_party(
     address. purpose: a public text that says what the program is for: parties that were started for other purposes, budgets
     or parties do not connect. cert, key, ca: PEM files as of `cosynth certs make`; insecure_loopback: no TLS, for addresses
     of this machine only. epsilon, delta: the most that this program may release together, or nothing private is released.
+    connect_s: how long the others are waited for at the start; patience_s: how long a message of one that is alive.
 
     Raises `UsageError`, `StudyInvalid` (parties, addresses), `PeerUnreachable` (within connect_s), `PeerIdentity`,
     `StudiesDiffer`, `PeerLost`, `ProtocolAborted`, `Interrupted`, and what the program raised; the others then stop as well,
@@ -83,6 +86,10 @@ def as_party(
     """
     from parties.session import Peer, SessionConfig, SessionWire, run_session
 
+    if threading.current_thread() is not threading.main_thread():
+        raise UsageError(
+            "A party runs in the main thread of its process, where Ctrl-C arrives; call as_party there."
+        )
     if len(parties) != PARTIES:
         raise UsageError(f"The protocols run between exactly three parties, got {len(parties)}.")
     peers = tuple(Peer(name, *_address(name, address)) for name, address in parties.items())
@@ -98,6 +105,7 @@ def as_party(
         ca=None if ca is None else Path(ca),
         insecure_loopback=insecure_loopback,
         connect_s=connect_s,
+        answer_s=patience_s,
     )
     body = _body(program, arguments, budget)
 

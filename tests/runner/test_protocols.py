@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,45 @@ def test_parties_that_cannot_meet_are_refused(changes: Any, error: Any, sentence
     }
     with pytest.raises(error, match=sentence):
         protocols.as_party(lambda party: None, **settings | changes)
+
+
+OTHER_PURPOSE = """
+import sys
+from cosynth import protocols
+name, addresses, purpose = sys.argv[1:]
+parties = dict(zip(("north", "south", "west"), addresses.split(",")))
+try:
+    protocols.as_party(lambda party: None, me=name, parties=parties, purpose=purpose, insecure_loopback=True)
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def test_parties_with_another_purpose_do_not_connect(tmp_path: Path) -> None:
+    file = tmp_path / "purpose.py"
+    file.write_text(OTHER_PURPOSE, encoding="utf-8")
+    addresses = ",".join(f"127.0.0.1:{port}" for port in free_ports(3))
+    started = [
+        start([name, addresses, "a" if name == "west" else "b"], tmp_path, str(file)) for name in NAMES
+    ]
+    assert {output.strip() for _, output, _ in ended(started)} == {"StudiesDiffer"}
+
+
+def test_a_party_runs_in_the_main_thread() -> None:
+    refused: list[str] = []
+
+    def elsewhere() -> None:
+        try:
+            protocols.as_party(lambda party: None, me="north", parties={}, purpose="none")
+        except UsageError as error:
+            refused.append(error.sentence)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert refused == [
+        "A party runs in the main thread of its process, where Ctrl-C arrives; call as_party there."
+    ]
 
 
 def test_one_sequence_of_arguments_for_each_party_is_needed() -> None:
