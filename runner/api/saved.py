@@ -17,10 +17,9 @@ from typing import Any, Final
 
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.api.run import Run
-from runner.api.running import load as load_run
 from runner.failures import reason
 from runner.results.finished_run import MODEL
-from runner.results.outdir import RUN, TABLE
+from runner.results.outdir import RUN, TABLE, finished
 from runner.study.toml_text import to_toml
 
 PARAMS: Final = "params.toml"
@@ -71,11 +70,11 @@ def load(path: Path) -> tuple[dict[str, Any], Run]:
             params = tomllib.loads(archive.read(PARAMS).decode("utf-8"))["params"]
         if not isinstance(params, dict):
             raise KeyError(PARAMS)
-        opened = load_run(folder)
+        summary = finished(folder)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {reason(error)}.") from None
     except UsageError:
         raise
     except (zipfile.BadZipFile, ValueError, KeyError, NotImplementedError, RuntimeError, CosynthError):
         raise UsageError(f"{path} is no saved synthesizer, or it is damaged.") from None
-    return params, Run(folder, opened.summary, holder)
+    return params, Run(folder, summary, holder)

@@ -42,7 +42,7 @@ class Synthesizer:
     study.
 
     Parameters are kept as they were given and hold no data, as scikit-learn expects of an estimator (`get_params`,
-    `set_params`, `sklearn.base.clone`); what `fit` leaves has been released.
+    `set_params`, its clones); what `fit` leaves has been released.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Synthesizer:
         return cls(columns_of(metadata, limits or {}), **params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, as they were given; deep: besides, those of tables, as `aim__rounds`."""
+        """The parameters by name, as they were given; deep: besides, those of tables, as aim__rounds."""
         params = dict(self._params)
         if deep:
             params |= {
@@ -97,7 +97,7 @@ class Synthesizer:
         return params
 
     def set_params(self, **params: Any) -> Synthesizer:
-        """Change parameters, also one of a table (`aim__rounds=5`), for the next `fit`; returns itself.
+        """Change parameters, also one of a table (aim__rounds=5), for the next `fit`; returns itself.
 
         Raises `StudyInvalid`, and then changes nothing.
         """

@@ -39,7 +39,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Synthesizer:
 
 
 def test_parameters_are_the_objects_that_were_given_and_make_the_same_synthesizer_again() -> None:
-    """What `sklearn.base.clone` does and checks."""
+    """What a clone of scikit-learn does and checks."""
     first = unfitted()
     params = first.get_params(deep=False)
     assert params["columns"] is COLUMNS and params["aim"] == {"rounds": 2} and params["workload"] is None

@@ -136,7 +136,7 @@ VERTIGAN: Final = Paper(
         Item(
             "table 5",
             "membership attack",
-            f"its tables are {ABSENT}; ours on NLTCS: docs/design/vertigan.md 7",
+            f"its tables are {ABSENT}; ours on NLTCS: docs/design/vertigan.md 5",
         ),
         Item("figures of AVD", "4-way distance by epsilon", f"its tables are {ABSENT}"),
         Item(

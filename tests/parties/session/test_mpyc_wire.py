@@ -15,7 +15,7 @@ from parties.session.mpyc_wire import MPyCWire, run_beside
 
 
 class Exchanger:
-    """MPyC's connection to one peer: messages under labels, futures for those to come (as `mpyc.asyncoro.MessageExchanger`)."""
+    """MPyC's connection to one peer: messages under labels, futures for those to come (as its MessageExchanger)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, certificate: Any = None) -> None:
         self.loop, self.buffers, self.other, self.closing = loop, dict[int, Any](), self, False
