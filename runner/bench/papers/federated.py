@@ -149,7 +149,11 @@ FLAIM: Final = Paper(
             f"clusters by K-means, theirs after UMAP; {ACCOUNTING}; {OTHERS}",
             _table_2,
         ),
-        Item("table 3", "the best T of 1 to 200, and traffic", "not rerun; traffic: `paper distaim`"),
+        Item(
+            "table 3",
+            "the best T of 1 to 200, and traffic",
+            "a sweep of T for every method; traffic: `bench paper distaim`",
+        ),
         Item("table 4", "rows and columns of the data", "nothing to run"),
         Item("table 5", "how much clients differ", "clusters by K-means, theirs after UMAP", _heterogeneity),
         Item(
@@ -176,7 +180,7 @@ FLAIM: Final = Paper(
         Item(
             "DP-CTGAN, Fed DP-CTGAN",
             "rows of table 1",
-            "not rerun here: ours, untuned, by `bench utility --federated --methods dp-ctgan` (docs/design/flaim.md 7)",
+            "ours, untuned, by `bench utility --federated --methods dp-ctgan` (docs/design/flaim.md 7)",
         ),
     ),
 )

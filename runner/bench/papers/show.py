@@ -56,7 +56,7 @@ def line_of(figure: Figure) -> str:
 def state_of(item: Item, figures: list[Figure], settings: Settings) -> str:
     """What became of an item, in words."""
     if item.figures is None:
-        return "cannot be, or was not, rerun"
+        return "not rerun"
     if item.slow and settings.quick:
         return "not run: left out by --quick"
     if not figures:

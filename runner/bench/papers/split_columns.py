@@ -102,7 +102,7 @@ VERTIMRF: Final = Paper(
         Item(
             "SVM figures",
             "misclassification of one label at a time",
-            "not rerun: no bench of ours fits SVMs to 16 labels",
+            "no benchmark of ours fits SVMs to 16 labels",
         ),
         Item(
             "table of costs",

@@ -81,7 +81,7 @@ def test_what_is_run_stands_beside_the_printed_and_what_is_not_says_why(
     assert re.search(r"a, b +0\.6 \(0\.14\) +0\.6 +agrees", out)
     assert re.search(r"a, c +3 \(0\) +0\.1 to 0\.2 +higher", out)
     assert "run: 1 agrees, 1 higher" in out and "other data" in out
-    assert "cannot be, or was not, rerun\n  its data are not public" in out
+    assert "not rerun\n  its data are not public" in out
     assert "not run: left out by --quick" in out and "not run: the folder holds none of its tables" in out
     assert [line["verdict"] for line in lines] == ["agrees", "higher"]
 
