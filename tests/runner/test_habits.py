@@ -161,7 +161,7 @@ METADATA = {
     "relationships": [],
     "METADATA_SPEC_VERSION": "V1",
 }
-LIMITS = {"age": {"low": 0, "high": 99}, "work": {"values": ["yes", "no"]}}
+LIMITS: dict[str, Any] = {"age": {"low": 0, "high": 99}, "work": {"values": ["yes", "no"]}}
 
 
 def test_sdv_s_metadata_and_public_limits_make_the_columns() -> None:

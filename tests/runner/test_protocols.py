@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
@@ -61,7 +62,7 @@ def start(arguments: Sequence[object], cwd: Path, example: str = "protocols.py")
 
 def ended(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
     try:
-        return [(process.wait(PATIENCE_S), *process.communicate()) for process in processes]  # type: ignore[misc]
+        return [(process.wait(PATIENCE_S), *process.communicate()) for process in processes]
     finally:
         for process in processes:
             process.kill()
@@ -154,7 +155,7 @@ class FakeMPyC:
 )
 def test_an_mpyc_that_cannot_carry_the_protocols_is_refused(mpc: Any, sentence: str) -> None:
     with pytest.raises(CosynthError, match=sentence):
-        mpyc_wire.run_beside(mpc, lambda wire: None)
+        asyncio.run(mpyc_wire.run_beside(mpc, lambda wire: None))
 
 
 MPYC_FAILURE = """

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from runner.bench.papers.paper import Figure, Item, Paper, Settings, number
+from runner.bench.parameters import Params
 from runner.bench.utility.florist.printed import CHANGE, DRAWN
 
 POINT_BYTES: Final = 32
@@ -61,7 +62,7 @@ def _union(settings: Settings) -> Iterator[Figure]:
     from runner.bench.benches.psu import BENCH
 
     for count in IDENTIFIERS[: 1 if settings.quick else None]:
-        params = {
+        params: Params = {
             "identifiers": count,
             "owners": 2,
             "common": COMMON,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class Recording(ThreeParties):
     """Keeps the names of releases, by which a test draws the same noise again, and what was charged."""
 
     def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, self)  # type: ignore[arg-type]  # its own guard
+        super().__init__(wire, self)  # its own guard
         self.releases: list[bytes] = []
         self.events: list[Event] = []
 
@@ -169,6 +170,11 @@ def test_a_union_gives_the_same_identifier_the_same_row_at_both_owners(owners: t
     assert len(results[third][0].rows) == 0
 
 
+def spent(party: Recording, call: Program) -> Any:
+    call(party)
+    return party.traffic()
+
+
 def test_rounds_and_bytes_are_those_that_the_page_states() -> None:
     counted: dict[str, Program] = {
         "share": lambda party: party.share(mine(party, {0: np.arange(100)}), owner=0, shape=100, high=99),
@@ -182,7 +188,7 @@ def test_rounds_and_bytes_are_those_that_the_page_states() -> None:
     }
     costs = {}
     for name, call in counted.items():
-        traffic = run(lambda party, call=call: (call(party), party.traffic())[1])
+        traffic = run(partial(spent, call=call))
         costs[name] = (max(each.rounds for each in traffic), [each.bytes_sent for each in traffic])
     agreed = 2 * 32
     assert costs == {
@@ -270,7 +276,7 @@ MISTAKES: dict[str, Callable[[ThreeParties, SharedArray], object]] = {
     "product of shapes": lambda p, x: p.multiply(x, x[:1]),
     "difference too wide": lambda p, x: SharedArray(x.share, MIN_ENTRY, 0) - x,
     "scaled too wide": lambda p, x: x * (1 << 31),
-    "factors of floats": lambda p, x: x * np.array([0.5]),  # type: ignore[arg-type]
+    "factors of floats": lambda p, x: x * np.array([0.5]),
     "factors of another shape": lambda p, x: x * np.array([1, 2, 3]),
     "sigma2 zero": lambda p, x: p.noisy(x, sigma2=0, sensitivity2=1),
     "sigma2 not a number": lambda p, x: p.noisy(x, sigma2=float("nan"), sensitivity2=1),
