@@ -27,6 +27,7 @@ FIRST = {
     "Start": [
         "howto/first-study.md",
         "howto/python.md",
+        "howto/protocols.md",
         "howto/choose.md",
         "howto/read-a-report.md",
         "howto/judge-a-result.md",

@@ -190,9 +190,14 @@ def machine() -> str:
 
 
 def version(python: Path, package: str) -> str:
-    """Of a package of another environment."""
+    """Of a package of another environment; "" if it is not there."""
     program = f"import importlib.metadata as m; print(m.version({package!r}))"
-    said = subprocess.run([str(python), "-c", program], check=True, stdout=subprocess.PIPE, text=True)
+    try:
+        said = subprocess.run(
+            [str(python), "-c", program], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
     return f"{package} {said.stdout.strip()}"
 
 
@@ -225,7 +230,10 @@ def main() -> None:
     parser.add_argument("--tables", default="", help="of the folder, with commas between them")
     options = parser.parse_args()
     tables = [demo(), *(chosen(options.data, options.tables.split(","))[0] if options.data else [])]
-    others = {name: Path(python) for name, _, python in (text.partition("=") for text in options.peer)}
+    named = {name: Path(python) for name, _, python in (text.partition("=") for text in options.peer)}
+    others = {name: python for name, python in named.items() if version(python, name)}
+    if absent := named.keys() - others.keys():
+        print(f"not installed here, left out: {', '.join(sorted(absent))}", file=sys.stderr)
     began, lines = time.monotonic(), []
     for line in page(tables, others):
         print(line, flush=True)
