@@ -194,7 +194,11 @@ def version(python: Path, package: str) -> str:
     program = f"import importlib.metadata as m; print(m.version({package!r}))"
     try:
         said = subprocess.run(
-            [str(python), "-c", program], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [str(python), "-c", program],
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
     except (OSError, subprocess.CalledProcessError):
         return ""
