@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
-from mpc_protocols.engine.blank import BlankBytes, blank
+from mpc_protocols.blank_network import BlankNetwork
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.latency import agree_on_delay
 from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.engine.step import ComputingParty
@@ -74,22 +76,13 @@ def no_seconds(inputs: Inputs) -> float:
 @dataclass(frozen=True)
 class BlankParts:
     """A backend's parts, over which a run is derived. roles, contribute: as in a run, with blank masks. seconds, inputs: CPU
-    seconds, measured."""
+    seconds, measured. repeats: whether shapes alone decide what a protocol sends (`engine.by_shape`)."""
 
     roles: Roles[Any, Any]
     contribute: Callable[[Wire, StudyFacts, Any], None]
     seconds: Seconds
     inputs: Callable[[Inputs], float] = no_seconds
-
-
-class BlankNetwork(MemoryNetwork):
-    """Keys without content: streams of them are blank."""
-
-    def key(self, i: int, j: int) -> bytes:
-        return BlankBytes(len(super().key(i, j)))
-
-    def set_key(self, members: tuple[int, ...]) -> bytes:
-        return BlankBytes(len(super().set_key(members)))
+    repeats: bool = True
 
 
 class EngineDryRun(TalliedDryRun):
@@ -129,6 +122,7 @@ class EngineDryRun(TalliedDryRun):
             agree_on_delay(wire, facts.leader)
             self._engines[party] = ComputingParty(engine, facts, AllowAll(), None, delay=0)
             gates: Any = engine.gates
+            gates.messages, cast(Any, engine.beside).messages = (Messages(parts.repeats) for _ in range(2))
             gates.zero_rows = partial(self._winning, party, gates.zero_rows)
 
         self._together(begin)

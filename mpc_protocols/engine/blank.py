@@ -8,14 +8,17 @@ a wire that counts (`memory_wire`), sends messages of the right sizes in the rig
     (mask ^ words).nbytes            what it would take
     mask[:, places].shape            as of any array
 
+Blank arrays of one shape and type are one object: what comes of two of them is looked up by their shapes.
+
 Values that decide what is sent next, such as the place of an arg max, are blank as well: whoever runs the protocol says what they
 are (`engine_dry_run`). Functions of NumPy that this module does not know raise `NotImplementedError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import repeat
 from types import EllipsisType
 from typing import Any
 
@@ -51,9 +54,17 @@ class BlankBytes(bytes):
         return self.size
 
 
+_SHAPES = 1 << 16
+"""Most arrays and results that are remembered."""
+
+
 def blank(shape: int | Sequence[int], dtype: Any) -> NDArray[Any]:
-    """A blank array."""
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    """A blank array; of a shape and a type there is one."""
+    return _of_shape((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype))
+
+
+@lru_cache(_SHAPES)
+def _of_shape(shape: Shape, dtype: Any) -> NDArray[Any]:
     return np.ndarray.__new__(Blank, shape, dtype, _NOTHING, 0, (0,) * len(shape))
 
 
@@ -69,12 +80,10 @@ class Blank(np.ndarray[Any, Any]):
             first, last = inputs[0], inputs[-1]
             blanks = isinstance(first, Blank) and isinstance(last, Blank)
             if blanks and first.shape == last.shape and first.dtype == last.dtype:
-                return first  # nobody can tell two like ones apart
-        dtype = given.get("dtype")
-        types = _result_types(ufunc, method, tuple(map(_kind, inputs[: ufunc.nin])), dtype)
-        shape = _product_shape(*inputs) if ufunc == np.matmul else _ufunc_shape(method, inputs, given)
-        results = tuple(blank(shape, of) if shape else of.type(0) for of in types)
-        return results if len(results) > 1 else results[0]
+                return first
+        if method == "reduceat":
+            return _reduced_at(ufunc, *inputs, **given)
+        return _result(ufunc, method, tuple(map(_sort, inputs)), tuple(given.items()))
 
     def __array_function__(
         self, func: Callable[..., Any], types: Iterable[Any], args: Iterable[Any], kwargs: Mapping[str, Any]
@@ -87,9 +96,15 @@ class Blank(np.ndarray[Any, Any]):
         raise NotImplementedError(f"numpy.{func.__name__} of arrays without content")
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and self.ndim > 1:
+            return _row(self.shape, self.dtype, index)
         if _is_basic(index):
-            return super().__getitem__(index)
+            view = super().__getitem__(index)
+            return _of_shape(view.shape, view.dtype) if isinstance(view, Blank) else view
         return blank(_indexed_shape(self.shape, index), self.dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        return repeat(self[0], len(self)) if len(self) else iter(())
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Forgotten."""
@@ -132,10 +147,41 @@ def _kind(value: Any) -> Any:
     return type(value) if isinstance(value, bool | int | float) else np.asarray(value).dtype
 
 
+def _sort(value: Any) -> tuple[Any, Shape]:
+    """What of an operand decides the type and the shape of a result."""
+    return _kind(value), value.shape if isinstance(value, np.ndarray) else np.shape(value)
+
+
+@lru_cache(_SHAPES)
+def _result(
+    ufunc: np.ufunc, method: str, sorts: tuple[tuple[Any, Shape], ...], named: tuple[tuple[str, Any], ...]
+) -> Any:
+    """Of operands of these sorts. named: arguments by name."""
+    given, shapes = dict(named), [shape for _, shape in sorts]
+    types = _result_types(ufunc, method, tuple(kind for kind, _ in sorts[: ufunc.nin]), given.get("dtype"))
+    shape = _product_shape(*shapes) if ufunc == np.matmul else _ufunc_shape(method, shapes, given)
+    results = tuple(blank(shape, of) if shape else of.type(0) for of in types)
+    return results if len(results) > 1 else results[0]
+
+
+def _reduced_at(ufunc: np.ufunc, array: Any, indices: Sequence[int], axis: int = 0, dtype: Any = None) -> Any:
+    [of] = _result_types(ufunc, "reduceat", (array.dtype, None), dtype)
+    shape = list(array.shape)
+    shape[axis] = len(indices)
+    return blank(shape, of)
+
+
+@lru_cache(_SHAPES)
+def _row(shape: Shape, dtype: Any, index: int) -> NDArray[Any]:
+    if not -shape[0] <= index < shape[0]:
+        raise IndexError(f"index {index} is out of bounds for axis 0 with size {shape[0]}")
+    return _of_shape(shape[1:], dtype)
+
+
 @cache
 def _result_types(ufunc: np.ufunc, method: str, kinds: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:
     size = (1, 1) if ufunc == np.matmul else 1
-    ones = [kind(1) if isinstance(kind, type) else np.ones(size, kind) for kind in kinds]
+    ones = [kind(1) if isinstance(kind, type) else np.ones(size, kind) for kind in kinds if kind is not None]
     how = {} if dtype is None else {"dtype": dtype}
     if method == "__call__":
         results = ufunc(*ones, **how)
@@ -146,12 +192,12 @@ def _result_types(ufunc: np.ufunc, method: str, kinds: tuple[Any, ...], dtype: A
     return tuple(np.asarray(of).dtype for of in (results if isinstance(results, tuple) else (results,)))
 
 
-def _product_shape(left: Any, right: Any) -> Shape:
+def _product_shape(left: Shape, right: Shape) -> Shape:
     """Of a product of matrices, or of a vector and a matrix."""
-    if right.ndim == 1:
-        return tuple(left.shape[:-1])
-    stacks = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    return (*stacks, *left.shape[-2:-1], right.shape[-1])
+    if len(right) == 1:
+        return left[:-1]
+    stacks = np.broadcast_shapes(left[:-2], right[:-2])
+    return (*stacks, *left[-2:-1], right[-1])
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:
@@ -162,8 +208,7 @@ def _broadcast(shapes: Sequence[Shape]) -> Shape:
     return np.broadcast_shapes(*shapes)
 
 
-def _ufunc_shape(method: str, inputs: Sequence[Any], given: Mapping[str, Any]) -> Shape:
-    shapes = [of.shape if isinstance(of, np.ndarray) else np.shape(of) for of in inputs]
+def _ufunc_shape(method: str, shapes: Sequence[Shape], given: Mapping[str, Any]) -> Shape:
     if method == "__call__":
         return _broadcast(shapes)
     if method == "outer":
@@ -171,9 +216,6 @@ def _ufunc_shape(method: str, inputs: Sequence[Any], given: Mapping[str, Any]) -
     first = list(shapes[0])
     axis = given.get("axis", 0)
     if method == "accumulate":
-        return tuple(first)
-    if method == "reduceat":
-        first[axis] = len(inputs[1])
         return tuple(first)
     axes = range(len(first)) if axis is None else (axis,) if isinstance(axis, int) else axis
     axes = {number % len(first) for number in axes} if first else set()
@@ -235,13 +277,17 @@ def _concatenate(arrays: Sequence[Any], axis: int = 0, **_: Any) -> Any:
     first = arrays[0]
     shape = list(first.shape)
     shape[axis] = sum(of.shape[axis] for of in arrays)
-    return blank(shape, np.result_type(*(of.dtype for of in arrays)))
+    return blank(shape, _common_type(arrays))
+
+
+def _common_type(arrays: Sequence[Any]) -> Any:
+    return np.result_type(*{of.dtype for of in arrays})
 
 
 def _stack(arrays: Sequence[Any], axis: int = 0, **_: Any) -> Any:
     shape = list(arrays[0].shape)
     shape.insert(axis if axis >= 0 else len(shape) + 1 + axis, len(arrays))
-    return blank(shape, np.result_type(*(of.dtype for of in arrays)))
+    return blank(shape, _common_type(arrays))
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:

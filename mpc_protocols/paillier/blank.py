@@ -91,6 +91,7 @@ def blank_parts(key_bits: int, contributing: int) -> BlankParts:
         partial(contribute, keys=keys),
         seconds,
         partial(_seconds, key_bits),
+        of_pair.repeats,
     )
 
 

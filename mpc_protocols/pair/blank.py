@@ -69,7 +69,8 @@ def blank_roles(counted: Counted = CountedMarginals) -> Roles[Bits, Shares]:
 
 def blank_parts() -> BlankParts:
     """For a dry run."""
-    return BlankParts(blank_roles(), contribute, Seconds(START_S, SIGN_S, GUMBEL_S, NOISE_S), table_seconds)
+    seconds = Seconds(START_S, SIGN_S, GUMBEL_S, NOISE_S)
+    return BlankParts(blank_roles(), contribute, seconds, table_seconds, repeats=False)
 
 
 def table_seconds(inputs: Inputs) -> float:

@@ -23,6 +23,7 @@ from mpc_protocols.additive.dealing.operations import Operations, Terms
 from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_bits, to_bits, to_planes, words_for
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.prg import NOISE, KeyStream, derive
 
@@ -111,6 +112,7 @@ class AdditiveGates:
 
         return draw
 
+    @by_shape(lambda gates, shape, rows: shape)
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, Bits]]) -> NDArray[np.bool_]:
         """See `engine.interface.BitGates`; 1 round for each piece, 1 to open, and 1 to tell the dealer.
 
@@ -153,12 +155,14 @@ class AdditiveGates:
     def concatenate(self, numbers: Sequence[Elements]) -> Elements:
         return np.concatenate(numbers)
 
+    @by_shape(lambda gates, x: (x.shape, x.dtype))
     def negative(self, x: Elements) -> Bits:
         return signs(self, self.link.me, x, 8 * x.itemsize)
 
     def less(self, left: Elements, right: Elements) -> Bits:
         return self.negative(left - right)
 
+    @by_shape(lambda gates, x, planes: (x.shape, x.dtype, planes))
     def absolute(self, x: Elements, planes: int) -> Elements:
         """|x| = x - 2 m x with the sign m of x; |x| < 2^(planes - 1). Rounds of the signs, and 2."""
         (negative,) = signs(self, self.link.me, x, planes).parts

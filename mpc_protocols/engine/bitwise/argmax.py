@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import B, each
 from mpc_protocols.engine.bitwise.bitslice import to_bits
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.by_shape import is_dry
 from mpc_protocols.engine.interface import Gates, N
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, SelectionPlan, most_candidates
@@ -89,8 +91,12 @@ def losses(gates: Gates[B, N], keys: N) -> B:
     total = rows * pairs
     batches = []
     for start in range(0, total, PAIRS):
-        row, which = np.divmod(np.arange(start, min(start + PAIRS, total)), pairs)
-        left, right = _pairs(count, which)
+        several = min(PAIRS, total - start)
+        if is_dry(gates):
+            row = left = right = blank(several, np.intp)
+        else:
+            row, which = np.divmod(np.arange(start, start + several), pairs)
+            left, right = _pairs(count, which)
         negative = gates.less(keys[row, left], keys[row, right])
         batches.append(each(partial(to_bits, cells=len(row), dtype=np.uint8), negative))
     together = batches[0] if len(batches) == 1 else each(lambda *parts: np.concatenate(parts), *batches)
@@ -102,17 +108,19 @@ def _open_winners(
 ) -> NDArray[np.int64]:
     """The positions, in `places`, of the candidates that lost to no other of them: one for each row of losses among `count`."""
     rows, several = lost.shape[0], len(places)
-    kept = _duels(several) if count is None and several <= MAX_KEPT else None
+    kept = _duels(several) if count is None and several <= MAX_KEPT and not is_dry(gates) else None
 
     def vectors() -> Iterator[tuple[slice, B]]:
         step = max(1, _LOSSES // (rows * (several - 1)))
         for start in range(0, several, step):
             block = slice(start, start + step)
-            pairs, complements = (
-                _duels_of(places, count or several, block)
-                if kept is None
-                else (kept[0][block], kept[1][block])
-            )
+            if is_dry(gates):
+                shape = min(step, several - start), several - 1
+                pairs, complements = blank(shape, np.intp), blank(shape, np.uint8)
+            elif kept is None:
+                pairs, complements = _duels_of(places, count or several, block)
+            else:
+                pairs, complements = kept[0][block], kept[1][block]
             yield block, gates.xor_public(lost[:, pairs], complements)
 
     winners = gates.zero_rows((rows, several), vectors())

@@ -9,7 +9,7 @@ Words are 64 cells each (`bitslice`), or single bits as uint8 where few cells ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -42,10 +42,20 @@ class Bits:
         return len(self.parts[0])
 
     def __getitem__(self, index: Any) -> Self:
-        return type(self)(*(part[index] for part in self.parts))
+        return self._like(tuple([part[index] for part in self.parts]))
+
+    def __iter__(self) -> Iterator[Self]:
+        return map(self._like, zip(*self.parts, strict=True))
 
     def __xor__(self, other: Self) -> Self:
-        return type(self)(*(mine ^ theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
+        pairs = zip(self.parts, other.parts, strict=True)
+        return self._like(tuple([mine ^ theirs for mine, theirs in pairs]))
+
+    def _like(self, parts: tuple[NDArray[Any], ...]) -> Self:
+        """Of parts that came out alike."""
+        made = object.__new__(type(self))
+        made.parts = parts
+        return made
 
     def reshape(self, *shape: int) -> Self:
         """The same bits in another shape."""

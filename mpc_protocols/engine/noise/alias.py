@@ -124,13 +124,18 @@ LookUp = Callable[[B, B, Runs], B]
 """(inner, outer, runs) to (outputs, words): gates that have an attribute `look_up` look up in their own way."""
 
 
-@lru_cache(maxsize=64)
+def index_bits_of(thresholds: Sequence[int]) -> int:
+    """Of a table of so many values for itself."""
+    return max(2, len(thresholds).bit_length())
+
+
+@lru_cache(maxsize=256)
 def alias_table(thresholds: tuple[int, ...], bits: int, index_bits: int = 2) -> AliasTable:
     """The columns of a table of non-decreasing thresholds below 2^bits; the same integers at every party.
 
     index_bits: at least so many, for a table that is drawn from together with a larger one.
     """
-    index_bits = max(index_bits, len(thresholds).bit_length())
+    index_bits = max(index_bits, index_bits_of(thresholds))
     capacity = 1 << bits - index_bits
     masses = [high - low for low, high in zip((0, *thresholds), (*thresholds, 1 << bits), strict=True)]
     masses += [0] * ((1 << index_bits) - len(masses))
@@ -220,7 +225,7 @@ def _outer(low: B, high: B, products: B) -> B:
     """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to the factors."""
 
     def component(low: Words, high: Words, products: Words) -> Words:
-        grid = np.empty((len(high), len(low), low.shape[1]), np.uint64)
+        grid = np.empty_like(low, shape=(len(high), len(low), low.shape[1]))
         grid[1:, 1:] = products.reshape(len(high) - 1, len(low) - 1, -1)
         grid[1:, 0] = high[1:] ^ np.bitwise_xor.reduce(grid[1:, 1:], axis=1)
         grid[0] = low ^ np.bitwise_xor.reduce(grid[1:], axis=0)
@@ -282,7 +287,7 @@ def multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
 def _sums(planes: Words, most: int = _GROUP) -> Words:
     """All 2^g XORs of each group of g planes, `most` or fewer: (groups * 2^g, words)."""
     group = min(most, len(planes))
-    sums = np.zeros((len(planes) // group, 1 << group, planes.shape[1]), np.uint64)
+    sums = np.zeros_like(planes, shape=(len(planes) // group, 1 << group, planes.shape[1]))
     grouped = planes.reshape(len(planes) // group, group, -1)
     for b in range(group):
         np.bitwise_xor(sums[:, : 1 << b], grouped[:, b : b + 1], out=sums[:, 1 << b : 2 << b])

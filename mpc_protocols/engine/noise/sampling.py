@@ -21,17 +21,21 @@ Threat model: the backend's; nobody whom it tolerates as corrupted knows a bit o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 
 from mpc_protocols.engine.bitwise.adders import Adder, adder_for
 from mpc_protocols.engine.bitwise.bits import B, concatenate
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.interface import BitSource, Gates, N
-from mpc_protocols.engine.noise.alias import AliasTable, alias_table, draw, draw_runs
+from mpc_protocols.engine.noise.alias import AliasTable, alias_table, draw, draw_runs, index_bits_of
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.mechanisms.gaussian import HalfTable, Sampler
 
+_TABLES = Lock()
+"""Parties of one process make a table once."""
 NOISE_BATCH = 1 << 18
 """Cells that are drawn together: bounds the memory at about 200 bytes a cell of one batch."""
 
@@ -51,6 +55,7 @@ def gaussian_adder(sampler: Sampler, count: int, latency_bytes: int) -> Adder:
     return noise_adder(alias_table(sampler.parts[0][1].thresholds, gaussian.BITS), count, latency_bytes)
 
 
+@by_shape(lambda gates, source, count, a, ring: (count, a, ring))
 def gumbel_noise(gates: Gates[B, N], source: BitSource, count: int, a: int, ring: UInt) -> N:
     """2^a K + V for `count` candidates, of one selection or of many: shape (count,), modulo the ring."""
     table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
@@ -68,6 +73,7 @@ def gumbel_noise(gates: Gates[B, N], source: BitSource, count: int, a: int, ring
     return gates.add_public(gates.concatenate(parts), np.full(count, gumbel.LOW << a, np.int64))
 
 
+@by_shape(lambda gates, source, sampler, count, ring: (sampler.digest, count, ring))
 def gaussian_noise(gates: Gates[B, N], source: BitSource, sampler: Sampler, count: int, ring: UInt) -> N:
     """Independent draws of the sampler: shape (count,)."""
     noise = _half_table_noise(gates, source, *sampler.parts[0], count, ring)
@@ -76,6 +82,7 @@ def gaussian_noise(gates: Gates[B, N], source: BitSource, sampler: Sampler, coun
     return noise
 
 
+@by_shape(lambda gates, source, samplers, ring: (tuple((of.digest, count) for of, count in samplers), ring))
 def gaussian_noises(
     gates: Gates[B, N], source: BitSource, samplers: Sequence[tuple[Sampler, int]], ring: UInt
 ) -> N:
@@ -108,8 +115,9 @@ def gaussian_noises(
 
 def joint_tables(halves: Sequence[HalfTable]) -> list[AliasTable]:
     """The alias tables of several half tables that are drawn from together."""
-    index_bits = max(alias_table(half.thresholds, gaussian.BITS).index_bits for half in halves)
-    return [alias_table(half.thresholds, gaussian.BITS, index_bits) for half in halves]
+    index_bits = max(index_bits_of(half.thresholds) for half in halves)
+    with _TABLES:
+        return [alias_table(half.thresholds, gaussian.BITS, index_bits) for half in halves]
 
 
 def _half_tables_noise(

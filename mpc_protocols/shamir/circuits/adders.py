@@ -28,15 +28,16 @@ def carry_save(gates: ShamirBitGates, columns: Columns) -> Columns:
             for start in range(0, len(column) - 2, 3)
         ]
         left: Columns = [column[len(column) // 3 * 3 :] for column in columns]
-        carried = [triple for position, triple in triples if position < len(columns) - 1]
-        for position, (a, b, c) in triples:
-            left[position].append(a ^ b ^ c)
+        a, b, c = (stack([triple[k] for _, triple in triples]) for k in range(3))
+        differs = a ^ b
+        total = differs ^ c
+        for (position, _), words in zip(triples, total, strict=True):
+            left[position].append(words)
+        carried = sum(position < len(columns) - 1 for position, _ in triples)  # the first ones
         if carried:
-            a, b, c = (stack([triple[k] for triple in carried]) for k in range(3))
-            carries = a ^ gates.and_bits(a ^ b, a ^ c)
-            places = [position for position, _ in triples if position < len(columns) - 1]
-            for number, position in enumerate(places):
-                left[position + 1].append(carries[number])
+            carries = a[:carried] ^ gates.and_bits(differs[:carried], a[:carried] ^ c[:carried])
+            for (position, _), words in zip(triples, carries, strict=False):
+                left[position + 1].append(words)
         columns = left
     return columns
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.blank import Blank
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.shamir.sharing.mesh import Mesh
 
@@ -98,7 +99,7 @@ class ShamirBitGates:
         self, shape: tuple[int, ...], terms: Iterable[tuple[Any, Bits, Iterable[NDArray[Any]]]]
     ) -> Bits:
         part, share = self.mesh.random(shape)
-        for index, x, factor in terms:
+        for index, x, factor in () if isinstance(part, Blank) else terms:
             mixed: NDArray[Any] | None = None
             for mine, plane in zip(factor, x.parts, strict=True):
                 mine &= plane
@@ -114,10 +115,11 @@ class ShamirBitGates:
         draw = self.mesh.release_bits(release)
         return lambda shape: Bits(*draw(shape))
 
+    @by_shape(lambda gates, shape, rows: shape)
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, Bits]]) -> NDArray[np.bool_]:
         part = self.mesh.zero((*shape, TEST_WORDS))
         sharing = self.mesh.readers()
-        for block, bits in rows:
+        for block, bits in () if isinstance(part, Blank) else rows:
             tests = sharing.next((*bits.shape, TEST_WORDS))
             total = np.zeros_like(tests[0])
             for factor, test in zip(self.factor(bits).parts, tests, strict=True):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import Bits, stack
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, to_planes, words_for
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.shamir.circuits.adders import Columns, add_up, top_bit
 from mpc_protocols.shamir.circuits.bit_gates import ShamirBitGates
 from mpc_protocols.shamir.sharing import numbers
@@ -30,6 +31,16 @@ def holders(threshold: int) -> range:
 def public_mask(public: Elements) -> int:
     """Which bits are 1 in any of some public numbers."""
     return int(np.bitwise_or.reduce(public)) if len(public) else 0
+
+
+def _form(x: Addends) -> tuple[Any, ...]:
+    """What of a vector of numbers decides how it is added up."""
+    public = None if x.public is None else public_mask(x.public)
+    return x.ring, x.shape, x.masks, x.held is not None, public
+
+
+def _forms(gates: object, *compared: Addends) -> tuple[Any, ...]:
+    return tuple((_form(x), None if x.public is None else x.public.tobytes()) for x in compared)
 
 
 class ShamirGates(ShamirBitGates):
@@ -59,6 +70,7 @@ class ShamirGates(ShamirBitGates):
     def concatenate(self, of: Sequence[Addends]) -> Addends:
         return numbers.concatenate(of)
 
+    @by_shape(_forms)
     def less(self, left: Addends, right: Addends) -> Bits:
         """See `engine.interface.Gates`: the sign of left + NOT right + 1. Raises `ValueError` for numbers that holders keep."""
         if left.held is not None or right.held is not None:
@@ -80,6 +92,7 @@ class ShamirGates(ShamirBitGates):
         """See `engine.interface.Gates`: the sign of the sum of all addends."""
         return top_bit(self, self._all_columns(x), carry_in=False)
 
+    @by_shape(lambda gates, x: _form(x))
     def planes_of(self, x: Addends) -> Bits:
         """The bits of a vector of numbers, added up: (bits of the ring, words)."""
         return add_up(self, self._all_columns(x))
@@ -109,9 +122,9 @@ class ShamirGates(ShamirBitGates):
         return columns
 
     def _put(self, columns: Columns, planes: Bits, mask: int) -> None:
-        for position, column in enumerate(columns):
+        for position, (column, words) in enumerate(zip(columns, planes, strict=False)):
             if mask >> position & 1:
-                column.append(planes[position])
+                column.append(words)
 
     def _put_public(self, columns: Columns, public: Elements) -> None:
         planes = to_planes(public, len(columns))

@@ -26,6 +26,7 @@ from mpc_protocols.engine.arrays import contiguous
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bits import Bits, concatenate, each
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, from_bits, to_planes
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.shamir.circuits.adders import add_up, sum_adder
 from mpc_protocols.shamir.circuits.gates import ShamirGates, holders
 from mpc_protocols.shamir.sharing.numbers import Addends, of_planes
@@ -42,13 +43,18 @@ class CandidateWords:
 
     def __init__(self, lengths: NDArray[np.int64]) -> None:
         """lengths: compared cells of each candidate; 0 is allowed."""
-        self.words = -(-lengths // _LANES)
+        self.words = self.count(lengths)
         self.size = int(self.words.sum())
         starts = np.cumsum(self.words) - self.words
         inside = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         halves = np.repeat(2 * self.words, lengths)  # half words of the candidate: the rows of `bitslice`
         columns = 2 * np.repeat(starts, lengths) + inside % np.maximum(halves, 1)
         self.slots = inside // np.maximum(halves, 1) * (2 * self.size) + columns
+
+    @staticmethod
+    def count(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The words of each candidate."""
+        return -(-lengths // _LANES)
 
     def planes(self, cells: Elements, planes: int) -> Words:
         """The low bits of values of the compared cells: (planes, size)."""
@@ -98,6 +104,7 @@ def score_adder(planes: int, words: int, latency_bytes: int) -> Adder:
     return sum_adder(planes - 1, words, latency_bytes)
 
 
+@by_shape(lambda gates, cells, lengths, planes: (CandidateWords.count(lengths).tobytes(), planes))
 def l1_sums(
     gates: ShamirGates, cells: Elements, lengths: NDArray[np.int64], planes: int
 ) -> tuple[Addends, ...]:
@@ -126,6 +133,7 @@ def lane_heights(heights: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array([_LANES * int(heights.max(initial=0))])
 
 
+@by_shape(lambda gates, terms, bits, heights: (terms.shape, bits.shape, heights.tobytes()))
 def _reduced(
     gates: ShamirGates, terms: Bits, bits: Bits, heights: NDArray[np.int64]
 ) -> tuple[Bits, Bits, NDArray[np.int64]]:
