@@ -32,7 +32,7 @@ from synth.inference.licence import Unanswerable, Uncertain
 from synth.inference.moments import Array
 from synth.inference.read_off import Estimate
 
-MAX_CELLS = 1024
+MAX_PAIR_CELLS = 1024
 """Of both columns together: their covariance is written out."""
 
 
@@ -55,9 +55,9 @@ def strength(estimate: Estimate, rows: float, z: float, sure: float, *, of_peopl
     Raises `Uncertain` if fewer than two codes of a column are clear.
     """
     shape = estimate.values.shape
-    if estimate.values.size > MAX_CELLS:
+    if estimate.values.size > MAX_PAIR_CELLS:
         raise Unanswerable(
-            f"{' x '.join(estimate.names)} has {estimate.values.size:,} cells; Cramer's V is offered up to {MAX_CELLS:,}."
+            f"{' x '.join(estimate.names)} has {estimate.values.size:,} cells; Cramer's V is offered up to {MAX_PAIR_CELLS:,}."
         )
     covariance = np.stack(
         [estimate.solved(unit.reshape(shape)).reshape(-1) for unit in np.eye(estimate.values.size)]

@@ -31,7 +31,7 @@ class Made:
 
 
 def table_of(python: Path, side: Path, table: Table, numbers: Sequence[float], limit_s: float) -> Made | None:
-    """One run of a side on a table; None if it took longer than the limit. Raises `CalledProcessError` if it fails."""
+    """One run of a side on a table; None if it took longer than the limit. Raises what its process ends with if it fails."""
     columns = list(table.domain.names)
     with tempfile.TemporaryDirectory() as folder:
         study = {"sizes": table.domain.sizes, "workload": table.workload.cliques}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Level
 from synth.domain import Codes, Domain
-from synth.inference.strength import MAX_CELLS
+from synth.inference.strength import MAX_PAIR_CELLS
 from synth.judgement.relations import cramers_v
 from tests.synth.inference.small import AB, ask, measured, model, people
 
@@ -101,7 +101,7 @@ def test_what_it_does_not_go_with(text: str, words: str) -> None:
 
 
 def test_tables_too_large_are_refused() -> None:
-    size = MAX_CELLS // 2 + 1
+    size = MAX_PAIR_CELLS // 2 + 1
     domain = Domain(("a", "b"), (Codes(size), Codes(2)))
     wide = measured(people(ROWS)[:, :2], [AB], [Fraction(9)], domain=domain)
     with pytest.raises(UsageError, match="is offered up to"):
