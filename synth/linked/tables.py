@@ -111,6 +111,8 @@ class LinkedTables:
             found |= dict.fromkeys((name, one) for name in (*self.people.names, child.count) for one in drawn)
             found |= dict.fromkeys(combinations(drawn, 2))
             found |= dict.fromkeys((child.first(name), child.second(name)) for name in child.domain.names)
+            if child.ordered_by is not None:  # the earliest of many is earlier than that of few
+                found[child.count, child.first(str(child.order)), child.second(str(child.order))] = None
         return tuple(found)
 
     def expanded(self, columns: tuple[str, ...]) -> tuple[str, ...]:
