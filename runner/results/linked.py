@@ -58,7 +58,7 @@ def write_tables(
     written = [folder / f"{linked.parent}.csv"]
     _write(written[0], (linked.key, *linked.people.names), [number.tolist(), *people], linked.people, safe)
     for place, child in enumerate(linked.children):
-        found = fold(model, codes, counts[child.name], child, np.random.default_rng([seed, FOLD, place]))
+        found = fold(model, linked, child, codes, counts[child.name], np.random.default_rng([seed, FOLD, place]))
         values = _values(found, np.random.default_rng([seed, VALUES, place]))
         written.append(folder / f"{child.name}.csv")
         _write(

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth.linked.conditional import Codes, ConditionalLaw
-from synth.linked.tables import ChildTable
+from synth.linked.kernel import kernel
+from synth.linked.tables import ChildTable, LinkedTables
 from synth.mrf import Model
 
 
@@ -28,9 +29,10 @@ class Children:
 
 def fold(
     model: Model,
+    linked: LinkedTables,
+    child: ChildTable,
     rows: NDArray[np.integer[Any]],
     counts: NDArray[np.integer[Any]],
-    child: ChildTable,
     rng: np.random.Generator,
 ) -> Children:
     """The children of synthetic people. rows: codes of people in all columns of the model; counts: how many children each has."""
@@ -48,7 +50,7 @@ def fold(
     floor = None if ordered is None else first[ordered]
     if floor is not None:  # every child has a place in the order
         there[floor] = np.arange(model.sizes[floor]) < model.sizes[floor] - 1
-    law = ConditionalLaw(model, first, there)
+    law, following = (ConditionalLaw(one, first, there) for one in (model, kernel(model, linked, child)))
     state = np.asarray(rows, dtype=np.int64).copy()
     made: list[Codes] = []
     people: list[Codes] = []
@@ -58,7 +60,7 @@ def fold(
             drawn = _first(model, law, child, state[here], counts[here], there, absent, rng)
         else:
             least = {floor: state[here, place[second[ordered]]]} if ordered is not None and floor else None
-            drawn = law.draw(state[here], rng, least)
+            drawn = following.draw(state[here], rng, least)
         if child.order is not None or number == 0:
             state[np.ix_(here, at)] = drawn
         made.append(drawn)

@@ -15,6 +15,7 @@ from mpc_protocols.errors import StudyInvalid
 from synth.domain import Column, Domain
 from synth.domain.categorical import Categorical
 from synth.domain.codes import Codes
+from synth.domain.constraints import constraint_from_spec
 from synth.domain.numbers import Edged, Integer
 
 MAX_CHILDREN = 1 << 10
@@ -61,6 +62,25 @@ class ChildTable:
         }
 
 
+    @cached_property
+    def present_together(self) -> tuple[dict[str, Any], ...]:
+        """What is known of a row, as constraints are written: a child that is not there lacks all its values, and one that is there
+        only those that the study lets it lack."""
+        missing, none = {"missing": True}, []
+        certain = [name for name in self.domain.names if not self.domain[name].missing]
+        for name in self.domain.names:
+            none.append({"if": {self.count: 0}, "then": {self.first(name): missing}})
+            none.append({"if": {self.count: {"below": 2}}, "then": {self.second(name): missing}})
+        for name in certain:
+            none.append({"if": {self.first(name): missing}, "then": {self.count: 0}})
+            if self.order is None:
+                none.append({"if": {self.second(name): missing}, "then": {self.count: {"below": 2}}})
+            elif name != certain[0]:
+                none.append({"if": {self.second(name): missing}, "then": {self.second(certain[0]): missing}})
+                none.append({"if": {self.second(certain[0]): missing}, "then": {self.second(name): missing}})
+        return tuple(none)
+
+
 @dataclass(frozen=True)
 class LinkedTables:
     """The parent table's name and columns, and the tables of children. key: the column of all of them that names the person."""
@@ -99,7 +119,15 @@ class LinkedTables:
         columns = dict(zip(self.people.names, self.people.columns, strict=True))
         for child in self.children:
             columns |= child.unfolded
-        return replace(self.people, names=tuple(columns), columns=tuple(columns.values()))
+        together = [
+            constraint_from_spec(spec, columns) for child in self.children for spec in child.present_together
+        ]
+        return replace(
+            self.people,
+            names=tuple(columns),
+            columns=tuple(columns.values()),
+            constraints=(*self.people.constraints, *together),
+        )
 
     @cached_property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
