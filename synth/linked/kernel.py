@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique
+from synth.domain.numbers import Binned
 from synth.linked.tables import ChildTable, LinkedTables
 from synth.mrf import Model
 from synth.mrf.factor import Array
@@ -36,39 +38,119 @@ SMALLEST = 1e-9
 
 
 def kernel(model: Model, linked: LinkedTables, child: ChildTable) -> Model:
-    """The model of the next child: its law of A given B and the person is that of the next child given the one before."""
+    """The model of the next child: its law of A given B and the person is that of the next child given the one before.
+
+    Where no column of the table orders it, A and B have one law: the table of all that A is tied to, reweighted from one child a
+    person to one pair of children, states B as well as A, and what was measured of A with B is fitted to its margins.
+    """
     own = {*linked.people.names, *child.unfolded}
     of = {name: model.used_levels[name].column for name in model.used_levels}
+    second = {child.second(name) for name in child.domain.names}
     kept = [clique for clique in model.cliques if all(of.get(name, name) in own for name in clique)]
     chains = Chains.used(model.sizes, model.used_levels, model.cliques)
-    estimator = SizeEstimator(chains.sizes, [*kept, *model.impossible], chains.coarser)
-    stated = [Measurement(clique, model.marginal(clique), 1.0) for clique in kept]
-    limit = max(MAX_MB, 1.5 * estimator.mb)
+    stationary = child.ordered_by is None
+    reweighted = _Reweighted(model, child, chains) if stationary else None
+    stated = [
+        Measurement(clique, model.marginal(clique) if reweighted is None else reweighted(clique), 1.0)
+        for clique in kept
+        if not (stationary and len(clique) == 1 and of.get(clique[0], clique[0]) in second)
+    ]
+    limit = max(MAX_MB, 1.5 * SizeEstimator(chains.sizes, [*kept, *model.impossible], chains.coarser).mb)
     chosen: list[Clique] = []
     for source, tied in _ties(kept, of, linked, child):
         if SizeEstimator(chains.sizes, [*kept, *chosen, tied, *model.impossible], chains.coarser).mb > limit:
             continue
         chosen.append(tied)
         shape = [chains.sizes[name] for name in tied]
-        absent = {child.second(name) for name in child.domain.names}
-        values = _of_second(
-            model.marginal(source).reshape(shape),
-            model.marginal(tied).reshape(shape),
-            [name in absent for name in tied],
-        )
-        stated.append(Measurement(tied, values.reshape(-1), 1.0))
+        if reweighted is not None:
+            values = reweighted(source)
+        else:
+            values = _of_second(
+                model.marginal(source).reshape(shape),
+                model.marginal(tied).reshape(shape),
+                [name in second for name in tied],
+            ).reshape(-1)
+        stated.append(Measurement(tied, values, 1.0))
     if not chosen:
         return model
     return fit(
         model.sizes,
         stated,
-        total=model.total,
+        total=model.total if reweighted is None else reweighted.total,
         warm_start=model,
         levels=model.used_levels,
         impossible=model.impossible,
         iterations=ITERATIONS,
         tolerance=TOLERANCE,
     )
+
+
+class _Reweighted:
+    """Marginals over pairs of neighbouring children, if both have the law of a child of their person.
+
+    A person with n children has one child drawn in the model and n - 1 pairs in n draws, so its rows count (n - 1) / n. total: rows.
+    """
+
+    def __init__(self, model: Model, child: ChildTable, chains: Chains) -> None:
+        self._model, self._chains, self._count = model, chains, child.count
+        self._first = {child.first(name): child.second(name) for name in child.domain.names}
+        self._second = {second: first for first, second in self._first.items()}
+        column = child.unfolded[child.count]
+        assert isinstance(column, Binned)
+        numbers = np.array([sum(column.span(code)) / 2 for code in range(column.size)])
+        self._weights = np.maximum(numbers - 1, 0) / np.maximum(numbers, 1)
+        self.total = max(1.0, float(self._weights @ model.marginal((child.count,))))
+
+    def __call__(self, clique: Clique) -> Array:
+        """The marginal of a clique, flat."""
+        columns = [self._chains.column[name] for name in clique]
+        if any(column in self._second for column in columns):
+            return self._pair(clique)
+        return self._of_first(clique)
+
+    def _of_first(self, clique: Clique) -> Array:
+        """Of columns other than B's."""
+        axes = [name for name in clique if self._chains.column[name] != self._count]
+        whole = self._model.marginal((self._count, *axes)).reshape(len(self._weights), -1) * self._weights[:, None]
+        if len(axes) == len(clique):
+            return whole.sum(axis=0)
+        at = next(name for name in clique if name not in axes)
+        shape = [self._chains.sizes[name] for name in axes]
+        if at != self._count:
+            bins = self._chains.bins(self._count, at)
+            whole = np.stack([whole[bins == one].sum(axis=0) for one in range(self._chains.sizes[at])])
+        place = clique.index(at)
+        return np.moveaxis(whole.reshape(-1, *shape), 0, place).reshape(-1)
+
+    def _pair(self, clique: Clique) -> Array:
+        """Of A's columns with B's: what was measured, at the margins that both would have."""
+        shape = [self._chains.sizes[name] for name in clique]
+        values = self._model.marginal(clique).reshape(shape)
+        for axis, name in enumerate(clique):
+            if self._chains.column[name] in {*self._first, *self._second}:
+                values = np.where(_along(self._absent(name), axis, values.ndim), 0.0, np.maximum(values, SMALLEST))
+        goals = [self._margin(name) for name in clique]
+        for _ in range(SWEEPS):
+            for axis, goal in enumerate(goals):
+                rest = tuple(other for other in range(values.ndim) if other != axis)
+                values = values * _along(goal / np.maximum(values.sum(axis=rest), SMALLEST), axis, values.ndim)
+        return values.reshape(-1)
+
+    def _margin(self, name: str) -> Array:
+        """A column's own, of B's columns that of A's, over the bins of a level."""
+        column = self._chains.column[name]
+        margin = self._of_first((self._second.get(column, column),))
+        if name == column:
+            return margin
+        return np.bincount(self._chains.bins(column, name), margin, self._chains.sizes[name])
+
+    def _absent(self, name: str) -> NDArray[np.bool_]:
+        """Which values of a column of the child, or bins, hold nothing but the code of no child."""
+        column = self._chains.column[name]
+        if name == column:
+            return np.arange(self._chains.sizes[name]) == self._chains.sizes[name] - 1
+        bins = self._chains.bins(column, name)
+        return np.bincount(bins[:-1], minlength=self._chains.sizes[name]) == 0
 
 
 def _ties(
