@@ -44,7 +44,7 @@ def write_outputs(
     """Write all files of a finished run into `directory`. run: the content of run.json; result: of result.json, if there is
     one. sign: of the folder where they lie before any is in its place, what signatures.json is to hold; it may raise."""
     from runner.report import render
-    from runner.results.linked import linked_of, write_tables
+    from runner.results.linked import People, linked_of, seed_of, write_tables
     from synth.mrf import Model
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
@@ -53,7 +53,9 @@ def write_outputs(
         (staging / "measurements.json").write_text(measurements_json(release, domain), encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
         if (linked := linked_of(run, domain, directory)) is not None:
-            write_tables(staging, linked, Model.from_bytes(release.model), release.codes, release.decode_seed)
+            people = People.of(linked, release.codes, release.decode_seed)
+            seed = seed_of(staging / outdir.table_of(run), staging / "model.npz")
+            write_tables(staging, linked, Model.from_bytes(release.model), people, seed)
         if result is not None:
             (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")

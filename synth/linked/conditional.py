@@ -166,7 +166,9 @@ def _sum(tables: Sequence[_Table], columns: tuple[str, ...], sizes: Mapping[str,
     return whole
 
 
-def _pick(weights: Array, allowed: NDArray[np.bool_], order: NDArray[np.intp], rng: np.random.Generator) -> Codes:
+def _pick(
+    weights: Array, allowed: NDArray[np.bool_], order: NDArray[np.intp], rng: np.random.Generator
+) -> Codes:
     """A code of each row, by its weights; where these are all zero, any that is allowed. order: of rows, like ones together.
 
     Each row's number is uniform on its own; those of rows that stand together lie evenly (multiples of the golden ratio from a

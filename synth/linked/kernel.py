@@ -111,7 +111,10 @@ class _Reweighted:
     def _of_first(self, clique: Clique) -> Array:
         """Of columns other than B's."""
         axes = [name for name in clique if self._chains.column[name] != self._count]
-        whole = self._model.marginal((self._count, *axes)).reshape(len(self._weights), -1) * self._weights[:, None]
+        whole = (
+            self._model.marginal((self._count, *axes)).reshape(len(self._weights), -1)
+            * self._weights[:, None]
+        )
         if len(axes) == len(clique):
             return whole.sum(axis=0)
         at = next(name for name in clique if name not in axes)
@@ -128,12 +131,16 @@ class _Reweighted:
         values = self._model.marginal(clique).reshape(shape)
         for axis, name in enumerate(clique):
             if self._chains.column[name] in {*self._first, *self._second}:
-                values = np.where(_along(self._absent(name), axis, values.ndim), 0.0, np.maximum(values, SMALLEST))
+                values = np.where(
+                    _along(self._absent(name), axis, values.ndim), 0.0, np.maximum(values, SMALLEST)
+                )
         goals = [self._margin(name) for name in clique]
         for _ in range(SWEEPS):
             for axis, goal in enumerate(goals):
                 rest = tuple(other for other in range(values.ndim) if other != axis)
-                values = values * _along(goal / np.maximum(values.sum(axis=rest), SMALLEST), axis, values.ndim)
+                values = values * _along(
+                    goal / np.maximum(values.sum(axis=rest), SMALLEST), axis, values.ndim
+                )
         return values.reshape(-1)
 
     def _margin(self, name: str) -> Array:

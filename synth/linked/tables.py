@@ -61,7 +61,6 @@ class ChildTable:
             **{self.second(name): column for name, column in there.items()},
         }
 
-
     @cached_property
     def present_together(self) -> tuple[dict[str, Any], ...]:
         """What is known of a row, as constraints are written: a child that is not there lacks all its values, and one that is there

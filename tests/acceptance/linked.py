@@ -78,7 +78,13 @@ def codes(sizes: Mapping[str, int]) -> dict[str, dict[str, object]]:
 def linked_study(epsilon: float, drift: bool) -> Study:
     """The study of both tables."""
     columns = {**({"month": {"kind": "integer", "low": 0, "high": 11}} if drift else {}), **codes(VISITS)}
-    child = {"parent": "people", "key": "pid", "max_rows": MOST, "order": "month" if drift else "at", "columns": columns}
+    child = {
+        "parent": "people",
+        "key": "pid",
+        "max_rows": MOST,
+        "order": "month" if drift else "at",
+        "columns": columns,
+    }
     return Study.of(
         "linked", codes(PEOPLE), PARTIES, epsilon=epsilon, delta=1e-6, backend="ideal", algorithm="mosaic",
         table={"visits": child},
@@ -157,14 +163,22 @@ def errors(
             apart = distance(real, pd.Series(
                 np.outer(*product).ravel(), pd.MultiIndex.from_product([each.index for each in product], names=columns)
             ))  # fmt: skip
-        found[" x ".join(columns)] = distance(real, shares(rows, columns)), distance(real, shares(flat, columns)), apart
+        found[" x ".join(columns)] = (
+            distance(real, shares(rows, columns)),
+            distance(real, shares(flat, columns)),
+            apart,
+        )
     true, own = pairs(visits), pairs(children)
     alone = shares(flat, ["diag"])
     independent = pd.Series(
         np.outer(alone, alone).ravel(), pd.MultiIndex.from_product([alone.index] * 2, names=["before", "now"])
     )
     real = shares(true, ["before", "now"])
-    found["consecutive diag"] = distance(real, shares(own, ["before", "now"])), distance(real, independent), nothing
+    found["consecutive diag"] = (
+        distance(real, shares(own, ["before", "now"])),
+        distance(real, independent),
+        nothing,
+    )
     repeats = float((true.before == true.now).mean())
     found["repeats"] = (
         abs(repeats - float((own.before == own.now).mean())), abs(repeats - float((alone**2).sum())), nothing,
@@ -173,11 +187,17 @@ def errors(
     found["dependence, relative"] = abs(dependence(own) / kappa - 1), 1.0, nothing
     if "month" in visits:
         found["month"] = distance(shares(visits, ["month"]), shares(children, ["month"])), nothing, nothing
-        found["month x diag"] = distance(shares(visits, ["month", "diag"]), shares(children, ["month", "diag"])), nothing, nothing
+        found["month x diag"] = (
+            distance(shares(visits, ["month", "diag"]), shares(children, ["month", "diag"])),
+            nothing,
+            nothing,
+        )
     return found
 
 
-def missed(people: int, epsilon: float, found: Mapping[str, tuple[float, float, float]], drift: bool) -> list[str]:
+def missed(
+    people: int, epsilon: float, found: Mapping[str, tuple[float, float, float]], drift: bool
+) -> list[str]:
     """The bars that the means miss, a sentence each."""
     said = []
     for name, bar in PROTOTYPE.get((people, epsilon), {}).items() if not drift else ():
@@ -188,7 +208,9 @@ def missed(people: int, epsilon: float, found: Mapping[str, tuple[float, float, 
             if own > 1.1 * flat:
                 said.append(f"{name}: {own:.3f}, the flat table's {flat:.3f} plus 10 %")
     if people == 20000 and found["dependence, relative"][0] > 0.2:
-        said.append(f"dependence within a person off by {found['dependence, relative'][0]:.0%}, more than 20 %")
+        said.append(
+            f"dependence within a person off by {found['dependence, relative'][0]:.0%}, more than 20 %"
+        )
     return said
 
 
@@ -211,9 +233,12 @@ def main() -> int:
                     flat = run_flat(table, visits, epsilon, Path(folder))
                 each.append(errors(table, visits, made, children, flat))
             means = {
-                name: tuple(float(np.mean([one[name][j] for one in each])) for j in range(3)) for name in each[0]
+                name: tuple(float(np.mean([one[name][j] for one in each])) for j in range(3))
+                for name in each[0]
             }
-            print(f"n {people:,} epsilon {epsilon:g}: linked | flat, {MOST} rows a person | apart; {asked.seeds} seeds")
+            print(
+                f"n {people:,} epsilon {epsilon:g}: linked | flat, {MOST} rows a person | apart; {asked.seeds} seeds"
+            )
             for name, (own, flat_error, apart) in means.items():
                 print(f"  {name:22s} {own:.3f} | {flat_error:.3f} | {apart:.3f}")
             said = missed(people, epsilon, means, asked.drift)  # type: ignore[arg-type]
