@@ -51,15 +51,17 @@ class ChildTable:
         """The unfolded column of B: the child before it, or another one."""
         return f"{self.name}_{'other' if self.order is None else 'before'}_{column}"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the unfolded columns that it adds, in order."""
+        own = self.domain.names
+        return self.count, *map(self.first, own), *map(self.second, own)
+
     @cached_property
     def unfolded(self) -> Mapping[str, Column]:
         """The columns that it adds to a person's row, in order."""
-        there = {name: _may_lack(self.domain[name]) for name in self.domain.names}
-        return {
-            self.count: _counts(self.max_rows),
-            **{self.first(name): column for name, column in there.items()},
-            **{self.second(name): column for name, column in there.items()},
-        }
+        there = [_may_lack(column) for column in self.domain.columns]
+        return dict(zip(self.names, [_counts(self.max_rows), *there, *there], strict=True))
 
     @cached_property
     def present_together(self) -> tuple[dict[str, Any], ...]:
@@ -100,7 +102,7 @@ class LinkedTables:
                 )
         names = list(self.people.names)
         for child in self.children:
-            for name in child.unfolded:
+            for name in child.names:
                 if name in names or name == self.key:
                     raise StudyInvalid(
                         f"unfolding {child.name} makes a column {name}, and there is one of that name already; rename it"
