@@ -17,8 +17,8 @@ from parties.data.location import KINDS_OF_FILES
 from runner.study.columns import read_domain
 from runner.study.keys import DATA
 from runner.study.model import Alignment, DataLocation, Privacy
-from runner.study.table import Table, nearest, shown
-from synth.algorithm import Algorithm
+from runner.study.table import Table, listed, nearest, shown
+from synth.algorithm import ALGORITHMS, Algorithm
 from synth.domain import Domain
 from synth.linked.tables import MAX_CHILDREN, ChildTable, LinkedTables
 
@@ -108,7 +108,7 @@ def _child(
     inner = Table(
         {"columns": table.raw["columns"]}, table.file, f"[table.{name}]", ("columns",), table.problems
     )
-    domain = read_domain(inner, Path())[1]
+    domain = read_domain(inner, Path(), f"[table.{name}.columns]")[1]
     if domain is None or len(table.problems) > before:
         return None
     if order in domain and not domain[order].ordered:
@@ -128,10 +128,11 @@ def check_study(
     alignment: Alignment | None,
 ) -> None:
     """What of the rest of the study does not stand together with linked tables."""
-    if algorithm is not None and not algorithm.workload:
+    if algorithm is not None and not (algorithm.workload and algorithm.constrained):
+        others = listed(one.name for one in ALGORITHMS if one.workload and one.constrained)
         root.problem(
-            f'[table] has no meaning with algorithm = "{algorithm.name}": children are drawn from a model of marginals, and it makes '
-            "none"
+            f'[table] has no meaning with algorithm = "{algorithm.name}": children are drawn from a model of marginals that knows which '
+            f"rows cannot be; use {others}"
         )
     if "contributors" in root:
         root.problem(

@@ -118,7 +118,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         together.runs(head, algorithm, backend, partition)
         if malicious:
             together.against_deviation(head, root, algorithm, config)
-    if algorithm is not None and domain is not None:
+    if algorithm is not None and domain is not None and tables is None:
         together.constraints(root, algorithm, domain)
     workload = section("workload", KEYS)
     if algorithm is not None and not algorithm.workload and "workload" in root:

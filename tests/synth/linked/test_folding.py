@@ -12,7 +12,9 @@ from synth.mrf.fit import Measurement, fit
 
 PEOPLE = Domain.from_spec({"columns": {"group": 2}})
 COUNTS = np.array([[0.2, 0.3, 0.2, 0.2, 0.1], [0.1, 0.1, 0.2, 0.2, 0.4]])  # by group
-FRESH = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])  # a child's law by group; each repeats the one before with probability 0.6
+FRESH = np.array(
+    [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]]
+)  # a child's law by group; each repeats the one before with probability 0.6
 STAY = 0.6
 ROWS = 60_000
 
@@ -41,10 +43,21 @@ def released(order) -> tuple[Model, LinkedTables]:
             joint[group, count, :3, :3] += mass * (1 - alone) * (FRESH[group][:, None] * chain(group)).T
     names, axes = list(linked.unfolded.names), "gcab"
     stated = [
-        Measurement(clique, np.einsum(f"{axes}->{''.join(axes[names.index(name)] for name in clique)}", joint) * ROWS, 1.0)
+        Measurement(
+            clique,
+            np.einsum(f"{axes}->{''.join(axes[names.index(name)] for name in clique)}", joint) * ROWS,
+            1.0,
+        )
         for clique in linked.cliques
     ]
-    model = fit(linked.unfolded.sizes, stated, total=ROWS, impossible=linked.unfolded.impossible, tolerance=0, iterations=3000)
+    model = fit(
+        linked.unfolded.sizes,
+        stated,
+        total=ROWS,
+        impossible=linked.unfolded.impossible,
+        tolerance=0,
+        iterations=3000,
+    )
     return model, linked
 
 
@@ -58,7 +71,9 @@ def test_every_child_has_the_law_of_its_person_however_late_it_comes(order):
     model, linked = released(order)
     rows, counts = people(model)
     found = fold(model, linked, linked.children[0], rows, counts, np.random.default_rng(1))
-    assert np.array_equal(np.bincount(found.person, minlength=ROWS), counts)  # as many as the person's row says
+    assert np.array_equal(
+        np.bincount(found.person, minlength=ROWS), counts
+    )  # as many as the person's row says
     assert (np.diff(found.person) >= 0).all()
     number = np.arange(len(found.person)) - np.searchsorted(found.person, found.person)
     for group in range(2):
@@ -100,7 +115,8 @@ def test_children_without_an_order_are_drawn_around_the_first():
     starts = np.searchsorted(found.person, found.person)
     number = np.arange(len(found.person)) - starts
     same = [
-        float((found.codes[number == late, 0] == found.codes[starts[number == late], 0]).mean()) for late in (1, 2, 3)
+        float((found.codes[number == late, 0] == found.codes[starts[number == late], 0]).mean())
+        for late in (1, 2, 3)
     ]
     truth = float((STAY + (1 - STAY) * (FRESH**2).sum(axis=1)).mean())
     assert max(same) - min(same) < 0.03 and abs(np.mean(same) - truth) < 0.03
@@ -111,7 +127,8 @@ def test_children_never_step_back_in_an_order_that_is_a_column():
     rng = np.random.default_rng(2)
     sizes = linked.unfolded.sizes
     stated = [
-        Measurement(clique, rng.random(int(np.prod([sizes[name] for name in clique]))) * 100, 1.0) for clique in linked.cliques
+        Measurement(clique, rng.random(int(np.prod([sizes[name] for name in clique]))) * 100, 1.0)
+        for clique in linked.cliques
     ]
     model = fit(sizes, stated, impossible=linked.unfolded.impossible)
     rows = model.sample(3000, rng)
@@ -123,5 +140,7 @@ def test_children_never_step_back_in_an_order_that_is_a_column():
 
 def test_nobody_has_children_where_all_counts_are_0():
     model, linked = released("at")
-    found = fold(model, linked, linked.children[0], np.zeros((5, 4), int), np.zeros(5, int), np.random.default_rng(0))
+    found = fold(
+        model, linked, linked.children[0], np.zeros((5, 4), int), np.zeros(5, int), np.random.default_rng(0)
+    )
     assert found.person.size == 0 and found.codes.shape == (0, 1)

@@ -48,7 +48,9 @@ def test_the_workload_ties_people_children_and_neighbours():
     assert ("age", "visits_other_cost") not in found and ("visits_diag", "visits_other_cost") not in found
     assert ("visits_count", "visits_day", "visits_before_day") in linked("day").cliques
     for order in (None, "day"):
-        Workload.from_spec({"cliques": [list(clique) for clique in linked(order).cliques]}, linked(order).unfolded)
+        Workload.from_spec(
+            {"cliques": [list(clique) for clique in linked(order).cliques]}, linked(order).unfolded
+        )
 
 
 @pytest.mark.parametrize("order", [None, "day", "at"])
@@ -76,7 +78,9 @@ def test_constraints_of_people_hold_in_the_row():
     people = PEOPLE.constrained([{"if": {"age": 0}, "then": {"sex": 1}}], "leave out")
     own = linked(None, people=people).unfolded
     assert ("age", "sex") in own.impossible and own.broken_rows == "leave out"
-    assert own.to_spec()["constraints"] == people.to_spec()["constraints"]  # the others follow from the tables
+    assert (
+        own.to_spec()["constraints"] == people.to_spec()["constraints"]
+    )  # the others follow from the tables
 
 
 @pytest.mark.parametrize(

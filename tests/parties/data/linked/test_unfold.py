@@ -17,7 +17,9 @@ from synth.domain import Domain
 from synth.linked.tables import ChildTable, LinkedTables
 
 KEY = bytes(range(32))
-VISITS = Domain.from_spec({"columns": {"diag": {"kind": "categorical", "values": ["p", "q", "r"]}, "cost": 9}})
+VISITS = Domain.from_spec(
+    {"columns": {"diag": {"kind": "categorical", "values": ["p", "q", "r"]}, "cost": 9}}
+)
 PEOPLE = Domain.from_spec({"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}})
 
 
@@ -109,7 +111,9 @@ def test_of_more_children_than_the_study_allows_all_are_as_likely_to_stay(tmp_pa
 def test_nothing_depends_on_the_order_of_lines(tmp_path):
     people = [[f"k{number}", "fm"[number % 2]] for number in range(40)]
     rng = np.random.default_rng(1)
-    visits = [[f"k{i}", f"2024-01-{d:02}", "pqr"[d % 3], d % 9] for i in range(40) for d in rng.integers(1, 28, 5)]
+    visits = [
+        [f"k{i}", f"2024-01-{d:02}", "pqr"[d % 3], d % 9] for i in range(40) for d in rng.integers(1, 28, 5)
+    ]
     expected = unfolded(tmp_path, people, visits, linked())
     rng.shuffle(visits)
     rng.shuffle(people)
@@ -120,7 +124,11 @@ def test_nothing_depends_on_the_order_of_lines(tmp_path):
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path, order, most):
     """All tables of up to three people with these children, against the table without any one of them, or with other children."""
-    sets = [[], [("2024-01-05", "p", 1)], [("2024-01-05", "p", 1), ("2024-02-05", "q", 2), ("2024-03-05", "q", 2)]]
+    sets = [
+        [],
+        [("2024-01-05", "p", 1)],
+        [("2024-01-05", "p", 1), ("2024-02-05", "q", 2), ("2024-03-05", "q", 2)],
+    ]
     tables = linked(order, most)
     for kinds in chain.from_iterable(combinations(range(3), size) for size in (2, 3)):
         people = [[f"k{i}", "fm"[i % 2]] for i in kinds]
@@ -149,7 +157,9 @@ def test_numbers_are_ordered_as_numbers_and_listed_values_as_listed(tmp_path):
         assert (row["visits_cost"], row["visits_before_cost"]) in {("1", None), ("2", "1")}
     ordinal = Domain.from_spec({"columns": {"stage": {"kind": "ordinal", "values": ["low", "high"]}}})
     tables = LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", 3, "stage", ordinal),))
-    location, where = places(tmp_path, [["a", "f"]], [["a", "high"], ["a", "low"]], tables, header=("pid", "stage"))
+    location, where = places(
+        tmp_path, [["a", "f"]], [["a", "high"], ["a", "low"]], tables, header=("pid", "stage")
+    )
     seen = set()
     for number in range(20):
         where = LinkedPlaces(tables, where.children, Fixed(bytes([number]) * 32))  # type: ignore[arg-type]
@@ -183,7 +193,9 @@ def test_what_does_not_fit_is_refused_by_its_own_line_without_a_value(tmp_path, 
 
 
 def test_a_missing_column_of_children_is_named(tmp_path):
-    location, where = places(tmp_path, [["a", "f"]], [["a", "p", 1]], linked(), header=("pid", "diag", "cost"))
+    location, where = places(
+        tmp_path, [["a", "f"]], [["a", "p", 1]], linked(), header=("pid", "diag", "cost")
+    )
     with pytest.raises(DataRefused, match='no column "day"'):
         as_parquet(location, where, tmp_path)
 
@@ -191,7 +203,9 @@ def test_a_missing_column_of_children_is_named(tmp_path):
 def test_orphans_are_counted_for_their_owner_and_are_in_no_row(tmp_path):
     location, where = places(tmp_path, [["a", "f"]], [*ALICE, ["z", "2024-01-01", "p", 1]], linked())
     path, told = written(location, where, tmp_path)
-    assert told[0].orphans == 1 and repr(told[0]) == "Unfolding(name='visits')"  # a log shows no count by accident
+    assert (
+        told[0].orphans == 1 and repr(told[0]) == "Unfolding(name='visits')"
+    )  # a log shows no count by accident
     assert pq.read_table(path).num_rows == 1
 
 
