@@ -165,8 +165,8 @@ def test_the_same_draw_for_the_same_study_and_another_one_for_another(tmp_path):
 
 def test_what_the_custodian_alone_is_told_check_tells_it(tmp_path):
     trial = linked.write(tmp_path, changes=[CLEAR, PLAIN, ("max_rows = 4\n", "max_rows = 1\n")])
-    with (tmp_path / "north_visits.csv").open("a") as file:
-        file.write("nobody,2024-05-05,u,1\n")
+    with (tmp_path / "north_visits.csv").open("a", newline="") as file:
+        file.write("nobody,2024-05-05,u,1\r\n")
     end = run("check", trial.path, "--party", "north", ledger=tmp_path / "ledger.db", scratch=tmp_path)
     assert end.code == 30 and "no row of" in end.complaint
     assert "1 rows of visits have no row of patients" in end.output
