@@ -43,7 +43,8 @@ class Location:
 
     dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
     rows: of a Parquet file, only those from the first number to before the second; None: all. state: the size and the time
-    (mtime_ns) that the file must have; None: any. linked: where the tables of children are, whose people this table lists; then the
+    (mtime_ns) that the file must have; None: any. linked: where the tables of children are, whose people this
+    table lists; then the
     source is of a row a person (`linked/`).
     """
 

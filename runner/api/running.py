@@ -55,7 +55,8 @@ def run_study(
 ) -> Run:
     """Run a study with all its parties on this machine.
 
-    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them; of linked tables a mapping of them, by name. out: new or empty;
+    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them; of
+    linked tables a mapping of them, by name. out: new or empty;
     with `replace` also the directory of an earlier run, whose files give way to this one's if it succeeds.
     ledger: of the parties named, the keys of a private file's [ledger]: `dataset` names the population, so that all runs on it
     add up (default: "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict of

@@ -36,6 +36,7 @@ def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
                 f"{party}: {one.orphans:,} rows of {one.name} have no row of {place.linked.linked.parent}"
             )
         yield note(
-            f"{party}: {one.truncated:,} people have more than max_rows = {child.max_rows:,} rows of {one.name}; {one.left_out:,} rows "
+            f"{party}: {one.truncated:,} people have more than max_rows = {child.max_rows:,} rows of {one.name}; "
+            f"{one.left_out:,} rows "
             "are left out, drawn at random"
         )

@@ -43,7 +43,8 @@ def linked_of(facts: Mapping[str, Any], domain: Domain, directory: Path | str) -
 
 
 def check_of_people(facts: Mapping[str, Any], domain: Domain, names: Iterable[str], asked: str) -> None:
-    """Raise `UsageError` for a column of a single child drawn, about which `asked` (the beginning of a sentence) would mislead."""
+    """Raise `UsageError` for a column of a single child drawn, about which `asked` (the beginning of a sentence)
+    would mislead."""
     linked = linked_of(facts, domain, "run.json")
     if linked is None:
         return
@@ -66,7 +67,8 @@ def seed_of(table: Path, model: Path) -> int:
 
 @dataclass(frozen=True)
 class People:
-    """People as a table of their rows has them. codes: (people, columns of the model). values: the parent's columns, as a CSV file
+    """People as a table of their rows has them. codes: (people, columns of the model). values: the parent's
+    columns, as a CSV file
     shows them. counts: by table of children, how many each person has."""
 
     codes: NDArray[np.integer[Any]]

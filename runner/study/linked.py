@@ -1,4 +1,5 @@
-"""[table.NAME]: tables of children, which belong to the people of [domain] (`docs/howto/linked.md`), and `data` of several tables.
+"""[table.NAME]: tables of children, which belong to the people of [domain] (`docs/howto/linked.md`), and `data` of
+several tables.
 
 The study's domain is then that of a person's one row (`synth/linked/tables.py`); everything but data, files and this page follows
 from it. Standard library only.
@@ -29,7 +30,8 @@ RESERVED = frozenset({*DATA, "tallies", "dask", "synthetic", "unfinished"})
 
 
 def read_linked(root: Table, people: Domain | None) -> LinkedTables | None:
-    """The linked tables of a study; None of one without, or where they are wrong, which the table is told. people: of [domain]."""
+    """The linked tables of a study; None of one without, or where they are wrong, which the table is told. people:
+    of [domain]."""
     given = root.raw.get("table")
     if not isinstance(given, dict) or not given:
         root.problem("table must hold tables of children: begin each with [table.NAME]")
@@ -52,7 +54,8 @@ def read_linked(root: Table, people: Domain | None) -> LinkedTables | None:
     for name, table in tables.items():
         if parents[name] != parents[first] and parents[name] not in tables:
             table.problem(
-                f'= "{parents[name]}" is another one than the parent of {first}, "{parents[first]}": all tables of children have one '
+                f'= "{parents[name]}" is another one than the parent of {first}, "{parents[first]}": all tables of '
+                f"children have one "
                 "parent, whose columns are those of [domain]",
                 "parent",
             )
@@ -131,7 +134,8 @@ def check_study(
     if algorithm is not None and not (algorithm.workload and algorithm.constrained):
         others = listed(one.name for one in ALGORITHMS if one.workload and one.constrained)
         root.problem(
-            f'[table] has no meaning with algorithm = "{algorithm.name}": children are drawn from a model of marginals that knows which '
+            f'[table] has no meaning with algorithm = "{algorithm.name}": children are drawn from a model of '
+            f"marginals that knows which "
             f"rows cannot be; use {others}"
         )
     if "contributors" in root:
@@ -141,7 +145,8 @@ def check_study(
     unit = privacy.unit
     if unit.id is not None and (unit.id != linked.key or unit.max_rows != 1):
         root.problem(
-            f'[privacy] unit: linked tables have one row a person once they are unfolded; write "row", or {{ id = "{linked.key}", '
+            f'[privacy] unit: linked tables have one row a person once they are unfolded; write "row", or '
+            f'{{ id = "{linked.key}", '
             "max_rows = 1, max_custodians = ... }"
         )
     if alignment is not None and alignment.psu and alignment.id != (linked.key,):
@@ -156,7 +161,8 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
     if linked is None:
         if data.tables is not None:
             raise StudyInvalid(
-                f"{where}: data names several tables ({', '.join(data.tables)}), and the study has no [table.NAME]; name one file."
+                f"{where}: data names several tables ({', '.join(data.tables)}), and the study has no [table.NAME]; "
+                f"name one file."
             )
         return data
     if data.linked is not None:
@@ -172,7 +178,8 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
         tables = {linked.parent: data}
     if foreign := [name for name in tables if name not in linked.names]:
         raise StudyInvalid(
-            f'{where}: data names "{foreign[0]}", which is no table of the study{nearest(foreign[0], linked.names)}; its tables are '
+            f'{where}: data names "{foreign[0]}", which is no table of the '
+            f"study{nearest(foreign[0], linked.names)}; its tables are "
             f"{', '.join(linked.names)}."
         )
     needed = linked.names if whole else (linked.parent,)
@@ -185,7 +192,8 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
         )
     if pushed := [name for name, place in tables.items() if place.push_down]:
         raise StudyInvalid(
-            f"{where}: data.{pushed[0]} has push_down = true, and linked tables are unfolded outside of the database; leave it out, or "
+            f"{where}: data.{pushed[0]} has push_down = true, and linked tables are unfolded outside of the "
+            f"database; leave it out, or "
             "export the tables."
         )
     children = {name: place for name, place in tables.items() if name != linked.parent}

@@ -47,7 +47,8 @@ class DataLocation:
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
     table; None: it is read as it is. push_down: its rows may not leave the database.
 
-    tables: of several tables that are named, the places by name, until they are found to be the study's; then `children` has those
+    tables: of several tables that are named, the places by name, until they are found to be the study's; then
+    `children` has those
     of the tables of children, `linked` is the study's, and this is where the parent table is. draws: the key of the draws.
     """
 
@@ -237,7 +238,8 @@ class Study:
     """A valid study; of vertical partitions, a `VerticalStudy`.
 
     config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it. contributors: who
-    may leave a bundle; None of a study without. inference: the questions that are registered; None of a study without. linked: the
+    may leave a bundle; None of a study without. inference: the questions that are registered; None of a study
+    without. linked: the
     tables that belong together, of which `domain` has a row a person; None of a study of one table.
     """
 

@@ -205,7 +205,8 @@ def _linked_by_rules(found: DataLocation, rules: Rules) -> DataLocation:
     """How CSV files are written holds for all of them. Raises `StudyInvalid` for [harmonise]."""
     if replace(rules, dialect=RFC) != Rules(rules.file, stated=True):
         raise StudyInvalid(
-            f"{rules.file}: [harmonise] is not read for linked tables; make the columns fit where the tables are exported, and remove it."
+            f"{rules.file}: [harmonise] is not read for linked tables; make the columns fit where the tables are "
+            f"exported, and remove it."
         )
     children = {name: replace(child, dialect=rules.dialect) for name, child in (found.children or {}).items()}
     return replace(found, dialect=rules.dialect, children=children)

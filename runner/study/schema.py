@@ -162,7 +162,12 @@ def _party() -> Schema:
     file = {"type": "string", "pattern": f"^({'|'.join(FILES)})://"}  # a server's stands in the private file
     data = _table(keys.DATA, {"url": file, "table": TEXT, "push_down": FLAG}, ("url", "table"))
     names = {"pattern": linked.NAME.pattern, "not": {"enum": sorted(linked.RESERVED)}}
-    tables = {"type": "object", "propertyNames": names, "additionalProperties": {"anyOf": [TEXT, data]}, "minProperties": 1}
+    tables = {
+        "type": "object",
+        "propertyNames": names,
+        "additionalProperties": {"anyOf": [TEXT, data]},
+        "minProperties": 1,
+    }
     forms = {
         "name": TEXT,
         "address": TEXT,

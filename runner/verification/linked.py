@@ -45,7 +45,8 @@ def linked_tables(place: Place) -> Iterator[Finding]:
     if other:
         yield problem(
             StudiesDiffer(
-                f"{place.directory}: {' and '.join(other)} {'is' if len(other) == 1 else 'are'} not what the model makes of the people in "
+                f"{place.directory}: {' and '.join(other)} {'is' if len(other) == 1 else 'are'} not what the model "
+                f"makes of the people in "
                 f"{table_of(place.run)}; ask the parties for their own directories."
             )
         )

@@ -30,7 +30,8 @@ _Table = tuple[tuple[str, ...], Array]  # its free columns, and log weights (row
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A known axis of a potential. column: its place in a row. size: of the axis. bins: of each code; None: the codes themselves."""
+    """A known axis of a potential. column: its place in a row. size: of the axis. bins: of each code; None: the
+    codes themselves."""
 
     column: int
     size: int
@@ -69,7 +70,8 @@ class ConditionalLaw:
         )
 
     def draw(self, rows: Codes, rng: np.random.Generator, floors: Mapping[str, Codes] | None = None) -> Codes:
-        """Codes of the free columns for each row, (rows, free). rows: codes of all columns, in the model's order, of which those of
+        """Codes of the free columns for each row, (rows, free). rows: codes of all columns, in the model's order,
+        of which those of
         the free ones do not matter. floors: of a free column, the least code of each row.
 
         A row that the model has no mass for takes any allowed codes.

@@ -1,4 +1,5 @@
-"""Tables that belong together, drawn from a released model of people's rows (`docs/design/linked.md` 4). No budget: released only.
+"""Tables that belong together, drawn from a released model of people's rows (`docs/design/linked.md` 4). No
+budget: released only.
 
 A person's count of children and columns are those of its synthetic row; children are drawn one after the other, each from the
 model's exact conditional law, for all people at once. So keys refer to people that exist, always.

@@ -1,7 +1,8 @@
 """The model by which a person's next child is drawn: the released one, with the child before tied to its person as well
 (`docs/design/linked.md` 4).
 
-Problem: the workload measures how A is tied to the person, and A to B, not B to the person. In the released model B therefore knows
+Problem: the workload measures how A is tied to the person, and A to B, not B to the person. In the released model
+B therefore knows
 its person through A alone. Drawing the next child from that model, given a child that already bears its person's mark, counts the
 person twice (and likewise a child's own columns among each other): likeness within a person grows from child to child.
 
@@ -88,7 +89,8 @@ def kernel(model: Model, linked: LinkedTables, child: ChildTable) -> Model:
 class _Reweighted:
     """Marginals over pairs of neighbouring children, if both have the law of a child of their person.
 
-    A person with n children has one child drawn in the model and n - 1 pairs in n draws, so its rows count (n - 1) / n. total: rows.
+    A person with n children has one child drawn in the model and n - 1 pairs in n draws, so its rows count (n - 1)
+    / n. total: rows.
     """
 
     def __init__(self, model: Model, child: ChildTable, chains: Chains) -> None:

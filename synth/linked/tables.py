@@ -26,7 +26,8 @@ SINGLE_COUNTS = 16
 
 @dataclass(frozen=True)
 class ChildTable:
-    """One table of children. max_rows: of one person. order: the column that orders a person's children; None: they have no order."""
+    """One table of children. max_rows: of one person. order: the column that orders a person's children; None:
+    they have no order."""
 
     name: str
     max_rows: int
@@ -65,7 +66,8 @@ class ChildTable:
 
     @cached_property
     def present_together(self) -> tuple[dict[str, Any], ...]:
-        """What is known of a row, as constraints are written: a child that is not there lacks all its values, and one that is there
+        """What is known of a row, as constraints are written: a child that is not there lacks all its values, and
+        one that is there
         only those that the study lets it lack."""
         missing, none = {"missing": True}, []
         certain = [name for name in self.domain.names if not self.domain[name].missing]

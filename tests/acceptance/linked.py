@@ -8,7 +8,8 @@ follows age and sex. --drift: diagnoses move with the year as well, and the day 
 
 Compared are L1 distances of distributions (0 to 2), visits that were folded against the real ones: of linked tables | of a flat
 table of visits with at most 8 rows a person as its unit | of two tables apart (half the budget each, no key). The bars: those of
-the prototype's figures, which are of marginals before folding (`PROTOTYPE`), plus 15 %; at 1,000 people and epsilon 3 no worse than
+the prototype's figures, which are of marginals before folding (`PROTOTYPE`), plus 15 %; at 1,000 people and
+epsilon 3 no worse than
 the flat table plus 10 %; at 20,000 the dependence within a person within 20 %. Exit code 1 where one is missed. In the clear, in
 this process: a simulation on invented people.
 """
@@ -46,7 +47,8 @@ PROTOTYPE = {
 def population(
     people: int, rng: np.random.Generator, drift: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The table of people (pid, age, sex, count) and that of visits (pid, at, diag, cost, dep; with drift also month), in order."""
+    """The table of people (pid, age, sex, count) and that of visits (pid, at, diag, cost, dep; with drift also
+    month), in order."""
     age, sex, kind = rng.integers(0, 8, people), rng.integers(0, 2, people), rng.integers(0, 3, people)
     count = np.minimum(rng.poisson(0.6 + 0.35 * age * (1 + 0.3 * sex)), MOST)
     base = np.random.default_rng(5).dirichlet(np.ones(10) * 0.4, size=(8, 3))

@@ -1,4 +1,5 @@
-"""Linked tables from a study's two files a custodian to two synthetic files: in the clear, by processes, horizontally and vertically.
+"""Linked tables from a study's two files a custodian to two synthetic files: in the clear, by processes,
+horizontally and vertically.
 
 With epsilon 1000 the noise is below a few rows a cell: |noise| > 10 sigma has probability below 1e-22.
 """
@@ -8,6 +9,7 @@ import json
 import math
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import pyarrow.parquet as pq
 import pytest
@@ -39,7 +41,7 @@ def check_tables(out, allowed=linked.MOST):
         assert (patient["age"], patient["sex"]) == (row["age"], row["sex"])
         assert many[patient["pid"]] == int(row["visits_count"])
     assert list(visits[0]) == ["pid", "day", "diag", "cost"]
-    for one, after in zip(visits, visits[1:], strict=False):
+    for one, after in pairwise(visits):
         assert int(one["pid"]) < int(after["pid"]) or (
             one["pid"] == after["pid"] and one["day"] <= after["day"]
         )

@@ -35,7 +35,8 @@ def ranks(source: Source, child: ChildTable, column: pa.Array) -> NDArray[np.int
     if absent.any():
         row = int(np.argmax(absent))
         raise DataRefused(
-            f'{source.label}, column "{child.order}", {source.places({row})[row]}: a row has no value, so its place in the order is '
+            f'{source.label}, column "{child.order}", {source.places({row})[row]}: a row has no value, so its place '
+            f"in the order is "
             "not known."
         )
     listed = None if child.ordered_by is None else child.domain.columns[child.ordered_by]
@@ -60,6 +61,7 @@ def _of_texts(source: Source, name: str, column: pa.Array) -> pa.Array:
         return pc.replace_substring(column, "T", " ")
     row = int(np.argmax(odd))
     raise DataRefused(
-        f'{source.label}, column "{name}", {source.places({row})[row]}: the order of a person\'s rows needs numbers, or days and times '
+        f'{source.label}, column "{name}", {source.places({row})[row]}: the order of a person\'s rows needs '
+        f"numbers, or days and times "
         "as 2024-01-31 or 2024-01-31 10:30, in all rows."
     )

@@ -36,7 +36,8 @@ def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Locati
         if one.orphans:
             label = linked.children[one.name].label
             raise DataRefused(
-                f'{label}, column "{linked.linked.key}", {one.orphan_place}: no row of {location.label} has this key; every row of '
+                f'{label}, column "{linked.linked.key}", {one.orphan_place}: no row of {location.label} has this '
+                f"key; every row of "
                 f"{one.name} needs a row of {linked.linked.parent}."
             )
     return replace(location, kind="parquet", path=path, url="", dialect=RFC, state=None, linked=None)

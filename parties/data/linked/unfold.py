@@ -1,7 +1,8 @@
 """A person's parent row and children as one row: a private copy that the ordinary readers read (`docs/design/linked.md` 1, 2).
 
 Both tables are read as they lie, checked by the study's columns with their own line numbers (also children that are not drawn),
-and the copy is written as Parquet, values as they stand, into a folder of this process that nobody else may enter. What a custodian
+and the copy is written as Parquet, values as they stand, into a folder of this process that nobody else may enter.
+What a custodian
 alone may know of it (`Unfolding`) goes to its private log or to `check`.
 
 Memory: the key, the order and the columns of all rows; a few hundred bytes a child.
@@ -155,7 +156,8 @@ def _within(person: Index, sorted_by: Index) -> Index:
 def _hashes(
     key: bytes, child: ChildTable, owners: pa.Array, content: Sequence[pa.Array]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Two independent 64-bit ranks of each child, by its person, its content and its number among equal children of the person."""
+    """Two independent 64-bit ranks of each child, by its person, its content and its number among equal children
+    of the person."""
     texts = [_texts(column).to_pylist() for column in (owners, *content)]
     keyed = hashlib.blake2b(child.name.encode(), key=key, digest_size=16)
     seen: dict[tuple[str | None, ...], int] = {}
@@ -184,7 +186,8 @@ def _read(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa.Arra
 
 
 def _fits(source: Source, domain: object) -> None:
-    """Raise `DataRefused` for the first row that does not fit the study's columns: by the lines of this table, not of the copy."""
+    """Raise `DataRefused` for the first row that does not fit the study's columns: by the lines of this table, not
+    of the copy."""
     if domain is None:
         return
     scan = Scan(source, domain, max_rows=MAX_ROWS, allow_empty=True)  # type: ignore[arg-type]
