@@ -5,6 +5,8 @@ conditional.py` would need a model a row. Where all columns but a few are known,
 alone: each potential that names one is a slice, at the row's values of the others. The free columns are eliminated one by one,
 the tables having an axis for the rows, and drawn backwards (variable elimination; Koller and Friedman 2009, 9.3 and 12.3).
 
+Levels of a free column are drawn with it, as columns of their own that it determines: so a potential over bins stays small.
+
 Cost: rows times the cells of the largest set of free columns that an elimination joins; rows go in blocks of bounded memory.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -52,14 +55,20 @@ class ConditionalLaw:
     def __init__(
         self, model: Model, free: Sequence[str], allowed: Mapping[str, NDArray[np.bool_]] | None = None
     ) -> None:
-        self._free, self._sizes = tuple(free), {name: model.sizes[name] for name in free}
-        self._place = {name: j for j, name in enumerate(model.sizes)}
         chains = Chains.used(model.sizes, model.used_levels, model.cliques)
+        self._columns = tuple(free)
+        self._free = tuple(one for name in free for one in (*chains.coarser[name], name))
+        self._sizes = {name: chains.sizes[name] for name in self._free}
+        self._place = {name: j for j, name in enumerate(model.sizes)}
         self._potentials: list[tuple[tuple[str, ...], tuple[_Evidence, ...], Array]] = []
         for clique, values in model.potentials.items():
             self._add(chains, clique, np.asarray(values).reshape([chains.sizes[name] for name in clique]))
         for clique, cells in model.impossible.items():
             self._add(chains, clique, np.where(cells, -np.inf, 0.0))
+        for coarse, fine in pairwise(self._free):
+            if chains.column[coarse] == chains.column[fine]:
+                own = chains.bins(fine, coarse)[None] == np.arange(self._sizes[coarse])[:, None]
+                self._potentials.append(((coarse, fine), (), np.where(own, 0.0, -np.inf)[None]))
         self._alone = {name: np.zeros(size) for name, size in self._sizes.items()}
         for name, codes in (allowed or {}).items():
             self._alone[name] = np.where(codes, 0.0, -np.inf)
@@ -76,7 +85,7 @@ class ConditionalLaw:
 
         A row that the model has no mass for takes any allowed codes.
         """
-        out = np.empty((len(rows), len(self._free)), dtype=np.int64)
+        out = np.empty((len(rows), len(self._columns)), dtype=np.int64)
         block = max(1, CELLS // self._most)
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
@@ -85,23 +94,19 @@ class ConditionalLaw:
         return out
 
     def _add(self, chains: Chains, clique: Iterable[str], values: Array) -> None:
-        """Keep a potential that names a free column: those in front, at full resolution; then the others, flat."""
+        """Keep a potential that names a free column or a level of one: an axis for all the others, then theirs."""
         names = tuple(clique)
-        free = [name for name in names if chains.column[name] in self._sizes]
+        free = tuple(name for name in names if name in self._sizes)
         if not free:
             return
         known = [name for name in names if name not in free]
-        for axis, name in enumerate(names):
-            if name in free and (column := chains.column[name]) != name:
-                values = values.take(chains.bins(column, name), axis=axis)
         order = [names.index(name) for name in (*known, *free)]
-        columns = tuple(chains.column[name] for name in free)
-        values = values.transpose(order).reshape(-1, *(self._sizes[column] for column in columns))
+        values = values.transpose(order).reshape(-1, *(self._sizes[name] for name in free))
         evidence = tuple(
             _Evidence(self._place[chains.column[name]], chains.sizes[name], _bins(chains, name))
             for name in known
         )
-        self._potentials.append((columns, evidence, np.ascontiguousarray(values)))
+        self._potentials.append((free, evidence, np.ascontiguousarray(values)))
 
     def _elimination(self) -> list[tuple[str, tuple[str, ...]]]:
         """Columns in the order in which they are eliminated, each with those it is then joined with: the smallest table first."""
@@ -155,7 +160,7 @@ class ConditionalLaw:
             ]
             drawn[name] = _pick(own, np.isfinite(self._alone[name]), order, rng)
             order = order[np.argsort(drawn[name][order], kind="stable")]
-        return np.column_stack([drawn[name] for name in self._free])
+        return np.column_stack([drawn[name] for name in self._columns])
 
 
 def _sum(tables: Sequence[_Table], columns: tuple[str, ...], sizes: Mapping[str, int]) -> Array:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique
 from synth.domain.numbers import Binned
@@ -95,8 +94,7 @@ class _Reweighted:
 
     def __init__(self, model: Model, child: ChildTable, chains: Chains) -> None:
         self._model, self._chains, self._count = model, chains, child.count
-        self._first = {child.first(name): child.second(name) for name in child.domain.names}
-        self._second = {second: first for first, second in self._first.items()}
+        self._second = {child.second(name): child.first(name) for name in child.domain.names}
         column = child.unfolded[child.count]
         assert isinstance(column, Binned)
         numbers = np.array([sum(column.span(code)) / 2 for code in range(column.size)])
@@ -130,12 +128,7 @@ class _Reweighted:
     def _pair(self, clique: Clique) -> Array:
         """Of A's columns with B's: what was measured, at the margins that both would have."""
         shape = [self._chains.sizes[name] for name in clique]
-        values = self._model.marginal(clique).reshape(shape)
-        for axis, name in enumerate(clique):
-            if self._chains.column[name] in {*self._first, *self._second}:
-                values = np.where(
-                    _along(self._absent(name), axis, values.ndim), 0.0, np.maximum(values, SMALLEST)
-                )
+        values = np.maximum(self._model.marginal(clique).reshape(shape), SMALLEST)
         goals = [self._margin(name) for name in clique]
         for _ in range(SWEEPS):
             for axis, goal in enumerate(goals):
@@ -152,14 +145,6 @@ class _Reweighted:
         if name == column:
             return margin
         return np.bincount(self._chains.bins(column, name), margin, self._chains.sizes[name])
-
-    def _absent(self, name: str) -> NDArray[np.bool_]:
-        """Which values of a column of the child, or bins, hold nothing but the code of no child."""
-        column = self._chains.column[name]
-        if name == column:
-            return np.arange(self._chains.sizes[name]) == self._chains.sizes[name] - 1
-        bins = self._chains.bins(column, name)
-        return np.bincount(bins[:-1], minlength=self._chains.sizes[name]) == 0
 
 
 def _ties(
