@@ -16,7 +16,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import for_stream
 from runner.commands import command, whole_number
 from runner.failures import reason
-from runner.results.outdir import finished as facts_of_run
+from runner.results import outdir
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seed is not None and arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
     target: Path | None = arguments.out
-    if "linked" in facts_of_run(arguments.dir):
+    if "linked" in outdir.finished(arguments.dir):
         _linked(arguments)
         return
     suffix = ".csv" if target is None else target.suffix.lower()

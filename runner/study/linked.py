@@ -69,7 +69,7 @@ def read_linked(root: Table, people: Domain | None) -> LinkedTables | None:
             parents[first], keys[first], people, tuple(child for child in children if child is not None)
         )
     except StudyInvalid as error:
-        root.problem(f"[table.{first}]: {error.sentence}")
+        root.problems.append(f"{root.file}: [table.{first}]: {error.sentence}")
         return None
 
 

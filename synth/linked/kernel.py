@@ -33,7 +33,7 @@ MAX_MB = 8.0
 ITERATIONS, TOLERANCE = 200, 0.01
 SWEEPS = 30
 """Of proportional fitting; it converges linearly, and the fit that follows is no more exact."""
-SMALLEST = 1e-9
+MIN_ROWS = 1e-9
 """Rows of an empty cell of the association, so that margins can be met."""
 
 
@@ -128,13 +128,13 @@ class _Reweighted:
     def _pair(self, clique: Clique) -> Array:
         """Of A's columns with B's: what was measured, at the margins that both would have."""
         shape = [self._chains.sizes[name] for name in clique]
-        values = np.maximum(self._model.marginal(clique).reshape(shape), SMALLEST)
+        values = np.maximum(self._model.marginal(clique).reshape(shape), MIN_ROWS)
         goals = [self._margin(name) for name in clique]
         for _ in range(SWEEPS):
             for axis, goal in enumerate(goals):
                 rest = tuple(other for other in range(values.ndim) if other != axis)
                 values = values * _along(
-                    goal / np.maximum(values.sum(axis=rest), SMALLEST), axis, values.ndim
+                    goal / np.maximum(values.sum(axis=rest), MIN_ROWS), axis, values.ndim
                 )
         return values.reshape(-1)
 
@@ -177,12 +177,12 @@ def _of_second(first: Array, current: Array, of_child: list[bool]) -> Array:
     for axis, own in enumerate(of_child):
         if own:
             there &= _along(np.arange(first.shape[axis]) < first.shape[axis] - 1, axis, first.ndim)
-    values = np.where(there, np.maximum(first, SMALLEST), 0.0)
+    values = np.where(there, np.maximum(first, MIN_ROWS), 0.0)
     goal = np.where(there, current, 0.0)
     for _ in range(SWEEPS):
         for axis in range(first.ndim):
             rest = tuple(other for other in range(first.ndim) if other != axis)
-            ratio = goal.sum(axis=rest) / np.maximum(values.sum(axis=rest), SMALLEST)
+            ratio = goal.sum(axis=rest) / np.maximum(values.sum(axis=rest), MIN_ROWS)
             values = values * _along(ratio, axis, first.ndim)
     return np.where(there, values, current)
 

@@ -99,15 +99,15 @@ class LinkedTables:
         for where, domain in ((self.parent, self.people), *((one.name, one.domain) for one in self.children)):
             if self.key in domain:
                 raise StudyInvalid(
-                    f"the key {self.key} is among the columns of {where}: a key names a person and cannot be synthesised; "
-                    "take it out of the columns"
+                    f"The key {self.key} is among the columns of {where}: a key names a person and cannot be synthesised; "
+                    "take it out of the columns."
                 )
         names = list(self.people.names)
         for child in self.children:
             for name in child.names:
                 if name in names or name == self.key:
                     raise StudyInvalid(
-                        f"unfolding {child.name} makes a column {name}, and there is one of that name already; rename it"
+                        f"Unfolding {child.name} makes a column {name}, and there is one of that name already; rename it."
                     )
                 names.append(name)
 

@@ -64,6 +64,7 @@ method = "psu"
 via = "merge3"
 id = "pid"
 population = "intersection"
+min_size = 20
 """
 Rows = list[dict[str, str]]
 

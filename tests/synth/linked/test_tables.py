@@ -86,8 +86,8 @@ def test_constraints_of_people_hold_in_the_row():
 @pytest.mark.parametrize(
     ("people", "visits", "said"),
     [
-        ({"pid": 5}, {"cost": 5}, "the key pid is among the columns of patients"),
-        ({"age": 5}, {"pid": 5}, "the key pid is among the columns of visits"),
+        ({"pid": 5}, {"cost": 5}, "The key pid is among the columns of patients"),
+        ({"age": 5}, {"pid": 5}, "The key pid is among the columns of visits"),
         ({"visits_count": 5}, {"cost": 5}, "makes a column visits_count"),
         ({"age": 5}, {"other_x": 5, "x": 5}, "makes a column visits_other_x"),
     ],
