@@ -188,4 +188,5 @@ def _pick(
     even = np.empty(len(weights))
     even[order] = (rng.random() + GOLDEN * np.arange(len(weights))) % 1.0
     found: Codes = (sums <= (even * sums[:, -1])[:, None]).sum(axis=1)
-    return np.minimum(found, weights.shape[1] - 1)
+    inside: Codes = np.minimum(found, weights.shape[1] - 1)
+    return inside

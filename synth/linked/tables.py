@@ -206,4 +206,6 @@ def _may_lack(column: Column) -> Column:
     """With a code for a child that is not there; the column's own code of a missing value, if it has one."""
     if isinstance(column, Codes):
         return Categorical(tuple(range(column.size)), missing=True)
-    return replace(column, missing=True)
+    able: Any = column  # all other kinds declare whether they may lack
+    with_missing: Column = replace(able, missing=True)
+    return with_missing

@@ -108,7 +108,7 @@ def people(prefix: str, seed: int, count: int) -> tuple[Rows, Rows]:
             day = f"2024-{int(rng.integers(1, 13)):02}-{int(rng.integers(1, 28)):02}"
             cost = "" if rng.random() < 0.1 else str(int(rng.integers(0, 10)))
             visits.append({"pid": pid, "day": day, "diag": diag, "cost": cost})
-    rng.shuffle(visits)  # type: ignore[arg-type]
+    rng.shuffle(visits)
     return patients, visits
 
 

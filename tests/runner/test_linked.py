@@ -10,6 +10,8 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -26,12 +28,12 @@ PLAIN = ("[session]", '[session]\ntls = "insecure-loopback"')
 LOUD = ("epsilon = 4.0", "epsilon = 1000.0")
 
 
-def read(path):
+def read(path: Any) -> Any:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def check_tables(out, allowed=linked.MOST):
+def check_tables(out: Any, allowed: Any = linked.MOST) -> None:
     """Every visit has its patient, as many as the patient's row says, in rising days, of values that the study has."""
     patients, visits, rows = read(out / "patients.csv"), read(out / "visits.csv"), read(out / "synthetic.csv")
     assert [row["pid"] for row in patients] == [str(number) for number in range(1, len(rows) + 1)]
@@ -50,7 +52,7 @@ def check_tables(out, allowed=linked.MOST):
     assert any(row["cost"] == "" for row in visits) and any(row["cost"] for row in visits)
 
 
-def deviations(out, trial):
+def deviations(out: Any, trial: Any) -> Any:
     """(noisy - true, sigma) of every measured cell of what does not depend on a draw."""
     found = []
     for one in json.loads((out / "measurements.json").read_text())["measurements"]:
@@ -61,20 +63,20 @@ def deviations(out, trial):
     return found
 
 
-def carried_out(directory, trial, *more):
+def carried_out(directory: Any, trial: Any, *more: Any) -> Any:
     out = directory / "out"
     end = run("run", trial.path, "--out", out, *more, ledger=directory / "ledger.db", scratch=directory)
     assert end.code == 0, end.complaint
     return out
 
 
-def test_a_run_in_the_clear_makes_both_tables_and_what_reads_them_knows_them(tmp_path):
+def test_a_run_in_the_clear_makes_both_tables_and_what_reads_them_knows_them(tmp_path: Path) -> None:
     trial = linked.write(tmp_path, changes=[CLEAR, LOUD])
     out = carried_out(tmp_path, trial)
     check_tables(out)
     assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
 
-    def ask(*arguments):
+    def ask(*arguments: Any) -> Any:
         return run(*arguments, ledger=tmp_path / "ledger.db", scratch=tmp_path)
 
     assert "patients.csv and visits.csv are what the model makes" in ask("verify", out).output
@@ -108,7 +110,7 @@ def test_a_run_in_the_clear_makes_both_tables_and_what_reads_them_knows_them(tmp
 
 
 @pytest.mark.slow
-def test_three_custodians_as_processes_release_what_the_ideal_would(tmp_path):
+def test_three_custodians_as_processes_release_what_the_ideal_would(tmp_path: Path) -> None:
     trial = linked.write(tmp_path, changes=[LOUD])
     out = carried_out(tmp_path, trial)
     check_tables(out)
@@ -129,7 +131,7 @@ def test_three_custodians_as_processes_release_what_the_ideal_would(tmp_path):
 
 
 @pytest.mark.slow
-def test_patients_here_and_visits_there_are_joined_by_person(tmp_path):
+def test_patients_here_and_visits_there_are_joined_by_person(tmp_path: Path) -> None:
     trial = linked.write(tmp_path, vertical=True, count=60, changes=[LOUD])
     out = carried_out(tmp_path, trial)
     check_tables(out)
@@ -137,7 +139,7 @@ def test_patients_here_and_visits_there_are_joined_by_person(tmp_path):
     assert run("verify", out, ledger=tmp_path / "ledger.db", scratch=tmp_path).code == 0
 
 
-def test_a_run_over_an_earlier_one_leaves_no_table_of_it_behind(tmp_path):
+def test_a_run_over_an_earlier_one_leaves_no_table_of_it_behind(tmp_path: Path) -> None:
     trial = linked.write(tmp_path / "one", changes=[CLEAR], count=40)
     carried_out(tmp_path, trial)
     other = linked.write(tmp_path / "two", changes=[CLEAR, ("[table.visits", "[table.stays")], count=40, data={
@@ -147,13 +149,13 @@ def test_a_run_over_an_earlier_one_leaves_no_table_of_it_behind(tmp_path):
     assert (out / "stays.csv").exists() and not (out / "visits.csv").exists()
 
 
-def test_the_same_draw_for_the_same_study_and_another_one_for_another(tmp_path):
+def test_the_same_draw_for_the_same_study_and_another_one_for_another(tmp_path: Path) -> None:
     trial = linked.write(tmp_path / "one")
     other = linked.write(tmp_path / "one" / "other", changes=[("epsilon = 4.0", "epsilon = 5.0")])
     own = tmp_path / "north.toml"
     own.write_text(f'[ledger]\nfile = "{tmp_path / "ledger.db"}"\n')
 
-    def drawn(path):
+    def drawn(path: Any) -> Any:
         study = load(path)
         data = private_file.location(study, "north", private_file.load(own))
         assert data is not None
@@ -165,7 +167,7 @@ def test_the_same_draw_for_the_same_study_and_another_one_for_another(tmp_path):
     assert drawn(trial.path)["visits_count"] == drawn(other.path)["visits_count"]
 
 
-def test_what_the_custodian_alone_is_told_check_tells_it(tmp_path):
+def test_what_the_custodian_alone_is_told_check_tells_it(tmp_path: Path) -> None:
     trial = linked.write(tmp_path, changes=[CLEAR, PLAIN, ("max_rows = 4\n", "max_rows = 1\n")])
     with (tmp_path / "north_visits.csv").open("a", newline="") as file:
         file.write("nobody,2024-05-05,u,1\r\n")
@@ -177,7 +179,7 @@ def test_what_the_custodian_alone_is_told_check_tells_it(tmp_path):
     assert "rows of visits have no row" not in everybody and "more than max_rows" not in everybody
 
 
-def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path):
+def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path: Path) -> None:
     one = linked.write(tmp_path / "one").path
     text = one.read_text()
     diag = 'diag = { kind = "categorical", values = ["u", "v", "w"] }\n'
@@ -213,7 +215,9 @@ def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path):
          "data lacks the table drugs"),
     ],
 )  # fmt: skip
-def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(tmp_path, old, new, said):
+def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(
+    tmp_path: Path, old: Any, new: Any, said: Any
+) -> None:
     found = problems(linked.write(tmp_path, changes=[(old, new)]).path)
     assert any(said in sentence for sentence in found), found
     assert all(sentence.endswith(".") for sentence in found)
@@ -230,12 +234,12 @@ def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(tmp_path,
         ('data = { patients = "north_patients.csv", visits = "north_visits.doc" }', "must name a .csv"),
     ],
 )  # fmt: skip
-def test_tables_that_a_custodian_names_must_be_the_studys(tmp_path, line, said):
+def test_tables_that_a_custodian_names_must_be_the_studys(tmp_path: Path, line: Any, said: Any) -> None:
     found = problems(linked.write(tmp_path, data={"north": line}).path)
     assert any(said in sentence for sentence in found), found
 
 
-def test_several_tables_have_no_meaning_in_a_study_of_one(tmp_path):
+def test_several_tables_have_no_meaning_in_a_study_of_one(tmp_path: Path) -> None:
     from tests.runner import small
 
     path = small.write(tmp_path).path
@@ -245,7 +249,7 @@ def test_several_tables_have_no_meaning_in_a_study_of_one(tmp_path):
     assert any("the study has no [table.NAME]" in sentence for sentence in problems(path))
 
 
-def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path):
+def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path: Path) -> None:
     trial = linked.write(tmp_path, changes=[CLEAR], count=20)
     (tmp_path / "south_visits.csv").unlink()
     end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path)

@@ -1,6 +1,7 @@
 """The law of some columns given all others, row by row, against the model's joint distribution written out."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,11 @@ def a_model(levels=None, cliques=(("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")
     return Model(SIZES, 100.0, potentials, levels, impossible)
 
 
-def joint(model):
+def joint(model: Any) -> Any:
     return model.marginal(tuple(SIZES)).reshape(tuple(SIZES.values()))
 
 
-def check(model, free, allowed=None, floors=None):
+def check(model: Any, free: Any, allowed: Any = None, floors: Any = None) -> None:
     """A chi-square of the draws for every evidence: false alarm below 1e-6 for each."""
     from scipy.stats import chisquare
 
@@ -57,28 +58,28 @@ def check(model, free, allowed=None, floors=None):
 
 
 @pytest.mark.parametrize("free", [("a",), ("c", "a"), ("a", "b", "d")])
-def test_draws_follow_the_models_conditional_law(free):
+def test_draws_follow_the_models_conditional_law(free: Any) -> None:
     check(a_model(), free)
 
 
-def test_codes_that_are_not_allowed_and_codes_below_a_rows_floor_are_never_drawn():
+def test_codes_that_are_not_allowed_and_codes_below_a_rows_floor_are_never_drawn() -> None:
     check(a_model(), ("c", "d"), {"d": np.array([True, False, True])}, {"c": 2})
 
 
-def test_a_potential_over_bins_of_a_column_counts_for_every_value_of_the_bin():
+def test_a_potential_over_bins_of_a_column_counts_for_every_value_of_the_bin() -> None:
     levels = {"c/2": Level("c/2", "c", (0, 0, 1, 1))}
     model = a_model(levels, (("a", "c/2"), ("b", "c"), ("a", "d")))
     check(model, ("c", "b"))
     check(model, ("a",))
 
 
-def test_structural_zeros_of_the_model_stay_impossible():
+def test_structural_zeros_of_the_model_stay_impossible() -> None:
     cells = np.zeros((3, 2), dtype=bool)
     cells[0, 1] = cells[2, 0] = True
     check(a_model(impossible={("a", "b"): cells}), ("a", "d"))
 
 
-def test_a_row_that_the_model_has_no_mass_for_takes_an_allowed_code():
+def test_a_row_that_the_model_has_no_mass_for_takes_an_allowed_code() -> None:
     cells = np.ones((3, 2), dtype=bool)
     cells[1] = False
     law = ConditionalLaw(
@@ -88,7 +89,9 @@ def test_a_row_that_the_model_has_no_mass_for_takes_an_allowed_code():
     assert set(drawn[:, 0]) == {0, 2}
 
 
-def test_rows_of_different_evidence_in_blocks_are_each_drawn_by_their_own(monkeypatch):
+def test_rows_of_different_evidence_in_blocks_are_each_drawn_by_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(conditional, "CELLS", 1000)
     model = a_model()
     rng = np.random.default_rng(1)

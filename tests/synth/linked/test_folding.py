@@ -1,5 +1,7 @@
 """Folding against a law that is known: people with a group, children that form a stationary chain of their group."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,16 +21,16 @@ STAY = 0.6
 ROWS = 60_000
 
 
-def tables(order, column=3):
+def tables(order: Any, column: Any = 3) -> Any:
     visits = Domain.from_spec({"columns": {"x": column}})
     return LinkedTables("people", "pid", PEOPLE, (ChildTable("visits", 4, order, visits),))
 
 
-def chain(group):
+def chain(group: Any) -> Any:
     return STAY * np.eye(3) + (1 - STAY) * FRESH[group][None]
 
 
-def released(order) -> tuple[Model, LinkedTables]:
+def released(order: Any) -> tuple[Model, LinkedTables]:
     """The model of exact marginals of the workload."""
     linked = tables(order)
     joint = np.zeros((2, 5, 4, 4))  # group, count, A, B
@@ -61,13 +63,13 @@ def released(order) -> tuple[Model, LinkedTables]:
     return model, linked
 
 
-def people(model, seed=0):
+def people(model: Any, seed: Any = 0) -> Any:
     rows = model.sample(ROWS, np.random.default_rng(seed))
     return rows, rows[:, 1]
 
 
 @pytest.mark.parametrize("order", [None, "at"])
-def test_every_child_has_the_law_of_its_person_however_late_it_comes(order):
+def test_every_child_has_the_law_of_its_person_however_late_it_comes(order: Any) -> None:
     model, linked = released(order)
     rows, counts = people(model)
     found = fold(model, linked, linked.children[0], rows, counts, np.random.default_rng(1))
@@ -83,7 +85,7 @@ def test_every_child_has_the_law_of_its_person_however_late_it_comes(order):
             assert np.abs(law - FRESH[group]).sum() < 0.06, (group, late)
 
 
-def test_neighbours_in_order_are_as_alike_as_they_were_at_every_step():
+def test_neighbours_in_order_are_as_alike_as_they_were_at_every_step() -> None:
     model, linked = released("at")
     rows, counts = people(model)
     found = fold(model, linked, linked.children[0], rows, counts, np.random.default_rng(1))
@@ -96,7 +98,7 @@ def test_neighbours_in_order_are_as_alike_as_they_were_at_every_step():
         assert abs(same - truth) < 0.03, late
 
 
-def test_the_released_law_alone_would_count_a_person_twice():
+def test_the_released_law_alone_would_count_a_person_twice() -> None:
     """What `kernel` is for: drawn by the released model, children grow more alike and their person's law sharper."""
     model, linked = released("at")
     tied = kernel(model, linked, linked.children[0])
@@ -108,7 +110,7 @@ def test_the_released_law_alone_would_count_a_person_twice():
     assert far[0] > 0.05 and far[1] < 0.01
 
 
-def test_children_without_an_order_are_drawn_around_the_first():
+def test_children_without_an_order_are_drawn_around_the_first() -> None:
     model, linked = released(None)
     rows, counts = people(model)
     found = fold(model, linked, linked.children[0], rows, counts, np.random.default_rng(1))
@@ -122,7 +124,7 @@ def test_children_without_an_order_are_drawn_around_the_first():
     assert max(same) - min(same) < 0.03 and abs(np.mean(same) - truth) < 0.03
 
 
-def test_children_never_step_back_in_an_order_that_is_a_column():
+def test_children_never_step_back_in_an_order_that_is_a_column() -> None:
     linked = tables("x", {"kind": "integer", "low": 0, "high": 4})
     rng = np.random.default_rng(2)
     sizes = linked.unfolded.sizes
@@ -138,7 +140,7 @@ def test_children_never_step_back_in_an_order_that_is_a_column():
     assert found.codes.max() <= 4 and found.codes.min() >= 0
 
 
-def test_nobody_has_children_where_all_counts_are_0():
+def test_nobody_has_children_where_all_counts_are_0() -> None:
     model, linked = released("at")
     found = fold(
         model, linked, linked.children[0], np.zeros((5, 4), int), np.zeros(5, int), np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """Which columns a person's row has, the workload of a study that states none, and what is refused."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,11 @@ COLUMNS = {
 VISITS = Domain.from_spec({"columns": COLUMNS})
 
 
-def linked(order=None, most=8, people=PEOPLE, visits=VISITS):
+def linked(order: Any = None, most: Any = 8, people: Any = PEOPLE, visits: Any = VISITS) -> Any:
     return LinkedTables("patients", "pid", people, (ChildTable("visits", most, order, visits),))
 
 
-def test_a_row_has_the_parents_columns_the_count_and_two_children_that_may_lack():
+def test_a_row_has_the_parents_columns_the_count_and_two_children_that_may_lack() -> None:
     sizes = linked("day").unfolded.sizes
     assert sizes == {
         "age": 8, "sex": 2, "visits_count": 9, "visits_day": 13, "visits_diag": 3, "visits_cost": 6,
@@ -32,7 +33,7 @@ def test_a_row_has_the_parents_columns_the_count_and_two_children_that_may_lack(
 
 
 @pytest.mark.parametrize("most", [1, 2, SINGLE_COUNTS, SINGLE_COUNTS + 1, 50, 1000])
-def test_every_number_of_children_has_one_code_and_small_ones_their_own(most):
+def test_every_number_of_children_has_one_code_and_small_ones_their_own(most: Any) -> None:
     column = linked(None, most).unfolded["visits_count"]
     spans = [column.span(code) for code in range(column.size)]
     assert spans[0] == (0, 0) and spans[1][0] == 1 and spans[-1][1] == most
@@ -40,7 +41,7 @@ def test_every_number_of_children_has_one_code_and_small_ones_their_own(most):
     assert column.size <= 40
 
 
-def test_the_workload_ties_people_children_and_neighbours():
+def test_the_workload_ties_people_children_and_neighbours() -> None:
     found = set(linked(None).cliques)
     for clique in [("age", "sex"), ("age", "visits_count"), ("sex", "visits_diag"), ("visits_count", "visits_cost"),
                    ("visits_diag", "visits_cost"), ("visits_cost", "visits_other_cost")]:  # fmt: skip
@@ -54,14 +55,14 @@ def test_the_workload_ties_people_children_and_neighbours():
 
 
 @pytest.mark.parametrize("order", [None, "day", "at"])
-def test_what_run_json_says_makes_the_same_tables(order):
+def test_what_run_json_says_makes_the_same_tables(order: Any) -> None:
     own = linked(order)
     assert LinkedTables.from_spec(json.loads(json.dumps(own.to_spec())), own.unfolded) == own
     with pytest.raises(StudyInvalid):
         LinkedTables.from_spec(own.to_spec() | {"tables": []}, own.unfolded)
 
 
-def test_what_is_impossible_holds_for_every_row_that_unfolding_makes():
+def test_what_is_impossible_holds_for_every_row_that_unfolding_makes() -> None:
     """No child, no values; a value that may not lack is there with the child; the one before is there as a whole."""
     zeros = {frozenset(clique): cells for clique, cells in linked("day").unfolded.impossible.items()}
     count = zeros[frozenset({"visits_count", "visits_cost"})]
@@ -74,7 +75,7 @@ def test_what_is_impossible_holds_for_every_row_that_unfolding_makes():
     assert both[12, :5].all() and both[:12, 5].all() and not both[:12, :5].any() and not both[12, 5]
 
 
-def test_constraints_of_people_hold_in_the_row():
+def test_constraints_of_people_hold_in_the_row() -> None:
     people = PEOPLE.constrained([{"if": {"age": 0}, "then": {"sex": 1}}], "leave out")
     own = linked(None, people=people).unfolded
     assert ("age", "sex") in own.impossible and own.broken_rows == "leave out"
@@ -92,6 +93,6 @@ def test_constraints_of_people_hold_in_the_row():
         ({"age": 5}, {"other_x": 5, "x": 5}, "makes a column visits_other_x"),
     ],
 )
-def test_keys_and_names_that_collide_are_refused(people, visits, said):
+def test_keys_and_names_that_collide_are_refused(people: Any, visits: Any, said: Any) -> None:
     with pytest.raises(StudyInvalid, match=said):
         linked(None, 3, Domain.from_spec({"columns": people}), Domain.from_spec({"columns": visits}))

@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 from itertools import chain, combinations, permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -43,13 +44,20 @@ def write(path: Path, header: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
-def places(folder, people, visits, tables, key=KEY, header=("pid", "day", "diag", "cost")):
+def places(
+    folder: Any,
+    people: Any,
+    visits: Any,
+    tables: Any,
+    key: Any = KEY,
+    header: Any = ("pid", "day", "diag", "cost"),
+) -> Any:
     one = locate(write(folder / "patients.csv", ["pid", "sex"], people))
     children = {"visits": locate(write(folder / "visits.csv", list(header), visits))}
     return one, LinkedPlaces(tables, children, Fixed(key))  # type: ignore[arg-type]
 
 
-def unfolded(folder, people, visits, tables, key=KEY):
+def unfolded(folder: Any, people: Any, visits: Any, tables: Any, key: Any = KEY) -> Any:
     """The rows of the copy, by key."""
     location, where = places(folder, people, visits, tables, key)
     copy = as_parquet(location, where, folder)
@@ -60,7 +68,7 @@ def unfolded(folder, people, visits, tables, key=KEY):
 ALICE = [["a", "2024-01-05", "p", 1], ["a", "2024-02-05", "q", 2], ["a", "2024-03-05", "r", 3]]
 
 
-def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(tmp_path):
+def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(tmp_path: Path) -> None:
     seen = set()
     for number in range(60):
         rows = unfolded(tmp_path, [["a", "f"], ["b", "m"]], ALICE, linked(), bytes([number]) * 32)
@@ -73,7 +81,7 @@ def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(t
     assert seen == {("p", None, None), ("q", "p", "1"), ("r", "q", "2")}
 
 
-def test_without_an_order_the_other_child_is_any_other_one(tmp_path):
+def test_without_an_order_the_other_child_is_any_other_one(tmp_path: Path) -> None:
     seen = Counter()
     for number in range(200):
         row = unfolded(tmp_path, [["a", "f"]], ALICE, linked(None), bytes([number]) * 32)["a"]
@@ -81,7 +89,9 @@ def test_without_an_order_the_other_child_is_any_other_one(tmp_path):
     assert set(seen) == set(permutations("pqr", 2))
 
 
-def test_the_child_drawn_is_uniform_among_a_persons_children_and_people_are_drawn_apart(tmp_path):
+def test_the_child_drawn_is_uniform_among_a_persons_children_and_people_are_drawn_apart(
+    tmp_path: Path,
+) -> None:
     """Chi-squares of 4,000 people: false alarm 1e-6 each."""
     from scipy.stats import chisquare
 
@@ -94,7 +104,7 @@ def test_the_child_drawn_is_uniform_among_a_persons_children_and_people_are_draw
     assert len(pairs) == 9 and chisquare(list(pairs.values())).pvalue > 1e-6
 
 
-def test_of_more_children_than_the_study_allows_all_are_as_likely_to_stay(tmp_path):
+def test_of_more_children_than_the_study_allows_all_are_as_likely_to_stay(tmp_path: Path) -> None:
     from scipy.stats import chisquare
 
     people = [[f"k{number}", "f"] for number in range(3000)]
@@ -108,7 +118,7 @@ def test_of_more_children_than_the_study_allows_all_are_as_likely_to_stay(tmp_pa
     assert len(drawn) == 5 and chisquare(list(drawn.values())).pvalue > 1e-6
 
 
-def test_nothing_depends_on_the_order_of_lines(tmp_path):
+def test_nothing_depends_on_the_order_of_lines(tmp_path: Path) -> None:
     people = [[f"k{number}", "fm"[number % 2]] for number in range(40)]
     rng = np.random.default_rng(1)
     visits = [
@@ -122,7 +132,7 @@ def test_nothing_depends_on_the_order_of_lines(tmp_path):
 
 @pytest.mark.parametrize("order", ["day", None])
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path, order, most):
+def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path: Path, order: Any, most: Any) -> None:
     """All tables of up to three people with these children, against the table without any one of them, or with other children."""
     sets = [
         [],
@@ -144,13 +154,13 @@ def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path, order, most):
                 assert {o: r for o, r in swapped.items() if o != key} == fewer
 
 
-def test_equal_children_of_a_person_are_drawn_like_different_ones(tmp_path):
+def test_equal_children_of_a_person_are_drawn_like_different_ones(tmp_path: Path) -> None:
     same = [["a", "2024-01-05", "p", 1]] * 4
     row = unfolded(tmp_path, [["a", "f"]], same, linked(most=3))["a"]
     assert row["visits_count"] == 3 and row["visits_diag"] == "p"
 
 
-def test_numbers_are_ordered_as_numbers_and_listed_values_as_listed(tmp_path):
+def test_numbers_are_ordered_as_numbers_and_listed_values_as_listed(tmp_path: Path) -> None:
     visits = [["a", "9", "q", 1], ["a", "10", "p", 2]]
     for number in range(20):
         row = unfolded(tmp_path, [["a", "f"]], visits, linked(), bytes([number]) * 32)["a"]
@@ -184,7 +194,9 @@ SECRET = "Krankheit-77"
         ([["a", SECRET]], ALICE, 'patients.csv, column "sex", line 2'),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused_by_its_own_line_without_a_value(tmp_path, people, visits, said):
+def test_what_does_not_fit_is_refused_by_its_own_line_without_a_value(
+    tmp_path: Path, people: Any, visits: Any, said: Any
+) -> None:
     location, where = places(tmp_path, people, visits, linked())
     with pytest.raises(DataRefused) as refused:
         as_parquet(location, where, tmp_path)
@@ -192,7 +204,7 @@ def test_what_does_not_fit_is_refused_by_its_own_line_without_a_value(tmp_path, 
     assert SECRET not in refused.value.sentence and refused.value.exit_code == 30
 
 
-def test_a_missing_column_of_children_is_named(tmp_path):
+def test_a_missing_column_of_children_is_named(tmp_path: Path) -> None:
     location, where = places(
         tmp_path, [["a", "f"]], [["a", "p", 1]], linked(), header=("pid", "diag", "cost")
     )
@@ -200,7 +212,7 @@ def test_a_missing_column_of_children_is_named(tmp_path):
         as_parquet(location, where, tmp_path)
 
 
-def test_orphans_are_counted_for_their_owner_and_are_in_no_row(tmp_path):
+def test_orphans_are_counted_for_their_owner_and_are_in_no_row(tmp_path: Path) -> None:
     location, where = places(tmp_path, [["a", "f"]], [*ALICE, ["z", "2024-01-01", "p", 1]], linked())
     path, told = written(location, where, tmp_path)
     assert (
@@ -209,7 +221,7 @@ def test_orphans_are_counted_for_their_owner_and_are_in_no_row(tmp_path):
     assert pq.read_table(path).num_rows == 1
 
 
-def test_the_secret_is_made_once_is_its_owners_alone_and_differs_by_study(tmp_path):
+def test_the_secret_is_made_once_is_its_owners_alone_and_differs_by_study(tmp_path: Path) -> None:
     ledger = tmp_path / "own" / "ledger.db"
     first = DrawKey(ledger, b"one study").derive()
     assert DrawKey(ledger, b"one study").derive() == first != DrawKey(ledger, b"another").derive()
