@@ -62,7 +62,7 @@ class _Laws:
         place = {name: j for j, name in enumerate(model.sizes)}
         self._first = [child.first(name) for name in child.domain.names]
         self._second = [child.second(name) for name in child.domain.names]
-        self.second = [place[name] for name in self._second]
+        self.second = np.array([place[name] for name in self._second], dtype=np.int64)
         self.none = np.zeros((0, len(self._first)), dtype=np.int64)
         self._absent = np.array([model.sizes[name] - 1 for name in self._second])
         self._order = child.ordered_by

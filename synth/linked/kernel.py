@@ -116,14 +116,16 @@ class _Reweighted:
             * self._weights[:, None]
         )
         if len(axes) == len(clique):
-            return whole.sum(axis=0)
+            total: Array = whole.sum(axis=0)
+            return total
         at = next(name for name in clique if name not in axes)
         shape = [self._chains.sizes[name] for name in axes]
         if at != self._count:
             bins = self._chains.bins(self._count, at)
             whole = np.stack([whole[bins == one].sum(axis=0) for one in range(self._chains.sizes[at])])
         place = clique.index(at)
-        return np.moveaxis(whole.reshape(-1, *shape), 0, place).reshape(-1)
+        arranged: Array = np.moveaxis(whole.reshape(-1, *shape), 0, place).reshape(-1)
+        return arranged
 
     def _pair(self, clique: Clique) -> Array:
         """Of A's columns with B's: what was measured, at the margins that both would have."""
@@ -144,7 +146,9 @@ class _Reweighted:
         margin = self._of_first((self._second.get(column, column),))
         if name == column:
             return margin
-        return np.bincount(self._chains.bins(column, name), margin, self._chains.sizes[name])
+        binned: Array = np.zeros(self._chains.sizes[name])
+        np.add.at(binned, self._chains.bins(column, name), margin)
+        return binned
 
 
 def _ties(

@@ -13,9 +13,10 @@ from synth.mrf import Model
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 3}
 DRAWS = 40_000
+CLIQUES = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"))
 
 
-def a_model(levels=None, cliques=(("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")), impossible=None):
+def a_model(levels: Any = None, cliques: Any = CLIQUES, impossible: Any = None) -> Model:
     rng = np.random.default_rng(3)
     sizes = SIZES | {name: level.size for name, level in (levels or {}).items()}
     potentials = {clique: rng.normal(size=int(np.prod([sizes[n] for n in clique]))) for clique in cliques}

@@ -69,7 +69,7 @@ ALICE = [["a", "2024-01-05", "p", 1], ["a", "2024-02-05", "q", 2], ["a", "2024-0
 
 
 def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(tmp_path: Path) -> None:
-    seen = set()
+    seen: set[Any] = set()
     for number in range(60):
         rows = unfolded(tmp_path, [["a", "f"], ["b", "m"]], ALICE, linked(), bytes([number]) * 32)
         assert rows["b"] == {
@@ -82,7 +82,7 @@ def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(t
 
 
 def test_without_an_order_the_other_child_is_any_other_one(tmp_path: Path) -> None:
-    seen = Counter()
+    seen: Counter[Any] = Counter()
     for number in range(200):
         row = unfolded(tmp_path, [["a", "f"]], ALICE, linked(None), bytes([number]) * 32)["a"]
         seen[row["visits_diag"], row["visits_other_diag"]] += 1
@@ -170,7 +170,7 @@ def test_numbers_are_ordered_as_numbers_and_listed_values_as_listed(tmp_path: Pa
     location, where = places(
         tmp_path, [["a", "f"]], [["a", "high"], ["a", "low"]], tables, header=("pid", "stage")
     )
-    seen = set()
+    seen: set[Any] = set()
     for number in range(20):
         where = LinkedPlaces(tables, where.children, Fixed(bytes([number]) * 32))  # type: ignore[arg-type]
         row = pq.read_table(as_parquet(location, where, tmp_path).path).to_pylist()[0]
