@@ -114,7 +114,7 @@ def _child(
     domain = read_domain(inner, Path(), f"[table.{name}.columns]")[1]
     if domain is None or len(table.problems) > before:
         return None
-    if order in domain and not domain[order].ordered:
+    if order is not None and order in domain and not domain[order].ordered:
         table.problem(
             f'= "{order}" is a {domain[order].kind} column, whose values have no order; name one of kind integer, numeric, date, '
             "datetime or ordinal, or one that is not among the columns",
