@@ -41,6 +41,7 @@ FIRST = {
         "howto/databases.md",
         "howto/large-tables.md",
         "howto/vertical.md",
+        "howto/linked.md",
         "howto/contribute.md",
         "howto/fleet.md",
         "howto/watch-a-run.md",

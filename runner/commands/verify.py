@@ -86,6 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.results.outdir import RUN
     from runner.study import load, private_file
     from runner.verification.files import files
+    from runner.verification.linked import linked_tables
     from runner.verification.place import Place
     from runner.verification.recomputed import recomputed
     from runner.verification.signers import Authority
@@ -108,6 +109,8 @@ def run(arguments: argparse.Namespace) -> None:
             yield from files(places, own, ca)
             yield from spending(places, ledgers, own)
             yield from recomputed(places[0], own)
+            for place in places:
+                yield from linked_tables(place)
         except CosynthError as error:  # nothing after it can be read
             yield problem(error)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError):

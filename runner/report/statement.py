@@ -25,7 +25,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 from runner.report.training_text import training
-from runner.results.outdir import ONE_MACHINE
+from runner.results.outdir import ONE_MACHINE, linked_tables_of
 from runner.results.warnings import texts_of
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
@@ -94,7 +94,10 @@ def _headline(facts: Mapping[str, Any]) -> str:
     names = listed([party["name"] for party in facts["parties"]])
     made = f"{whole(facts['rows'])} synthetic rows of {spelled(len(facts['columns']))} columns"
     how = "computed in the clear on behalf of" if in_the_clear(facts) else "computed together by"
-    return f"{made}, {how} {names}"
+    tables = ""
+    if files := linked_tables_of(facts):
+        tables = f" (a row a person; folded to the linked tables {listed(list(files))})"
+    return f"{made}{tables}, {how} {names}"
 
 
 _NO_PROMISE = (

@@ -69,7 +69,11 @@ def of(
     if algorithm is None:
         configured = [table for table in tables if table in ALGORITHMS.names]
         algorithm = configured[0] if len(configured) == 1 else proposed().name
-    if workload is None and ((known := ALGORITHMS.get(algorithm)) is None or known.workload):
+    if (
+        workload is None
+        and "table" not in tables
+        and ((known := ALGORITHMS.get(algorithm)) is None or known.workload)
+    ):
         workload = {"degree": min(2, len(columns))}
     tree: dict[str, Any] = {
         "study": {"name": name, "algorithm": algorithm, "backend": backend, "partition": partition},
@@ -117,12 +121,15 @@ def _with_paths(table: Any, keys: Collection[str], base: Path) -> Any:
     }
 
 
-def _with_data(party: object, base: Path) -> object:
+def _with_data(party: Any, base: Path) -> Any:
     data = party.get("data") if isinstance(party, dict) else None
     if isinstance(party, dict) and isinstance(data, str) and "://" not in data:
         return {**party, "data": str(base / os.path.expanduser(data))}
     if isinstance(party, dict) and isinstance(data, dict) and isinstance(data.get("url"), str):
         return {**party, "data": {**data, "url": placed(data["url"], base)}}
+    if isinstance(party, dict) and isinstance(data, dict):
+        tables = {name: _with_data({"data": place}, base)["data"] for name, place in data.items()}
+        return {**party, "data": tables}
     return party
 
 
