@@ -37,6 +37,11 @@ def test_every_page_has_one_place() -> None:
         ),
         ("howto/python.md", "[codes](../reference/exit-codes.md)", "[codes](../reference/exit-codes.md)"),
         ("howto/python.md", "[book](../../examples/notebook.ipynb)", "book (`examples/notebook.ipynb`)"),
+        (
+            "howto/protocols.md",
+            "[examples/protocols.py](../../examples/protocols.py)",
+            "`examples/protocols.py`",
+        ),
         ("project/readme.md", "[deploy](docs/howto/deploy.md)", "[deploy](../howto/deploy.md)"),
         ("project/examples.md", "[deploy](../docs/howto/deploy.md)", "[deploy](../howto/deploy.md)"),
         (
@@ -56,6 +61,18 @@ def test_links_lead_to_where_pages_are_on_the_site(page: str, link: str, expecte
 def test_an_option_is_not_broken_at_its_hyphens() -> None:
     page = HOOKS["on_page_content"]("<td><code>run [--json]</code> a-b</td>")
     assert page == '<td><code>run <span class="whole">[--json]</span></code> a-b</td>'
+
+
+def test_a_cell_names_its_column_where_a_row_stands_as_a_paragraph() -> None:
+    head = "<table><thead><tr><th>of</th><th>our <em>own</em></th><th></th></tr></thead><tbody>"
+    rows = (
+        '<tr><td>AIM</td><td style="x">18.89</td><td>agrees</td></tr><tr><td>MST</td><td>2</td><td></td></tr>'
+    )
+    page = HOOKS["on_page_content"](head + rows + "</tbody></table>")
+    assert page.count("data-label") == 2 and page.startswith(head)
+    assert '<td>AIM</td><td data-label="our own" style="x">18.89</td><td>agrees</td>' in page
+    two = "<table><tr><th>I want to</th><th>page</th></tr><tr><td>a</td><td>b</td></tr></table>"
+    assert HOOKS["on_page_content"](two) == two
 
 
 def test_every_exit_code_has_a_page_with_cause_and_cure() -> None:

@@ -25,6 +25,7 @@ PROJECT = {
 """Pages outside docs/, and what they are called on the site."""
 FIRST = {
     "Start": [
+        "howto/tour.md",
         "howto/first-study.md",
         "howto/python.md",
         "howto/protocols.md",
@@ -64,6 +65,9 @@ CODE, HYPHENATED, MAX_WHOLE = re.compile(r"<code>([^<]*)</code>"), re.compile(r"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 CODE_WITH_BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 """Code in a cell whose bar a forge wants escaped; the site's tables show the escape."""
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+HEAD, ROW = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL), re.compile(r"<tr>.*?</tr>", re.DOTALL)
+CELL, TAG = re.compile(r"<td\b"), re.compile(r"<[^>]+>")
 PICTURE = re.compile(r'(<img src=")([^"]+)(")')
 
 
@@ -118,13 +122,34 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """The page's HTML: browsers end a line after the hyphens of an option, which then reads as two."""
+    """The page's HTML. Browsers end a line after the hyphens of an option, which then reads as two; on a telephone a row stands
+    as a paragraph, in which each cell needs the name of its column.
+    """
 
     def whole(found: re.Match[str]) -> str:
         word = found.group()
         return word if len(word) > MAX_WHOLE else f'<span class="whole">{word}</span>'
 
-    return CODE.sub(lambda code: f"<code>{HYPHENATED.sub(whole, code[1])}</code>", html)
+    named = TABLE.sub(lambda table: with_labels(table.group()), html)
+    return CODE.sub(lambda code: f"<code>{HYPHENATED.sub(whole, code[1])}</code>", named)
+
+
+def with_labels(table: str) -> str:
+    """A table of three columns or more, whose cells behind the first have their column's name as `data-label`."""
+    names = [TAG.sub("", name).strip().replace('"', "&quot;") for name in HEAD.findall(table)]
+    if len(names) < 3:
+        return table
+
+    def row(cells: re.Match[str]) -> str:
+        labels = iter(["", *names[1:]])
+
+        def cell(start: re.Match[str]) -> str:
+            label = next(labels, "")
+            return f'{start.group()} data-label="{label}"' if label else start.group()
+
+        return CELL.sub(cell, cells.group())
+
+    return ROW.sub(row, table)
 
 
 def rewritten(markdown: str, page: str) -> str:
@@ -143,6 +168,8 @@ def rewritten(markdown: str, page: str) -> str:
         if place.startswith("docs/"):
             return f"[{text}]({relpath(place.removeprefix('docs/'), dirname(page) or '.')}{mark}{fragment})"
         if (ROOT / place).exists():
+            if text.strip("`") == place:
+                return f"`{place}`"
             return text if text.startswith("`") else f"{text} (`{place}`)"
         return found.group()
 

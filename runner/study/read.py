@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import Any, cast
 
 from mpc_protocols.backend import BACKENDS, Backend
@@ -84,8 +85,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     needed = ("study", "privacy", *(("workload",) if stated else ()), "domain", "party")
     for name in needed:
         if name not in root:
-            header = "[[party]]" if name == "party" else f"[{name}]"
-            root.problem(f"has no {header} table; `{program()} init DIR` writes an example")
+            root.problem(f"has no {_header(name)} table; {_where_one_is(name, path)}")
 
     def section(name: str, known: tuple[str, ...]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
@@ -220,6 +220,18 @@ def _placed(
                 root.problems.append(error.sentence)
         found.append(party)
     return tuple(found)
+
+
+def _header(name: str) -> str:
+    return "[[party]]" if name == "party" else f"[{name}]"
+
+
+def _where_one_is(name: str, path: Path) -> str:
+    """What to do about a table that a study lacks: `init --from` leaves the proposed columns beside the study."""
+    proposed = path.with_name("domain.proposed.toml")
+    if name == "domain" and proposed.is_file():
+        return f"confirm the columns that {proposed} proposes, then append it: cat {quote(str(proposed))} >> {quote(str(path))}"
+    return f"`{program()} init DIR` writes an example"
 
 
 def _tables_of_backends() -> tuple[str, ...]:
