@@ -230,7 +230,7 @@ def _where_one_is(name: str, path: Path) -> str:
     """What to do about a table that a study lacks: `init --from` leaves the proposed columns beside the study."""
     proposed = path.with_name("domain.proposed.toml")
     if name == "domain" and proposed.is_file():
-        return f"confirm the columns that {proposed} proposes, then append it: cat {quote(str(proposed))} >> {quote(str(path))}"
+        return f"confirm the columns that {proposed} proposes, then append it: `cat {quote(str(proposed))} >> {quote(str(path))}`"
     return f"`{program()} init DIR` writes an example"
 
 

@@ -223,7 +223,11 @@ def fits(value: object, form: Any, whole: str = "") -> bool:
         return False
     if ("enum" in form and value not in form["enum"]) or ("const" in form and value != form["const"]):
         return False
+    if "not" in form and fits(value, form["not"]):
+        return False
     if isinstance(value, dict):
+        if not all(fits(name, form.get("propertyNames", {})) for name in value):
+            return False
         known, more = form.get("properties", {}), form.get("additionalProperties", True)
         if any(key not in value for key in form.get("required", ())) or len(value) < form.get(
             "minProperties", 0
