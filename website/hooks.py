@@ -21,6 +21,7 @@ PROJECT = {
     "CHANGELOG.md": "project/changelog.md",
     "examples/README.md": "project/examples.md",
     "runner/demo/README.md": "project/demo.md",
+    "packaging/README.md": "project/packaging.md",
 }
 """Pages outside docs/, and what they are called on the site."""
 FIRST = {
