@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine import prg
 from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
 from mpc_protocols.errors import (
     BudgetRefused,
@@ -25,6 +27,7 @@ from mpc_protocols.errors import (
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.memory_wire import MemoryNetwork, run_parties
+from mpc_protocols.replicated.sharing import trio
 from mpc_protocols.replicated.sharing.ring import RingShare, centred, open_ring
 from mpc_protocols.toolkit.shared_array import MAX_ENTRY, MIN_ENTRY, SharedArray
 from mpc_protocols.toolkit.three_parties import ThreeParties, UnionRows, _selection_plan
@@ -203,6 +206,32 @@ def test_a_union_gives_the_same_identifier_the_same_row_at_both_owners(owners: t
     assert first[1].rows[1] == second[1].rows[0]
     [third] = {0, 1, 2} - set(owners)
     assert len(results[third][0].rows) == 0
+
+
+def test_no_stream_of_masks_or_noise_serves_twice_in_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lists or two releases under one mask would show what they differ in."""
+    keys: dict[str, list[bytes]] = {}
+    derive = prg.derive
+
+    def noted(key: bytes, purpose: bytes, *context: bytes) -> bytes:
+        drawn = derive(key, purpose, *context)
+        keys.setdefault(threading.current_thread().name, []).append(drawn)
+        return drawn
+
+    monkeypatch.setattr(trio, "derive", noted)
+
+    def program(party: Recording) -> None:
+        x = party.shared_sum([1, 2], high=5)
+        for _ in range(2):
+            party.union(mine(party, {0: ["a", "b"], 1: ["b"]}))
+            party.noise(3, sigma2=4)
+            party.noisy(x, sigma2=4, sensitivity2=1)
+            party.arg_max(x, sensitivity=1, epsilon=1)
+
+    run(program)
+    assert len(keys) == 3
+    for drawn in keys.values():
+        assert len(drawn) >= 2 * 2 * 4 and len(set(drawn)) == len(drawn)
 
 
 def spent(party: Recording, call: Program) -> Any:
