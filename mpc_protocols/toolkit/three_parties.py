@@ -107,15 +107,21 @@ class ThreeParties:
         """guard: authorises every private release before it is opened (as `synth.budget.accounting.Accountant`); None
         refuses all.
 
-        Raises `UsageError` unless exactly three parties are on the wire, of which all compute.
+        Raises `UsageError` unless exactly three parties are on the wire, of which all compute, and this is the first on it.
         """
         if wire.computing != PARTIES or len(wire.contributors):
             raise UsageError(
                 f"The protocols run between exactly three parties, got {wire.computing + len(wire.contributors)}."
             )
-        self._wire = wire
+        try:
+            self._wire = wire.fork("protocols")
+        except ValueError:
+            raise UsageError(
+                "This session has a party already, whose masks a second one would use again; use the first, or start a session "
+                "of its own."
+            ) from None
         self._home = _here()
-        self._masks = Trio(wire, "protocols")
+        self._masks = Trio(self._wire, "protocols")
         self._gates = TrioGates(self._masks)
         self._guard: Guard = NoBudget() if guard is None else guard
         self._releases = self._unions = 0

@@ -307,6 +307,13 @@ def test_four_parties_or_a_contributor_are_refused() -> None:
             ThreeParties(MemoryNetwork(parties, computing).wire(0))
 
 
+def test_a_second_party_on_one_wire_is_refused_as_it_would_draw_the_same_masks() -> None:
+    wire = MemoryNetwork(3).wire(0)
+    ThreeParties(wire)
+    with pytest.raises(UsageError, match="has a party already"):
+        ThreeParties(wire)
+
+
 def test_no_text_of_a_result_holds_a_share_or_a_row() -> None:
     def program(party: Recording) -> tuple[str, str]:
         x = party.share(mine(party, {0: [123456]}), owner=0, shape=1, high=10**6)
