@@ -72,6 +72,23 @@ def test_a_wrong_parameter_is_one_sentence_and_changes_nothing(wrong: dict[str, 
     assert synthesizer.get_params() == before and synthesizer.study.to_toml() == unfitted().study.to_toml()
 
 
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ({"epsilon": 100}, "epsilon"),
+        ({"max_rows": 500, "delta": 0.1}, "delta"),
+        ({"adjacency": "replace"}, "adjacency"),
+    ],
+)
+def test_a_parameter_is_not_changed_by_a_table_behind_its_back(table: dict[str, Any], key: str) -> None:
+    """What `get_params` says of epsilon is what is spent."""
+    with pytest.raises(StudyInvalid, match=rf"\[privacy\] {key} is a parameter of its own"):
+        unfitted(privacy=table)
+    with pytest.raises(StudyInvalid, match="parameter of its own"):
+        unfitted().set_params(**{f"privacy__{name}": value for name, value in table.items()})
+    assert unfitted(privacy={"max_rows": 500}).study.privacy.max_rows == 500
+
+
 def test_fitted_attributes_are_there_after_fit_alone(fitted: Synthesizer) -> None:
     assert list(fitted.feature_names_in_) == ["age", "sick"] and fitted.n_features_in_ == 2
     assert fitted.__sklearn_is_fitted__() and not unfitted().__sklearn_is_fitted__()
