@@ -40,6 +40,8 @@ T = TypeVar("T")
 PARTIES: Final = 3
 _NONCE: Final = 32
 _CLOCK = struct.Struct("<I")
+_MOST_ROUNDS: Final = 1 << 31
+"""More than any program has: a peer that counts further would make this party's own count overflow."""
 _DONE, _STOPPED = b"\0", b"\1"
 _LOOK_S: Final = 0.5
 """How often a party that waits looks whether the connection is still there."""
@@ -54,6 +56,7 @@ class _Runtime:
         self.mpc, self.patience_s = mpc, patience_s
         self.me: int = mpc.pid
         self.session_id = b""
+        self.given_up = False
         self.keys: dict[int, bytes] = {}
         self.lock = threading.Lock()
         self.clock = self.bytes_sent = self.bytes_received = self.messages = self.proofs = 0
@@ -111,6 +114,13 @@ class _Runtime:
             await asyncio.wait([waiting], timeout=_LOOK_S)
             waited += _LOOK_S
         return waiting.result()
+
+    def check_awaited(self) -> None:
+        """In the protocol's thread: raise `ProtocolAborted` where nobody waits for its result any more."""
+        if self.given_up:
+            raise ProtocolAborted(
+                "This party's call was cancelled, and its protocol ended; await the call again."
+            )
 
     async def agree_on_session(self) -> None:
         """Derive session and keys from what all three have drawn."""
@@ -182,6 +192,7 @@ class MPyCWire:
         runtime, view = self._runtime, memoryview(payload).cast("B")
         if len(view) > MAX_MESSAGE:
             raise ValueError(f"A message of {len(view)} bytes; at most {MAX_MESSAGE} are possible.")
+        runtime.check_awaited()
         number = self._sent[peer] = self._sent.get(peer, 0) + 1
         with runtime.lock:
             clock = runtime.clock + 1
@@ -225,12 +236,15 @@ class MPyCWire:
 
     def _next(self, peer: int) -> memoryview:
         runtime = self._runtime
+        runtime.check_awaited()
         number = self._received[peer] = self._received.get(peer, 0) + 1
         label = runtime.label(f"stream{self._stream}", number)
         message = asyncio.run_coroutine_threadsafe(runtime.take(peer, label), runtime.mpc._loop).result()
         if len(message) < _CLOCK.size:
             raise ProtocolAborted(f"Party {peer} sent a message without its clock.")
         [clock] = _CLOCK.unpack_from(message)
+        if clock > _MOST_ROUNDS:
+            raise ProtocolAborted(f"Party {peer} sent a message of more rounds than a program has.")
         with runtime.lock:
             runtime.clock = max(runtime.clock, clock)
             runtime.bytes_received += len(message) - _CLOCK.size
@@ -264,6 +278,7 @@ def run_beside(mpc: Any, body: Callable[[MPyCWire], T], patience_s: float = 600.
             start_thread(work, name="cosynth-beside-mpyc")
             value = await outcome
         except BaseException:
+            runtime.given_up = True
             await runtime.end(_STOPPED)
             raise
         await runtime.end(_DONE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -214,6 +215,54 @@ def test_a_session_that_does_not_open_at_one_party_ends_at_all() -> None:
     errors = beside(lambda wire: wire.receive((wire.me + 1) % 3, 1), patience_s=5.0, before=cut)
     assert [type(error) for error in errors] == [ProtocolAborted] * 3, errors
     assert "another size" in str(errors[0]) and all("stopped" in str(error) for error in errors[1:])
+
+
+def test_a_clock_beyond_all_rounds_is_an_error_of_its_sender() -> None:
+    def wound(runtimes: list[Runtime]) -> None:
+        link = runtimes[1].parties[0].protocol
+        whole = link.send
+        link.send = lambda label, payload: whole(label, b"\xff" * 4 if len(payload) == 4 else payload)
+
+    def body(wire: Wire) -> None:
+        for peer in range(3):
+            if peer != wire.me:
+                wire.send(peer, b"")
+        for peer in (1, 0, 2):
+            if peer != wire.me:
+                wire.receive(peer, 0)
+                wire.send(peer, b"")
+
+    errors = beside(body, before=wound)
+    assert isinstance(errors[0], ProtocolAborted) and "more rounds" in str(errors[0])
+
+
+def test_a_cancelled_call_sends_nothing_more() -> None:
+    begun, go_on, refused = threading.Event(), threading.Event(), threading.Event()
+
+    def body(wire: Wire) -> None:
+        if wire.me == 0:
+            begun.set()
+            go_on.wait(PATIENCE_S)
+            try:
+                wire.send(1, b"x")
+            except ProtocolAborted:
+                refused.set()
+        else:
+            wire.receive(0, 1)
+
+    async def run() -> list[Any]:
+        calls = [asyncio.ensure_future(run_beside(runtime, body, 60.0)) for runtime in await connected(None)]
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        calls[0].cancel()
+        outcome = await asyncio.gather(*calls, return_exceptions=True)
+        go_on.set()
+        return outcome
+
+    outcome = asyncio.run(run())
+    assert isinstance(outcome[0], asyncio.CancelledError)
+    assert all("Party 0 stopped" in str(error) for error in outcome[1:])
+    assert refused.wait(PATIENCE_S)
 
 
 def test_a_call_that_one_party_refuses_does_not_shift_its_later_calls() -> None:
