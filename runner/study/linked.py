@@ -7,7 +7,6 @@ from it. Standard library only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +20,9 @@ from runner.study.model import Alignment, DataLocation, Privacy
 from runner.study.table import Table, listed, nearest, shown
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.domain import Domain
-from synth.linked.tables import MAX_CHILDREN, ChildTable, LinkedTables
+from synth.linked.tables import MAX_CHILDREN, NAME, ChildTable, LinkedTables
 
 KEYS = ("parent", "key", "max_rows", "order", "columns")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESERVED = frozenset({*DATA, "tallies", "dask", "synthetic", "unfinished"})
 """Names that mean something else, as a key of `data` or as a file of a result."""
 
