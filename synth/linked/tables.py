@@ -114,6 +114,11 @@ class LinkedTables:
                 )
         names = list(self.people.names)
         for child in self.children:
+            if child.order == self.key:
+                raise StudyInvalid(
+                    f"{child.name} is ordered by the key {self.key}, which all rows of a person share; name another column, "
+                    "or leave order out."
+                )
             for name in child.names:
                 if name in names or name == self.key:
                     raise StudyInvalid(
