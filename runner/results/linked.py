@@ -102,11 +102,13 @@ class People:
             reader = csv.reader(file)
             place = {name: j for j, name in enumerate(next(reader, []))}
             columns = list(zip(*reader, strict=True)) or [()] * len(place)
-        return cls(
-            codes,
-            [columns[place[name]] for name in linked.people.names],
-            {child.name: np.array(columns[place[child.count]], dtype=np.int64) for child in linked.children},
-        )
+        counts = {
+            child.name: np.array(columns[place[child.count]], dtype=np.int64) for child in linked.children
+        }
+        for child in linked.children:
+            if ((counts[child.name] < 0) | (counts[child.name] > child.max_rows)).any():
+                raise ValueError(f"A number of {child.name} is beyond max_rows.")
+        return cls(codes, [columns[place[name]] for name in linked.people.names], counts)
 
 
 def write_tables(

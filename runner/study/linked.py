@@ -147,6 +147,11 @@ def check_study(
             f'{{ id = "{linked.key}", '
             "max_rows = 1, max_custodians = ... }"
         )
+    if alignment is not None and alignment.population == "union":
+        root.problem(
+            '[alignment] population = "union" has no meaning with [table]: who lacks a person cannot say it has no children; '
+            'use population = "intersection"'
+        )
     if alignment is not None and alignment.psu and alignment.id != (linked.key,):
         root.problem(f'[alignment] id must be "{linked.key}", the key of the linked tables')
 
@@ -187,6 +192,10 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
             f"{where}: data lacks the table {lacking[0]}{also}; write data = {{ "
             + ", ".join(f'{name} = "{name}.csv"' for name in linked.names)
             + " }."
+        )
+    if odd := [name for name, place in tables.items() if place.path is None and place.url is None]:
+        raise StudyInvalid(
+            f"{where}: data.{odd[0]} is neither a file nor a database's table, and linked tables need one."
         )
     if pushed := [name for name, place in tables.items() if place.push_down]:
         raise StudyInvalid(

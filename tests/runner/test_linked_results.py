@@ -58,6 +58,16 @@ def test_a_statement_that_names_a_path_is_damaged() -> None:
         linked_of({"linked": spec}, own.unfolded, "out")
 
 
+@pytest.mark.parametrize("count", ["5", "-1", "999999999", "x"])
+def test_a_table_of_people_with_numbers_that_no_study_allows_is_not_folded(
+    tmp_path: Path, count: str
+) -> None:
+    file = tmp_path / "synthetic.csv"
+    file.write_text(f"sex,visits_count\nf,{count}\n")
+    with pytest.raises(ValueError, match=r"beyond max_rows|invalid literal"):
+        People.read(tables(["low", "high"]), np.zeros((1, 4), dtype=np.int64), file)
+
+
 def test_verify_compares_what_run_json_says_of_tables_with_the_study_and_looks_at_all_copies(
     tmp_path: Path,
 ) -> None:
