@@ -59,9 +59,11 @@ class OwnSession:
         """See `Wire.receive_up_to`."""
         return self._wire.receive_up_to(peer, limit)
 
-    def fork(self, name: str) -> Wire:
-        """See `Wire.fork`."""
-        return self._wire.fork(name)
+    def fork(self, name: str) -> OwnSession:
+        """See `Wire.fork`: of this session, not of the wire's, in which another protocol's fork of this name may draw masks."""
+        fork = OwnSession.__new__(OwnSession)
+        fork._wire, fork._id = self._wire.fork(name), self._id
+        return fork
 
     def count_proof(self) -> None:
         """See `Wire.count_proof`."""

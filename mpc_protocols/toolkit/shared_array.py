@@ -39,7 +39,8 @@ class SharedArray:
     high: int
 
     def __post_init__(self) -> None:
-        check_bounds(self.low, self.high)
+        for name, bound in zip(("low", "high"), check_bounds(self.low, self.high), strict=True):
+            object.__setattr__(self, name, bound)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,11 +59,23 @@ class SharedArray:
         return len(self.share)
 
     def __getitem__(self, index: Any) -> SharedArray:
-        return SharedArray(self.share[index], self.low, self.high)
+        try:
+            own, following = (np.asarray(part[index]) for part in (self.share.own, self.share.next))
+        except (IndexError, TypeError, ValueError):
+            raise UsageError(f"An array of shape {self.shape} has no entries {index!r:.100}.") from None
+        if own.size == 0:
+            raise UsageError(f"Of an array of shape {self.shape} no entry was taken; take one or more.")
+        return SharedArray(RingShare(own, following), self.low, self.high)
 
-    def reshape(self, *shape: int) -> SharedArray:
-        """The same entries in another shape."""
-        return SharedArray(self.share.reshape(*shape), self.low, self.high)
+    def reshape(self, *shape: int | tuple[int, ...]) -> SharedArray:
+        """The same entries in another shape: integers, or a tuple of them."""
+        dimensions: Any = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        try:
+            return SharedArray(self.share.reshape(*dimensions), self.low, self.high)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"An array of shape {self.shape} cannot be given the shape {dimensions!r:.100}."
+            ) from None
 
     def __add__(self, other: SharedArray) -> SharedArray:
         self._check_alike(other)
@@ -75,6 +88,10 @@ class SharedArray:
         return SharedArray(self.share - other.share, self.low - other.high, self.high - other.low)
 
     def __mul__(self, factors: int | NDArray[np.integer[Any]]) -> SharedArray:
+        if isinstance(factors, SharedArray):
+            raise UsageError(
+                "Shared arrays are multiplied by all three parties together; call party.multiply(x, y)."
+            )
         public = integers(factors, "The public factors")
         alike = zip(reversed(public.shape), reversed(self.shape), strict=False)
         if public.ndim > len(self.shape) or any(count not in (1, own) for count, own in alike):
@@ -83,6 +100,9 @@ class SharedArray:
         check_bounds(min(ends), max(ends))
         return SharedArray(self.share.scaled(public), min(ends), max(ends))
 
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # a NumPy array to the left leaves the operation to this class
+
     def sum(self) -> SharedArray:
         """The sum of all entries: shape (1,)."""
         check_bounds(self.size * self.low, self.size * self.high)
@@ -90,14 +110,26 @@ class SharedArray:
         return SharedArray(RingShare(own, following), self.size * self.low, self.size * self.high)
 
     def _check_alike(self, other: SharedArray) -> None:
+        check_shared(other)
         if self.shape != other.shape:
             raise UsageError(
                 f"Shared arrays of shapes {self.shape} and {other.shape} cannot be added or subtracted; give them one shape."
             )
 
 
-def check_bounds(low: int, high: int) -> None:
-    """Raise `UsageError` unless low <= high and both are integers in [-2^31, 2^31)."""
+def check_shared(value: object) -> None:
+    """Raise `UsageError` unless it is a shared array; no value is named."""
+    if not isinstance(value, SharedArray):
+        raise UsageError(
+            f"A shared array is needed, got {type(value).__name__}; share public numbers by a party's share(..) first."
+        )
+
+
+def check_bounds(low: int, high: int) -> tuple[int, int]:
+    """Both as Python's integers, which do not wrap as NumPy's do where bounds are worked out.
+
+    Raises `UsageError` unless low <= high and both are integers in [-2^31, 2^31).
+    """
     if not (is_integer(low) and is_integer(high)) or low > high:
         raise UsageError(f"Bounds are two integers, low <= high, got {low!r} and {high!r}.")
     if low < MIN_ENTRY or high > MAX_ENTRY:
@@ -105,6 +137,7 @@ def check_bounds(low: int, high: int) -> None:
             f"Entries between {low} and {high} do not fit {BITS} bits with a sign; give narrower bounds, or scale the numbers "
             "down before they are shared."
         )
+    return int(low), int(high)
 
 
 def is_integer(value: object) -> bool:
@@ -114,7 +147,10 @@ def is_integer(value: object) -> bool:
 
 def integers(values: object, what: str) -> NDArray[np.int64]:
     """Plain integers (or truth values, as 0 and 1) as int64. Raises `UsageError`; no value is named."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what} must be one array of integers; give rows of one length.") from None
     if array.dtype.kind not in "iub" or array.size == 0:
         raise UsageError(
             f"{what} must be one or more integers, got {array.size} of dtype {array.dtype}; round and scale them first."

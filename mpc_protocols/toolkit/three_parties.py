@@ -12,6 +12,8 @@ that parties whose programs differ stop. Each private release asks the party's g
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -45,7 +47,14 @@ from mpc_protocols.replicated.sharing.ring import (
 )
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.matrices import Matrix, input_rows, product
-from mpc_protocols.toolkit.shared_array import MAX_ENTRY, SharedArray, check_bounds, integers, is_integer
+from mpc_protocols.toolkit.shared_array import (
+    MAX_ENTRY,
+    SharedArray,
+    check_bounds,
+    check_shared,
+    integers,
+    is_integer,
+)
 from mpc_protocols.wire import Traffic, Wire
 
 PARTIES: Final = 3
@@ -98,17 +107,37 @@ class ThreeParties:
         """guard: authorises every private release before it is opened (as `synth.budget.accounting.Accountant`); None
         refuses all.
 
-        Raises `UsageError` unless exactly three parties are on the wire, of which all compute.
+        Raises `UsageError` unless exactly three parties are on the wire, of which all compute, and this is the first on it.
         """
         if wire.computing != PARTIES or len(wire.contributors):
             raise UsageError(
                 f"The protocols run between exactly three parties, got {wire.computing + len(wire.contributors)}."
             )
-        self._wire = wire
-        self._trio = Trio(wire, "protocols")
-        self._gates = TrioGates(self._trio)
+        try:
+            self._wire = wire.fork("protocols")
+        except ValueError:
+            raise UsageError(
+                "This session has a party already, whose masks a second one would use again; use the first, or start a session "
+                "of its own."
+            ) from None
+        self._home = _here()
+        self._masks = Trio(self._wire, "protocols")
+        self._gates = TrioGates(self._masks)
         self._guard: Guard = NoBudget() if guard is None else guard
         self._releases = self._unions = 0
+
+    @property
+    def _trio(self) -> Trio:
+        """The trio, for one caller at a time: two threads, or a process and its fork, would draw the same masks.
+
+        Raises `UsageError` anywhere but where this object was made.
+        """
+        if _here() != self._home:
+            raise UsageError(
+                "A party is used in the thread and process in which its program was started; call it there, one call after the "
+                "other."
+            )
+        return self._masks
 
     @property
     def number(self) -> int:
@@ -130,7 +159,7 @@ class ThreeParties:
         sent.
         """
         owner, dimensions = self._owner(owner), _shape(shape)
-        check_bounds(low, high)
+        low, high = check_bounds(low, high)
         own = self._own(values, self.number == owner, dimensions, low, high)
         return SharedArray(share_from(self._trio, owner, own, dimensions, np.uint32), low, high)
 
@@ -141,13 +170,13 @@ class ThreeParties:
         what: nothing, until it is opened. 2 rounds, 4 bytes an entry from each party to the next.
         Raises as `share`.
         """
-        check_bounds(low, high)
+        low, high = check_bounds(low, high)
         check_bounds(PARTIES * low, PARTIES * high)
         if values is None:
             raise UsageError(
                 "Every party brings values of its own to a sum; bring zeros where there are none."
             )
-        dimensions = _shape(np.shape(np.asarray(values)))
+        dimensions = _shape(integers(values, f"The values of party {self.number}").shape)
         own = self._own(values, True, dimensions, low, high)
         self._agree("sum", repr((dimensions, low, high)))
         assert own is not None
@@ -158,6 +187,8 @@ class ThreeParties:
 
         Raises `UsageError`: shapes differ, or a product might not fit 32 bits.
         """
+        check_shared(x)
+        check_shared(y)
         if x.shape != y.shape:
             raise UsageError(
                 f"Arrays of shapes {x.shape} and {y.shape} cannot be multiplied entry by entry; give them one shape."
@@ -183,10 +214,12 @@ class ThreeParties:
         result from each party. Raises as `share`; `UsageError` if rows * high^2 does not fit 32 bits.
         """
         first, second = _two(owners)
-        for count in (rows, *columns):
-            _positive(count, "Rows and columns")
-        shapes = [_shape((rows, width)) for width in columns]
-        check_bounds(low, high)
+        if not isinstance(columns, tuple | list) or len(columns) != 2:
+            raise UsageError(f"The columns are two numbers, of A and of B, got {columns!r:.100}.")
+        rows = _positive(rows, "Rows and columns")
+        shapes = [_shape((rows, _positive(width, "Rows and columns"))) for width in columns]
+        _shape((shapes[0][1], shapes[1][1]))
+        low, high = check_bounds(low, high)
         entry_low, entry_high = _product_bounds((low, high), (low, high))
         check_bounds(rows * entry_low, rows * entry_high)
         blocks = []
@@ -209,7 +242,7 @@ class ThreeParties:
         About 15 rounds, 30 above sigma2 = 10,000. Raises `UsageError`.
         """
         of = sampler(_sigma2(sigma2))
-        _shape(count)
+        [count] = _shape(_positive(count, "A number of draws"))
         check_bounds(-of.bound, of.bound)
         release = self._agree("noise", repr((count, of.digest)))
         drawn = gaussian_noise(self._gates, self._gates.release_bits(release), of, count, np.uint32)
@@ -223,8 +256,9 @@ class ThreeParties:
         three, the noisy values; nobody the values or the noise. Rounds: as `noise`. Raises `BudgetRefused` (nothing is
         opened), `UsageError` (an argument, or a sum of value and noise that might not fit 32 bits).
         """
+        check_shared(x)
         variance = _sigma2(sigma2)
-        _positive(sensitivity2, "A squared sensitivity")
+        sensitivity2 = _positive(sensitivity2, "A squared sensitivity")
         of = sampler(variance)
         most = max(1, abs(x.low), abs(x.high))
         check_bounds(-most - of.bound, most + of.bound)
@@ -245,6 +279,8 @@ class ThreeParties:
         data; the caller answers for it. Who learns what: all three, the position; nobody a score, a margin or the noise.
         About 20 to 35 rounds. Raises `BudgetRefused` (nothing is opened), `UsageError`.
         """
+        check_shared(scores)
+        sensitivity = _positive(sensitivity, "A sensitivity")
         plan = _selection_plan(scores, sensitivity, epsilon)
         release = self._agree("arg max", repr((scores, sensitivity, plan.event.rho, plan.a)))
         self._charge(plan.event, release)
@@ -277,7 +313,7 @@ class ThreeParties:
                 raise UsageError(
                     f"Identifiers are a sequence of texts or integers, got {type(identifiers).__name__}."
                 )
-            own = _POLICY.encode([list(identifiers)], str(self.number))
+            own = _POLICY.encode([_within_reach(identifiers, self.number)], str(self.number))
         self._unions += 1
         stream = f"union {self._unions}"
         members = tuple(Member(f"party {n}", bytes([n]) * 32, n) for n in range(PARTIES))
@@ -294,6 +330,7 @@ class ThreeParties:
 
     def open(self, x: SharedArray) -> NDArray[np.int64]:
         """Open x to all three, EXACT: int64 of x's shape. Not differentially private, and charged to nobody. 2 rounds."""
+        check_shared(x)
         self._agree("open", repr(x))
         return centred(open_ring(self._trio, x.share))
 
@@ -358,13 +395,23 @@ class _SizesArePublic:
         )
 
 
+def _within_reach(identifiers: Iterable[str | int], number: int) -> list[str | int]:
+    """As a list. Raises `DataRefused`: an integer that no column of a table holds, and that Python does not write out."""
+    own = list(identifiers)
+    for row, identifier in enumerate(own):
+        if isinstance(identifier, int) and not -_MAX_NUMBER < identifier < _MAX_NUMBER:
+            raise DataRefused(
+                f"Party {number}: the identifier of row {row + 1} is an integer of more than 30 digits; give it as text."
+            )
+    return own
+
+
 def _selection_plan(scores: SharedArray, sensitivity: int, epsilon: Fraction | int | float) -> SelectionPlan:
     """Integers of the selection. Raises `UsageError`."""
     if len(scores.shape) != 1 or scores.size < 2:
         raise UsageError(f"An arg max takes a vector of two or more scores, got shape {scores.shape}.")
     if scores.size > most_candidates(1):
         raise UsageError(f"An arg max takes at most {most_candidates(1)} scores, got {scores.size}.")
-    _positive(sensitivity, "A sensitivity")
     asked = _fraction(epsilon, "epsilon")
     spread = scores.high - scores.low
     if not 0 < asked <= 64 or not 1 <= spread <= MAX_ENTRY // 2:
@@ -374,7 +421,7 @@ def _selection_plan(scores: SharedArray, sensitivity: int, epsilon: Fraction | i
         )
     one, none = [Fraction(1)] * scores.size, [Fraction(0)] * scores.size
     try:
-        return plan_selection(one, none, asked, [0] * scores.size, spread, int(sensitivity))
+        return plan_selection(one, none, asked, [0] * scores.size, spread, sensitivity)
     except CosynthError:
         raise UsageError(
             f"An arg max with epsilon {float(asked):g}, sensitivity {sensitivity} and scores between {scores.low} and "
@@ -390,10 +437,11 @@ def _root(x: Fraction) -> Fraction:
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     dimensions = shape if isinstance(shape, tuple) else (shape,)
     if not dimensions or not all(is_integer(count) and count > 0 for count in dimensions):
-        raise UsageError(f"A shape is one or more positive integers, got {shape!r}.")
-    if prod(dimensions) > MAX_ENTRIES:
+        raise UsageError(f"A shape is one or more positive integers, got {shape!r:.100}.")
+    whole = tuple(int(count) for count in dimensions)
+    if prod(whole) > MAX_ENTRIES:
         raise UsageError(f"An array of shape {shape} has more than {MAX_ENTRIES} entries; share it in parts.")
-    return tuple(int(count) for count in dimensions)
+    return whole
 
 
 def _two(owners: tuple[int, int]) -> tuple[int, int]:
@@ -403,16 +451,23 @@ def _two(owners: tuple[int, int]) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
-def _positive(value: int, what: str) -> None:
+def _here() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
+def _positive(value: int, what: str) -> int:
+    """As Python's integer, which does not wrap as NumPy's do where a charge is worked out."""
     if not is_integer(value) or not 0 < value <= MAX_ENTRY:
-        raise UsageError(f"{what} must be a positive integer below 2^31, got {value!r}.")
+        raise UsageError(f"{what} must be a positive integer below 2^31, got {value!r:.100}.")
+    return int(value)
 
 
 def _fraction(value: Fraction | int | float, what: str) -> Fraction:
-    number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    number = isinstance(value, float | Fraction) or is_integer(value)
     if not number or not -_MAX_NUMBER < value < _MAX_NUMBER:  # false of what is no number, too
-        raise UsageError(f"The {what} of a release is a finite number, got {value!r}.")
-    return Fraction(value)
+        raise UsageError(f"The {what} of a release is a finite number, got {value!r:.100}.")
+    exact = Fraction(value)
+    return Fraction(int(exact.numerator), int(exact.denominator))  # of NumPy's, where it was made of these
 
 
 def _sigma2(value: Fraction | int | float) -> Fraction:

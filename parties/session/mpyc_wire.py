@@ -12,8 +12,7 @@ What MPyC's channel protects and what not:
                      in its certificate, "MPyC party N", is compared with it
     keys             one of a pair draws them: its random numbers alone protect both
     bad peers        a message is checked once it is there: a peer can fill this party's memory; no heartbeats, and silence
-    ends a
-                     protocol only after `patience_s`; a peer that stops says so, without why
+                     ends a protocol only after `patience_s`; a peer that stops says so, without why
 
 Threat model of what runs on it: semi-honest, at most one of the three.
 """
@@ -41,6 +40,8 @@ T = TypeVar("T")
 PARTIES: Final = 3
 _NONCE: Final = 32
 _CLOCK = struct.Struct("<I")
+_MOST_ROUNDS: Final = 1 << 31
+"""More than any program has: a peer that counts further would make this party's own count overflow."""
 _DONE, _STOPPED = b"\0", b"\1"
 _LOOK_S: Final = 0.5
 """How often a party that waits looks whether the connection is still there."""
@@ -55,6 +56,7 @@ class _Runtime:
         self.mpc, self.patience_s = mpc, patience_s
         self.me: int = mpc.pid
         self.session_id = b""
+        self.given_up = False
         self.keys: dict[int, bytes] = {}
         self.lock = threading.Lock()
         self.clock = self.bytes_sent = self.bytes_received = self.messages = self.proofs = 0
@@ -67,25 +69,39 @@ class _Runtime:
         text = f"cosynth/{self._call}/{stream}/{number}".encode()
         return int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True)
 
+    def connection(self, peer: int) -> Any:
+        """MPyC's, or None if it is closed: MPyC forgets the one that a peer has closed, not the one that broke."""
+        connection = self.mpc.parties[peer].protocol
+        return None if connection is None or connection.transport.is_closing() else connection
+
     def post(self, peer: int, label: int, payload: bytes) -> None:
-        """In MPyC's loop: send."""
-        self.mpc.parties[peer].protocol.send(label, payload)
+        """In MPyC's loop: send. To a peer that is gone nothing can be sent; whoever waits for it is told."""
+        if connection := self.connection(peer):
+            connection.send(label, payload)
 
     def future(self, peer: int, label: int) -> asyncio.Future[bytes]:
-        """In MPyC's loop: the peer's message of this label."""
-        message = self.mpc.parties[peer].protocol.receive(label)
+        """In MPyC's loop: the peer's message of this label. Raises `PeerLost` if it is not there and cannot come any more."""
+        connection = self.mpc.parties[peer].protocol
+        if connection is None:
+            raise self.lost(peer)
+        message = connection.receive(label)
         if isinstance(message, asyncio.Future):
             return message
         here: asyncio.Future[bytes] = self.mpc._loop.create_future()
         here.set_result(message)
         return here
 
+    @staticmethod
+    def lost(peer: int) -> PeerLost:
+        """What is told of a peer whose connection is closed."""
+        return PeerLost(f"Party {peer} has closed its connection with MPyC.")
+
     async def take(self, peer: int, label: int) -> bytes:
         """In MPyC's loop: the peer's message. Raises `ProtocolAborted`, `PeerLost`."""
         waiting, waited = self.future(peer, label), 0.0
         while not waiting.done():
-            if not (connection := self.mpc.parties[peer].protocol) or connection.transport.is_closing():
-                raise PeerLost(f"Party {peer} has closed its connection with MPyC.")
+            if self.connection(peer) is None:
+                raise self.lost(peer)
             if any(end.done() and end.result() == _STOPPED for end in self.ends.values()):
                 stopped = next(p for p, end in self.ends.items() if end.done() and end.result() == _STOPPED)
                 raise ProtocolAborted(f"Party {stopped} stopped, perhaps because of another party.")
@@ -98,6 +114,13 @@ class _Runtime:
             await asyncio.wait([waiting], timeout=_LOOK_S)
             waited += _LOOK_S
         return waiting.result()
+
+    def check_awaited(self) -> None:
+        """In the protocol's thread: raise `ProtocolAborted` where nobody waits for its result any more."""
+        if self.given_up:
+            raise ProtocolAborted(
+                "This party's call was cancelled, and its protocol ended; await the call again."
+            )
 
     async def agree_on_session(self) -> None:
         """Derive session and keys from what all three have drawn."""
@@ -120,9 +143,13 @@ class _Runtime:
         """Tell the others that this party is through; where all went well, wait for them: nothing of ours is left over."""
         for peer in self.peers:
             self.post(peer, self.label("end", 0), word)
-        if word == _DONE:
-            for end in self.ends.values():
-                await asyncio.wait([end], timeout=self.patience_s)
+        waited = 0.0
+        while word == _DONE and waited < self.patience_s:
+            missing = [end for peer, end in self.ends.items() if self.connection(peer) and not end.done()]
+            if not missing:
+                return
+            await asyncio.wait(missing, timeout=_LOOK_S)
+            waited += _LOOK_S
 
 
 class MPyCWire:
@@ -165,6 +192,7 @@ class MPyCWire:
         runtime, view = self._runtime, memoryview(payload).cast("B")
         if len(view) > MAX_MESSAGE:
             raise ValueError(f"A message of {len(view)} bytes; at most {MAX_MESSAGE} are possible.")
+        runtime.check_awaited()
         number = self._sent[peer] = self._sent.get(peer, 0) + 1
         with runtime.lock:
             clock = runtime.clock + 1
@@ -208,12 +236,15 @@ class MPyCWire:
 
     def _next(self, peer: int) -> memoryview:
         runtime = self._runtime
+        runtime.check_awaited()
         number = self._received[peer] = self._received.get(peer, 0) + 1
         label = runtime.label(f"stream{self._stream}", number)
         message = asyncio.run_coroutine_threadsafe(runtime.take(peer, label), runtime.mpc._loop).result()
         if len(message) < _CLOCK.size:
             raise ProtocolAborted(f"Party {peer} sent a message without its clock.")
         [clock] = _CLOCK.unpack_from(message)
+        if clock > _MOST_ROUNDS:
+            raise ProtocolAborted(f"Party {peer} sent a message of more rounds than a program has.")
         with runtime.lock:
             runtime.clock = max(runtime.clock, clock)
             runtime.bytes_received += len(message) - _CLOCK.size
@@ -226,12 +257,11 @@ def run_beside(mpc: Any, body: Callable[[MPyCWire], T], patience_s: float = 600.
     Raises `UsageError` (not three parties, not started, --no-prss), `PeerIdentity` (connections that protect nothing,
     certificates of others), then what `body` raised, `ProtocolAborted`, `PeerLost`.
     """
+    call = _calls[mpc] = _calls.get(mpc, 0) + 1  # also of a call that is refused here and not at the others
     _check(mpc)
-    call = _calls[mpc] = _calls.get(mpc, 0) + 1
 
     async def run() -> T:
         runtime = _Runtime(mpc, call, patience_s)
-        await runtime.agree_on_session()
         outcome: asyncio.Future[T] = mpc._loop.create_future()
 
         def work() -> None:
@@ -243,10 +273,12 @@ def run_beside(mpc: Any, body: Callable[[MPyCWire], T], patience_s: float = 600.
                 failure = error
             mpc._loop.call_soon_threadsafe(_settle, outcome, value, failure)
 
-        start_thread(work, name="cosynth-beside-mpyc")
         try:
+            await runtime.agree_on_session()
+            start_thread(work, name="cosynth-beside-mpyc")
             value = await outcome
         except BaseException:
+            runtime.given_up = True
             await runtime.end(_STOPPED)
             raise
         await runtime.end(_DONE)

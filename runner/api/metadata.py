@@ -32,6 +32,10 @@ def columns_of(
     metadata: Any, limits: Mapping[str, Mapping[str, Any] | int]
 ) -> dict[str, Mapping[str, Any] | int]:
     """See `Synthesizer.from_metadata`. Raises `UsageError`: no metadata of one table, limits that are missing or of no column."""
+    if not isinstance(limits, Mapping):
+        raise UsageError(
+            f"Limits map a column's name to what metadata do not say of it, got an object of type {type(limits).__name__}."
+        )
     tree = metadata.to_dict() if hasattr(metadata, "to_dict") else metadata
     tables = tree.get("tables") if isinstance(tree, Mapping) else None
     if isinstance(tables, Mapping):
@@ -48,12 +52,18 @@ def columns_of(
     columns: dict[str, Mapping[str, Any] | int] = {}
     for name, facts in given.items():
         own = limits.get(name)
-        sdtype = facts.get("sdtype") if isinstance(facts, Mapping) else None
+        if own is not None and not isinstance(own, int | Mapping):
+            raise UsageError(
+                f"The limits of the column {name!r:.60} are its size or a table of keys, got an object of type "
+                f"{type(own).__name__}."
+            )
+        stated = facts if isinstance(facts, Mapping) else {}
+        sdtype = str(stated.get("sdtype"))
         if isinstance(own, int) or (own is None and sdtype not in KINDS):
             if own is not None:
                 columns[name] = own
             continue
-        columns[name] = _column(str(name), facts, KINDS.get(str(sdtype)), own or {})
+        columns[name] = _column(str(name), stated, KINDS.get(sdtype), own or {})
     if not columns:
         raise UsageError(
             "The metadata describe identifiers and personal fields alone; no table can be made of them."
@@ -71,7 +81,7 @@ def _column(name: str, facts: Mapping[str, Any], kind: str | None, own: Mapping[
     needed = [key for key in LIMITS.get(str(column.get("kind")), ()) if key not in column]
     if needed:
         raise UsageError(
-            f"The metadata do not say {' and '.join(needed)} of the column {name!r}; give them in limits, from a code book and "
-            "not from the rows."
+            f"The metadata do not say {' and '.join(needed)} of the column {name!r:.60}; give them in limits, from a code book "
+            "and not from the rows."
         )
     return column

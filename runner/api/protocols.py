@@ -34,6 +34,9 @@ _BETA_SHARE = 100
 _MIN_BETA = Fraction(1, 1 << 56)
 """... or so much: of a large epsilon, less is then counted on (`synth.budget.accounting.calibrate`)."""
 
+_MOST_S = 10_000_000
+"""The longest that may be waited: a third of a year."""
+
 
 def in_one_process(
     program: Callable[..., T],
@@ -49,10 +52,12 @@ def in_one_process(
     three processes. patience_s: how long a party waits for a message. epsilon, delta: as `as_party`. Raises what a party raised
     first; `UsageError`.
     """
-    if len(arguments) != PARTIES:
+    if not _is_list(arguments) or len(arguments) != PARTIES or not all(map(_is_list, arguments)):
         raise UsageError(
-            f"One sequence of arguments for each of three parties is needed, got {len(arguments)}."
+            "Each of the three parties needs a list of arguments, of what its program is called with after the party; give "
+            "[[], [], []] for none."
         )
+    _check_seconds(patience_s=patience_s)
     bodies = [_body(program, own, _budget(epsilon, delta)) for own in arguments]
     return MemoryNetwork(PARTIES, PARTIES, patience_s=patience_s).run(bodies)
 
@@ -90,11 +95,15 @@ def as_party(
         raise UsageError(
             "A party runs in the main thread of its process, where Ctrl-C arrives; call as_party there."
         )
-    if len(parties) != PARTIES:
-        raise UsageError(f"The protocols run between exactly three parties, got {len(parties)}.")
+    if not isinstance(parties, Mapping) or len(parties) != PARTIES:
+        raise UsageError(
+            "The protocols run between exactly three parties: give the address of each by its name."
+        )
+    _check_seconds(connect_s=connect_s, patience_s=patience_s)
     peers = tuple(Peer(name, *_address(name, address)) for name, address in parties.items())
     budget = _budget(epsilon, delta)
-    agreed = repr(("cosynth protocols", purpose, list(parties.items()), epsilon, delta))
+    limits = None if budget is None else (Fraction(budget.epsilon), Fraction(budget.delta))  # 1 is 1.0
+    agreed = repr(("cosynth protocols", purpose, list(parties.items()), limits))
     config = SessionConfig(
         me=me,
         parties=peers,
@@ -135,12 +144,19 @@ def beside_mpyc(
     """
     from parties.session.mpyc_wire import run_beside
 
+    _check_seconds(patience_s=patience_s)
     return run_beside(mpc, _body(program, arguments, _budget(epsilon, delta)), patience_s)
 
 
 def _body(
     program: Callable[..., T], arguments: Sequence[object], budget: Budget | None
 ) -> Callable[[Wire], T]:
+    """Raises `UsageError`."""
+    if not callable(program):
+        raise UsageError(
+            f"A program is a function of a party, got an object of type {type(program).__name__}."
+        )
+
     def body(wire: Wire) -> T:
         return program(ThreeParties(wire, None if budget is None else Accountant(budget)), *arguments)
 
@@ -162,8 +178,25 @@ def _budget(epsilon: float | None, delta: float | None) -> Budget | None:
     return Budget.of(numbers[0], numbers[1], share)
 
 
+def _check_seconds(**limits: float) -> None:
+    """Raises `UsageError`."""
+    for name, value in limits.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value <= _MOST_S:
+            raise UsageError(
+                f"{name} is a number of seconds above 0 and up to {_MOST_S:,}, got {value!r:.60}."
+            )
+
+
+def _is_list(value: object) -> bool:
+    """Of arguments: a text is a sequence too, and none of arguments."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def _address(name: str, address: str) -> tuple[str, int]:
+    if not isinstance(name, str) or not isinstance(address, str):
+        raise UsageError(f"Names and addresses of parties are texts, got {name!r:.60} and {address!r:.60}.")
     host, _, port = address.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit():
-        raise UsageError(f"Party {name} needs an address as host:port, got {address!r}.")
+    if not host or not port.isascii() or not port.isdigit() or len(port) > 5:
+        raise UsageError(f"Party {name} needs an address as host:port, got {address!r:.100}.")
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -3,7 +3,8 @@
     params.toml                                   parameters, in the study file's words; those that are None are left out
     run.json, model.npz, synthetic.csv, ..        files of the result (`docs/reference/outputs.md`), as they are
 
-No pickle: opening it runs nothing. Only these names are taken out of it, each of at most `MAX_BYTES`. Nothing in it is private.
+No pickle: opening it runs nothing. Only these names are taken out of it, each of at most `MAX_BYTES`, and run.json must be one.
+Nothing in it is private.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import tempfile
 import tomllib
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +20,8 @@ from typing import Any, Final
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.api.run import Run
 from runner.failures import reason
-from runner.results.finished_run import MODEL
+from runner.report.files import facts_of
+from runner.results.finished_run import MODEL, domain_of
 from runner.results.outdir import RUN, TABLE, finished
 from runner.study.toml_text import to_toml
 
@@ -26,6 +29,8 @@ PARAMS: Final = "params.toml"
 NEEDED: Final = (RUN, MODEL, TABLE)
 FILES: Final = (*NEEDED, "measurements.json", "report.html")
 MAX_BYTES: Final = 1 << 32
+MAX_PARAMS: Final = 1 << 26
+"""Bytes of the parameters, which are read into memory."""
 
 
 def save(path: Path, params: Mapping[str, Any], run: Run) -> Path:
@@ -64,17 +69,32 @@ def load(path: Path) -> tuple[dict[str, Any], Run]:
                 raise UsageError(f"{path} was not written by Synthesizer.save; name such a file.")
             for name in FILES:
                 if name in members:
-                    if members[name].file_size > MAX_BYTES:
-                        raise UsageError(f"{path} holds a {name} of more than {MAX_BYTES} bytes.")
+                    _check(path, members[name], MAX_BYTES)
                     archive.extract(members[name], folder)
-            params = tomllib.loads(archive.read(PARAMS).decode("utf-8"))["params"]
+            _check(path, members[PARAMS], MAX_PARAMS)
+            params = tomllib.loads(archive.read(members[PARAMS]).decode("utf-8"))["params"]
         if not isinstance(params, dict):
             raise KeyError(PARAMS)
-        summary = finished(folder)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {reason(error)}.") from None
-    except UsageError:
-        raise
-    except (zipfile.BadZipFile, ValueError, KeyError, NotImplementedError, RuntimeError, CosynthError):
-        raise UsageError(f"{path} is no saved synthesizer, or it is damaged.") from None
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError):
+        raise _damaged(path) from None
+    try:
+        facts_of(folder)
+        summary = finished(folder)
+        domain_of(summary)
+    except (CosynthError, KeyError, TypeError, ValueError, AttributeError):
+        raise _damaged(path) from None
     return params, Run(folder, summary, holder)
+
+
+def _check(path: Path, member: zipfile.ZipInfo, limit: int) -> None:
+    """Raises `UsageError`. No more than a member states is taken out of an archive."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # `save` writes no other
+        raise _damaged(path)
+    if member.file_size > limit:
+        raise UsageError(f"{path} holds a {member.filename} of more than {limit} bytes.")
+
+
+def _damaged(path: Path) -> UsageError:
+    return UsageError(f"{path} is no saved synthesizer, or it is damaged.")

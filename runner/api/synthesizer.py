@@ -104,7 +104,12 @@ class Synthesizer:
         changed = dict(self._params)
         for name, value in params.items():
             table, nested, key = name.partition("__")
-            changed[table] = {**changed.get(table, {}), key: value} if nested else value
+            before = changed.get(table) or {}
+            if nested and not isinstance(before, Mapping):
+                raise StudyInvalid(
+                    f"{table} is no table of the study, so that it has no parameter {name!r:.60}."
+                )
+            changed[table] = {**before, key: value} if nested else value
         self.study = _study(changed)
         self._params = changed
         return self
@@ -219,6 +224,12 @@ _OWN = frozenset({"columns", "epsilon", "delta", "algorithm", "adjacency", "work
 def _study(params: Mapping[str, Any]) -> Study:
     """Raises `StudyInvalid`."""
     from runner.study.in_code import of
+
+    if not isinstance(params["columns"], Mapping):
+        raise StudyInvalid(
+            f"columns map every column's name to its size or its table, got an object of type "
+            f"{type(params['columns']).__name__}; a table's rows are given to fit."
+        )
 
     return of(
         params["name"],

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.errors import UsageError
+from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.results.formulas import harmless
 from runner.results.outdir import RUN
 from runner.results.outputs import BLOCK_ROWS, decoded, shown_in_csv
+from synth.domain.categorical import Categorical
 from synth.linked.tables import LinkedTables
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def linked_of(facts: Mapping[str, Any], domain: Domain, directory: Path | str) -
         return None
     try:
         return LinkedTables.from_spec(facts["linked"], domain)
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, TypeError, AttributeError, ValueError, StudyInvalid):
         raise UsageError(
             f"{Path(directory) / RUN} does not state its linked tables; it is damaged or of another version."
         ) from None
@@ -101,11 +102,13 @@ class People:
             reader = csv.reader(file)
             place = {name: j for j, name in enumerate(next(reader, []))}
             columns = list(zip(*reader, strict=True)) or [()] * len(place)
-        return cls(
-            codes,
-            [columns[place[name]] for name in linked.people.names],
-            {child.name: np.array(columns[place[child.count]], dtype=np.int64) for child in linked.children},
-        )
+        counts = {
+            child.name: np.array(columns[place[child.count]], dtype=np.int64) for child in linked.children
+        }
+        for child in linked.children:
+            if ((counts[child.name] < 0) | (counts[child.name] > child.max_rows)).any():
+                raise ValueError(f"A number of {child.name} is beyond max_rows.")
+        return cls(codes, [columns[place[name]] for name in linked.people.names], counts)
 
 
 def write_tables(
@@ -131,10 +134,11 @@ def write_tables(
 
 
 def _values(found: Children, rng: np.random.Generator) -> list[list[Any]]:
-    """The values of children; those of a modelled order rise within a person."""
+    """The values of children; those of a modelled order rise within a person: listed ones as they are listed."""
     values = found.table.domain.decode(found.codes, rng)
     if (ordered := found.table.ordered_by) is not None and len(found.person):
-        rank = np.unique(values[ordered], return_inverse=True)[1]
+        listed = isinstance(found.table.domain.columns[ordered], Categorical)
+        rank = found.codes[:, ordered] if listed else np.unique(values[ordered], return_inverse=True)[1]
         values[ordered] = values[ordered][np.lexsort((rank, found.person))]
     return [column.tolist() for column in values]
 

@@ -88,7 +88,15 @@ def of(
         ],
     }
     for key, table in tables.items():
-        tree[key] = {**tree[key], **table} if isinstance(tree.get(key), Mapping) else table
+        stated = tree.get(key)
+        if isinstance(stated, Mapping) and isinstance(table, Mapping):
+            if twice := [entry for entry in table if entry in stated]:
+                raise StudyInvalid(
+                    f"{IN_CODE}: [{key}] {twice[0]} is a parameter of its own; leave it out of {key}."
+                )
+            tree[key] = {**stated, **table}
+        else:
+            tree[key] = table
     return from_dict(tree)
 
 

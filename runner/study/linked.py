@@ -7,7 +7,6 @@ from it. Standard library only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +20,9 @@ from runner.study.model import Alignment, DataLocation, Privacy
 from runner.study.table import Table, listed, nearest, shown
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.domain import Domain
-from synth.linked.tables import MAX_CHILDREN, ChildTable, LinkedTables
+from synth.linked.tables import MAX_CHILDREN, NAME, ChildTable, LinkedTables
 
 KEYS = ("parent", "key", "max_rows", "order", "columns")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESERVED = frozenset({*DATA, "tallies", "dask", "synthetic", "unfinished"})
 """Names that mean something else, as a key of `data` or as a file of a result."""
 
@@ -149,6 +147,11 @@ def check_study(
             f'{{ id = "{linked.key}", '
             "max_rows = 1, max_custodians = ... }"
         )
+    if alignment is not None and alignment.population == "union":
+        root.problem(
+            '[alignment] population = "union" has no meaning with [table]: who lacks a person cannot say it has no children; '
+            'use population = "intersection"'
+        )
     if alignment is not None and alignment.psu and alignment.id != (linked.key,):
         root.problem(f'[alignment] id must be "{linked.key}", the key of the linked tables')
 
@@ -189,6 +192,10 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
             f"{where}: data lacks the table {lacking[0]}{also}; write data = {{ "
             + ", ".join(f'{name} = "{name}.csv"' for name in linked.names)
             + " }."
+        )
+    if odd := [name for name, place in tables.items() if place.path is None and place.url is None]:
+        raise StudyInvalid(
+            f"{where}: data.{odd[0]} is neither a file nor a database's table, and linked tables need one."
         )
     if pushed := [name for name, place in tables.items() if place.push_down]:
         raise StudyInvalid(

@@ -26,7 +26,7 @@ from synth.domain.dates import DAYS, SECONDS
 from synth.domain.domain import DOMAIN_KEYS
 from synth.domain.kinds import KINDS
 from synth.domain.numbers import SCALES
-from synth.linked.tables import MAX_CHILDREN
+from synth.linked.tables import MAX_CHILDREN, NAME
 from synth.workload import KEYS
 
 Schema = dict[str, Any]
@@ -161,7 +161,7 @@ def _alignment() -> Schema:
 def _party() -> Schema:
     file = {"type": "string", "pattern": f"^({'|'.join(FILES)})://"}  # a server's stands in the private file
     data = _table(keys.DATA, {"url": file, "table": TEXT, "push_down": FLAG}, ("url", "table"))
-    names = {"pattern": linked.NAME.pattern, "not": {"enum": sorted(linked.RESERVED)}}
+    names = {"pattern": NAME.pattern, "not": {"enum": sorted(linked.RESERVED)}}
     tables = {
         "type": "object",
         "propertyNames": names,

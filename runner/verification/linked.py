@@ -1,4 +1,5 @@
-"""Whether the linked tables in a directory are what the model makes of the table of people's rows beside it."""
+"""Whether the linked tables in a directory are what the model makes of the table of people's rows beside it; of a run on one
+machine, also those that its parties hold."""
 
 from __future__ import annotations
 
@@ -32,7 +33,13 @@ def linked_tables(place: Place) -> Iterator[Finding]:
             made = write_tables(
                 Path(folder), linked, run.model, people, seed_of(table, place.directory / MODEL)
             )
-            other = [file.name for file in made if _bytes(place.directory / file.name) != file.read_bytes()]
+            folders = [place.directory, *(own.directory for own in place.parties)]
+            other = [
+                (folder / file.name).relative_to(place.directory).as_posix()
+                for folder in folders
+                for file in made
+                if _bytes(folder / file.name) != file.read_bytes()
+            ]
     except CosynthError as error:
         yield problem(error)
         return

@@ -45,6 +45,12 @@ class Disturbance:
             self._coarse[key] = self._read_off.coarse(self._moments[key])
         return self._coarse[key]
 
+    def columns(self, gradient: Gradient) -> frozenset[str]:
+        """The columns of a function."""
+        return frozenset(
+            name for key, slope in gradient.items() if slope for name in self._moments[key].columns
+        )
+
     def weights(self, gradient: Gradient) -> list[Array]:
         """The weight of every released count in a function, one flat array a measurement."""
         tables: dict[Clique, Array] = {}
@@ -68,7 +74,7 @@ class Disturbance:
     def people(self, gradient: Gradient) -> float:
         """The variance of a function of what N people, drawn from many, have."""
         used = {key: slope for key, slope in gradient.items() if slope}
-        columns = {name for key in used for name in self._moments[key].columns}
+        columns = self.columns(gradient)
         union = tuple(name for name in self._model.sizes if name in columns)
         if math.prod(self._model.sizes[name] for name in union) <= MAX_JOINT_CELLS:
             influence = np.zeros([self._model.sizes[name] for name in union])

@@ -5,6 +5,7 @@ Public, part of the study. Standard library only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,8 @@ from synth.domain.numbers import Edged, Integer
 
 MAX_CHILDREN = 1 << 10
 """Of one person in one table."""
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+"""Of a table, after which a file is named: no part of a path."""
 SINGLE_COUNTS = 16
 """Up to so many children, each number of them has a code of its own; above, neighbours share one."""
 
@@ -33,6 +36,12 @@ class ChildTable:
     max_rows: int
     order: str | None
     domain: Domain
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_rows <= MAX_CHILDREN:
+            raise StudyInvalid(
+                f"{self.name}: max_rows must be from 1 to {MAX_CHILDREN}, got {self.max_rows}."
+            )
 
     @property
     def count(self) -> str:
@@ -96,6 +105,7 @@ class LinkedTables:
     def __post_init__(self) -> None:
         if not self.children:
             raise StudyInvalid("Linked tables need at least one table of children.")
+        self._check_tables()
         for where, domain in ((self.parent, self.people), *((one.name, one.domain) for one in self.children)):
             if self.key in domain:
                 raise StudyInvalid(
@@ -104,12 +114,31 @@ class LinkedTables:
                 )
         names = list(self.people.names)
         for child in self.children:
+            if child.order == self.key:
+                raise StudyInvalid(
+                    f"{child.name} is ordered by the key {self.key}, which all rows of a person share; name another column, "
+                    "or leave order out."
+                )
             for name in child.names:
                 if name in names or name == self.key:
                     raise StudyInvalid(
                         f"Unfolding {child.name} makes a column {name}, and there is one of that name already; rename it."
                     )
                 names.append(name)
+
+    def _check_tables(self) -> None:
+        """Raise `StudyInvalid` for names that no files can have beside each other: they may be those of a run.json
+        from elsewhere."""
+        known: dict[str, str] = {}
+        for name in self.names:
+            if not NAME.fullmatch(name):
+                raise StudyInvalid(
+                    f"A linked table must be named by letters, digits and _, beginning with a letter, got {name!r:.60}."
+                )
+            if (other := known.setdefault(name.casefold(), name)) != name:
+                raise StudyInvalid(
+                    f"The linked tables {other} and {name} differ by case alone, and files are named after them; rename one."
+                )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ OURS = {
     "Cosynth, `aim`": "aim:rounds=adaptive",
     "independent columns": "independent",
 }
-EPSILONS, SEEDS, LIMIT_S = (0.3, 1.0, 3.0), 3, 600.0
+LIMIT_S = 600.0
 PROTOCOLS = (("scores",), ("select",), ("multiply", "--bits", "64"), ("gaussian", "--sigma", "100"))
 BACKENDS = ("replicated", "pair", "shamir")
 
@@ -109,13 +109,16 @@ def whole_runs() -> Iterator[str]:
         )
 
 
-def synthesizers(of: Table, others: dict[str, Path]) -> Iterator[str]:
+def synthesizers(
+    of: Table, others: dict[str, Path], epsilons: Sequence[float], seeds: Sequence[int]
+) -> Iterator[str]:
     """Tables by us and by others. others: interpreters by name."""
-    for epsilon in EPSILONS:
+    for epsilon in epsilons:
         rows = [
-            Figures(who, who.startswith("Cosynth"), _ours(text, of, epsilon)) for who, text in OURS.items()
+            Figures(who, who.startswith("Cosynth"), _ours(text, of, epsilon, seeds))
+            for who, text in OURS.items()
         ]
-        for name, figures in _theirs(of, epsilon, others):
+        for name, figures in _theirs(of, epsilon, others, seeds):
             rows.append(Figures(name, False, figures))
         yield f"\n**{of.name}**, {len(of.codes):,} rows, {len(of.domain)} columns, epsilon {epsilon:g}, delta {DELTA:g}\n"
         yield from table("who", "asked triples", "all pairs", "CPU s to fit")
@@ -124,13 +127,15 @@ def synthesizers(of: Table, others: dict[str, Path]) -> Iterator[str]:
         yield "\n" + losses(rows, ("asked triples", "all pairs", "CPU"))
 
 
-def _ours(text: str, of: Table, epsilon: float) -> tuple[float, ...]:
-    done = [run(Row.parse(text), of, epsilon, DELTA, seed) for seed in range(SEEDS)]
+def _ours(text: str, of: Table, epsilon: float, seeds: Sequence[int]) -> tuple[float, ...]:
+    done = [run(Row.parse(text), of, epsilon, DELTA, seed) for seed in seeds]
     means = [statistics.mean(one.scores[key] for one in done) for key in ("err", "all2")]
     return *means, statistics.mean(one.cpu_s[0] for one in done)
 
 
-def _theirs(of: Table, epsilon: float, others: dict[str, Path]) -> Iterator[tuple[str, tuple[float, ...]]]:
+def _theirs(
+    of: Table, epsilon: float, others: dict[str, Path], seeds: Sequence[int]
+) -> Iterator[tuple[str, tuple[float, ...]]]:
     asked = {
         "dpmm, AIM": ("dpmm_side.py", "dpmm", lambda seed: (epsilon, DELTA, seed, MODEL_MB, ITERATIONS)),
         "SmartNoise, AIM": ("smartnoise_side.py", "smartnoise-synth", lambda seed: (epsilon, DELTA, 1)),
@@ -141,9 +146,7 @@ def _theirs(of: Table, epsilon: float, others: dict[str, Path]) -> Iterator[tupl
     for name, (side, key, numbers) in asked.items():
         if key not in others:
             continue
-        made = [
-            peers.table_of(others[key], FOLDER / side, of, numbers(seed), LIMIT_S) for seed in range(SEEDS)
-        ]
+        made = [peers.table_of(others[key], FOLDER / side, of, numbers(seed), LIMIT_S) for seed in seeds]
         if not (done := [one for one in made if one is not None]):
             print(f"{of.name}: {name} took longer than {LIMIT_S:g} s", file=sys.stderr)
             continue
@@ -205,7 +208,9 @@ def version(python: Path, package: str) -> str:
     return f"{package} {said.stdout.strip()}"
 
 
-def page(tables: Iterable[Table], others: dict[str, Path]) -> Iterator[str]:
+def page(
+    tables: Iterable[Table], others: dict[str, Path], epsilons: Sequence[float], seeds: Sequence[int]
+) -> Iterator[str]:
     """The lines of the page."""
     yield "# Beside others\n"
     yield "Same rows, same machine, one command: `make benchmark` writes this page anew, and nothing in it is written by hand.\n"
@@ -216,9 +221,10 @@ def page(tables: Iterable[Table], others: dict[str, Path]) -> Iterator[str]:
     yield "AIM, 10 rounds, a table like Adult of 48,000 rows, start-up, TLS and files in; loopback.\n"
     yield from whole_runs()
     yield "\n## 3. Tables\n"
-    yield f"Mean L1 distance (0..2) from the rows, {SEEDS} seeds. By a trusted curator: noise on shares has the same law."
+    yield f"Mean L1 distance (0..2) from the rows, seeds {', '.join(map(str, seeds))}."
+    yield "By a trusted curator for all: noise on shares has the same law."
     for of in tables:
-        yield from synthesizers(of, others)
+        yield from synthesizers(of, others, epsilons, seeds)
 
 
 def main() -> None:
@@ -232,14 +238,17 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="a folder of tables, beside the demo's survey")
     parser.add_argument("--tables", default="", help="of the folder, with commas between them")
+    parser.add_argument("--epsilon", default="0.3,1,3")
+    parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
+    epsilons, seeds = [float(text) for text in options.epsilon.split(",")], range(options.seeds)
     tables = [demo(), *(chosen(options.data, options.tables.split(","))[0] if options.data else [])]
     named = {name: Path(python) for name, _, python in (text.partition("=") for text in options.peer)}
     others = {name: python for name, python in named.items() if version(python, name)}
     if absent := named.keys() - others.keys():
         print(f"not installed here, left out: {', '.join(sorted(absent))}", file=sys.stderr)
     began, lines = time.monotonic(), []
-    for line in page(tables, others):
+    for line in page(tables, others, epsilons, seeds):
         print(line, flush=True)
         lines.append(line)
     options.page.parent.mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,11 @@ predecessor's diagnosis with probability 1/2, else draws from the law of the per
 follows age and sex. --drift: diagnoses move with the year as well, and the day is a column of the table, which orders it.
 
 Compared are L1 distances of distributions (0 to 2), visits that were folded against the real ones: of linked tables | of a flat
-table of visits with at most 8 rows a person as its unit | of two tables apart (half the budget each, no key). The bars: those of
-the prototype's figures, which are of marginals before folding (`PROTOTYPE`), plus 15 %; at 1,000 people and
-epsilon 3 no worse than
-the flat table plus 10 %; at 20,000 the dependence within a person within 20 %. Exit code 1 where one is missed. In the clear, in
-this process: a simulation on invented people.
+table of visits with at most 8 rows a person as its unit | of two tables apart, without a key: the product of the real shares of
+each column, without noise or a budget, so no two such tables do better. The bars: those of the prototype's figures, which are of
+marginals before folding (`PROTOTYPE`), plus 15 %; at 1,000 people and epsilon 3 no worse than the flat table plus 10 %; at 20,000
+the dependence within a person within 20 %. Exit code 1 where one is missed. In the clear, in this process: a simulation on
+invented people.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def dependence(table: pd.DataFrame) -> float:
 def errors(
     people: pd.DataFrame, visits: pd.DataFrame, made: pd.DataFrame, children: pd.DataFrame, flat: pd.DataFrame
 ) -> dict[str, tuple[float, float, float]]:
-    """By name: the error of linked tables, of the flat one, and of two tables apart (of which one that has no noise at all)."""
+    """By name: the error of linked tables, of the flat one, and of two tables apart (a product of exact shares)."""
     found: dict[str, tuple[float, float, float]] = {}
     nothing = float("nan")
     for columns in (["age", "sex"], ["age", "count"], ["sex", "count"]):

@@ -15,6 +15,7 @@ import pytest
 
 from cosynth import CosynthError, Synthesizer
 from mpc_protocols.errors import StudyInvalid, UsageError
+from runner.api import saved
 
 COLUMNS = {"age": {"kind": "integer", "low": 0, "high": 99, "bins": 5}, "sick": {"kind": "boolean"}}
 ODD = 71.0
@@ -69,6 +70,23 @@ def test_a_wrong_parameter_is_one_sentence_and_changes_nothing(wrong: dict[str, 
         synthesizer.set_params(**wrong)
     assert "\n" not in refused.value.sentence and refused.value.sentence.endswith(".")
     assert synthesizer.get_params() == before and synthesizer.study.to_toml() == unfitted().study.to_toml()
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ({"epsilon": 100}, "epsilon"),
+        ({"max_rows": 500, "delta": 0.1}, "delta"),
+        ({"adjacency": "replace"}, "adjacency"),
+    ],
+)
+def test_a_parameter_is_not_changed_by_a_table_behind_its_back(table: dict[str, Any], key: str) -> None:
+    """What `get_params` says of epsilon is what is spent."""
+    with pytest.raises(StudyInvalid, match=rf"\[privacy\] {key} is a parameter of its own"):
+        unfitted(privacy=table)
+    with pytest.raises(StudyInvalid, match="parameter of its own"):
+        unfitted().set_params(**{f"privacy__{name}": value for name, value in table.items()})
+    assert unfitted(privacy={"max_rows": 500}).study.privacy.max_rows == 500
 
 
 def test_fitted_attributes_are_there_after_fit_alone(fitted: Synthesizer) -> None:
@@ -144,6 +162,68 @@ def test_a_file_that_is_none_of_ours_is_refused_and_writes_nowhere_else(
     assert not (tmp_path / "outside.txt").exists() and not (tmp_path.parent / "outside.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run.json", b'{"parties": []}'),
+        ("run.json", b'{"parties": [], "rows": "many", "columns": 5}'),
+        ("run.json", b"[" * 100_000),
+        ("params.toml", b"[params]\na = " + b"[" * 20_000 + b"]" * 20_000),
+        ("params.toml", b"params = [1]"),
+    ],
+)
+def test_a_saved_file_with_a_member_of_another_kind_is_refused(
+    tmp_path: Path, fitted: Synthesizer, name: str, content: bytes
+) -> None:
+    with zipfile.ZipFile(fitted.save(tmp_path / "whole.synth")) as whole:
+        members = {member: whole.read(member) for member in whole.namelist()}
+    with zipfile.ZipFile(tmp_path / "odd.synth", "w") as odd:
+        for member, its in {**members, name: content}.items():
+            odd.writestr(member, its)
+    with pytest.raises(UsageError, match=r"odd\.synth is no saved synthesizer, or it is damaged"):
+        Synthesizer.load(tmp_path / "odd.synth")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_a_saved_file_with_bytes_that_cannot_be_unpacked_is_refused(
+    tmp_path: Path, fitted: Synthesizer, method: int
+) -> None:
+    file = tmp_path / "odd.synth"
+    with zipfile.ZipFile(file, "w", method) as odd:
+        for member in ("run.json", "model.npz", "synthetic.csv", "params.toml"):
+            odd.writestr(member, b"x" * 5_000)
+    content = bytearray(file.read_bytes())
+    content[45:60] = bytes(byte ^ 0x5A for byte in content[45:60])
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match="no saved synthesizer"):
+        Synthesizer.load(file)
+
+
+def test_parameters_that_unpack_to_more_than_any_has_are_not_read(
+    tmp_path: Path, fitted: Synthesizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = fitted.save(tmp_path / "whole.synth")
+    monkeypatch.setattr(saved, "MAX_PARAMS", 10)
+    with pytest.raises(UsageError, match=r"a params\.toml of more than 10 bytes"):
+        Synthesizer.load(file)
+
+
+@pytest.mark.parametrize("place", ["columns", "workload", "aim", "aim__rounds", "columns__age", "name"])
+def test_rows_given_for_a_parameter_are_not_told_to_anybody(place: str) -> None:
+    synthesizer = unfitted()
+    for rows in (table(), table().age, table().age.to_numpy()):
+        with pytest.raises(StudyInvalid) as refused:
+            synthesizer.set_params(**{place: rows})
+        assert "71" not in refused.value.sentence and type(rows).__name__ in refused.value.sentence
+    assert synthesizer.get_params() == unfitted().get_params()
+
+
+def test_a_part_of_a_parameter_that_is_no_table_is_refused() -> None:
+    with pytest.raises(StudyInvalid, match="epsilon is no table"):
+        unfitted().set_params(epsilon__rounds=3)
+    assert unfitted().set_params(workload__degree=2).get_params()["workload"] == {"degree": 2}
+
+
 METADATA = {
     "tables": {
         "people": {
@@ -187,6 +267,9 @@ def test_sdv_s_metadata_and_public_limits_make_the_columns() -> None:
         ({"columns": {}}, {}, "no columns"),
         ("metadata.json", {}, "no columns"),
         ({"columns": {"who": {"sdtype": "id"}}}, {}, "alone"),
+        ({"columns": {"who": {"sdtype": ["x"]}}}, {}, "alone"),
+        (METADATA, ["age"], "Limits map a column's name"),
+        (METADATA, {**LIMITS, "age": [0, 99]}, "limits of the column 'age' are its size or a table"),
     ],
 )
 def test_metadata_that_say_too_little_are_one_sentence(metadata: Any, limits: Any, sentence: str) -> None:

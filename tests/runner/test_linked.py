@@ -201,12 +201,15 @@ def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path: Path)
         ('parent = "patients"', 'parent = "people"', 'data names "patients", which is no table of the study'),
         ('key = "pid"', 'key = "age"', "The key age is among the columns of patients"),
         ('key = "pid"', 'key = "diag"', "The key diag is among the columns of visits"),
+        ('order = "day"', 'order = "pid"', "visits is ordered by the key pid"),
         ('order = "day"', 'order = "diag"', "whose values have no order"),
         ('order = "day"', 'ordre = "day"', 'unknown key "ordre" (did you mean "order"?)'),
         ('kind = "date"', 'kind = "dat"', "[table.visits.columns] day"),
         ("[table.visits", "[table.url", "must be named by letters"),
         ('algorithm = "mosaic"', 'algorithm = "vertigan"', "children are drawn from a model of marginals"),
         ("max_rows = 4096", 'max_rows = 4096\nunit = { id = "sex", max_rows = 3, max_custodians = 1 }', "[privacy] unit"),
+        ("[session]", '[table.Visits]\nparent = "patients"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
+         "visits and Visits differ by case alone"),
         ("[session]", '[table.drugs]\nparent = "visits"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
          "tables of grandchildren are not supported"),
         ("[session]", '[table.drugs]\nparent = "others"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
@@ -231,12 +234,20 @@ def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(
         ('data = { patients = "north_patients.csv", visit = "north_visits.csv" }', '(did you mean "visits"?)'),
         ('data = { patients = "north_patients.csv", visits = { url = "duckdb://x.db", table = "v", push_down = true } }',
          "data.visits has push_down = true"),
+        ('data = { patients = { tallies = "t/*.json" }, visits = "north_visits.csv" }', "data.patients is neither a file"),
+        ('data = { patients = "north_patients.csv", visits = { visits = "north_visits.csv" } }', "data.visits is neither a file"),
         ('data = { patients = "north_patients.csv", visits = "north_visits.doc" }', "must name a .csv"),
     ],
 )  # fmt: skip
 def test_tables_that_a_custodian_names_must_be_the_studys(tmp_path: Path, line: Any, said: Any) -> None:
     found = problems(linked.write(tmp_path, data={"north": line}).path)
     assert any(said in sentence for sentence in found), found
+
+
+def test_a_union_of_people_has_no_meaning_where_a_number_of_children_cannot_lack(tmp_path: Path) -> None:
+    union = ('population = "intersection"', 'population = "union"')
+    found = problems(linked.write(tmp_path, vertical=True, count=4, changes=[union]).path)
+    assert any("who lacks a person cannot say it has no children" in sentence for sentence in found), found
 
 
 def test_several_tables_have_no_meaning_in_a_study_of_one(tmp_path: Path) -> None:

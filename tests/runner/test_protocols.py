@@ -227,6 +227,15 @@ def test_samplers_leave_most_of_a_large_epsilon(epsilon: float) -> None:
     [
         ({"parties": {"north": "127.0.0.1:1"}}, UsageError, "exactly three"),
         ({"parties": dict.fromkeys(NAMES, "nowhere")}, UsageError, "host:port"),
+        (
+            {"parties": dict(zip(NAMES, ("h:1", "h:2", "h:" + "9" * 5000), strict=True))},
+            UsageError,
+            "host:port",
+        ),
+        ({"parties": dict.fromkeys(NAMES, 7101)}, UsageError, "are texts"),
+        ({"parties": list(NAMES)}, UsageError, "exactly three"),
+        ({"connect_s": "3"}, UsageError, "connect_s is a number of seconds"),
+        ({"patience_s": float("inf")}, UsageError, "patience_s is a number of seconds"),
         ({"me": "east"}, StudyInvalid, "east"),
         ({"insecure_loopback": False}, StudyInvalid, "certificate"),
         (
@@ -245,6 +254,25 @@ def test_parties_that_cannot_meet_are_refused(changes: Any, error: Any, sentence
     }
     with pytest.raises(error, match=sentence):
         protocols.as_party(lambda party: None, **settings | changes)
+
+
+def test_budgets_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 at one party is 1.0 at another."""
+    digests: list[bytes] = []
+    monkeypatch.setattr(
+        "parties.session.run_session", lambda config, *rest: digests.append(config.study_digest)
+    )
+    for epsilon in (1, 1.0, np.float64(1), 2.0):
+        protocols.as_party(
+            lambda party: None,
+            me="north",
+            parties={name: f"127.0.0.1:{port}" for name, port in zip(NAMES, (7101, 7102, 7103), strict=True)},
+            purpose="none",
+            insecure_loopback=True,
+            epsilon=epsilon,
+            delta=1e-9,
+        )
+    assert len(set(digests[:3])) == 1 and digests[3] != digests[0]
 
 
 OTHER_PURPOSE = """
@@ -286,9 +314,17 @@ def test_a_party_runs_in_the_main_thread() -> None:
     ]
 
 
-def test_one_sequence_of_arguments_for_each_party_is_needed() -> None:
+@pytest.mark.parametrize("arguments", [[[1], [2]], None, [1, 2, 3], ["north", "south", "west"]])
+def test_one_sequence_of_arguments_for_each_party_is_needed(arguments: Any) -> None:
     with pytest.raises(UsageError, match="three parties"):
-        protocols.in_one_process(lambda party: None, [[1], [2]])
+        protocols.in_one_process(lambda party, *own: None, arguments)
+
+
+def test_what_is_no_program_and_what_is_no_time_are_refused() -> None:
+    with pytest.raises(UsageError, match="A program is a function"):
+        protocols.in_one_process(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="patience_s is a number of seconds"):
+        protocols.in_one_process(lambda party: None, patience_s=float("nan"))
 
 
 def test_a_party_that_fails_ends_the_program_in_one_process() -> None:

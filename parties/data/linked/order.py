@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,7 @@ def ranks(source: Source, child: ChildTable, column: pa.Array) -> NDArray[np.int
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    absent = np.asarray(column.is_null()) | (
+    absent = np.asarray(column.is_null(nan_is_null=True)) | (
         np.asarray(pc.equal(column, "").fill_null(False)) if text else False
     )
     if absent.any():
@@ -48,17 +49,24 @@ def ranks(source: Source, child: ChildTable, column: pa.Array) -> NDArray[np.int
         return np.array([places.get(one, len(places)) for one in texts], dtype=np.int64)
     if text:
         column = _of_texts(source, child.order, column)
-    return np.asarray(pc.rank(column, tiebreaker="dense"), dtype=np.int64)
+    with suppress(pa.ArrowException):  # its text may quote a value
+        return np.asarray(pc.rank(column, tiebreaker="dense"), dtype=np.int64)
+    raise DataRefused(
+        f'{source.label}, column "{child.order}": data of type {column.type} have no order; make them numbers, days or times.'
+    )
 
 
 def _of_texts(source: Source, name: str, column: pa.Array) -> pa.Array:
     try:
-        return column.cast(pa.float64())
+        numbers = column.cast(pa.float64())
     except pa.ArrowInvalid:  # its text quotes a value
-        pass
-    odd = ~np.asarray(pc.match_substring_regex(column, ISO))
-    if not odd.any():
-        return pc.replace_substring(column, "T", " ")
+        odd = ~np.asarray(pc.match_substring_regex(column, ISO))
+        if not odd.any():
+            return pc.replace_substring(column, "T", " ")
+    else:
+        odd = np.asarray(pc.is_nan(numbers))  # "nan" is a number to Arrow alone
+        if not odd.any():
+            return numbers
     row = int(np.argmax(odd))
     raise DataRefused(
         f'{source.label}, column "{name}", {source.places({row})[row]}: the order of a person\'s rows needs '

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +102,7 @@ def _children(
     order = np.zeros(len(person), dtype=np.int64)
     if child.order is not None:
         order = ranks(source, child, table[child.order])
-    keep, draw = _hashes(key, child, owners, [table[name] for name in wanted])
+    keep, draw = _hashes(key, child, owners, [_texts(source, name, table[name]) for name in wanted])
     person, order, keep, draw = person[there], order[there], keep[there], draw[there]
     count, first, second, left_out, truncated = draws(person, order, keep, draw, len(people), child)
     columns: dict[str, pa.Array] = {child.count: pa.array(count)}
@@ -134,7 +135,8 @@ def draws(
     if child.order is None:
         second[person[by_draw[drawn == 1]]] = by_draw[drawn == 1]
     else:
-        in_order = left[np.lexsort((draw[left], order[left], person[left]))]
+        # ties by the hash that says nothing of the draw: by `draw`, A would be the first of its ties, always
+        in_order = left[np.lexsort((keep[left], order[left], person[left]))]
         before = np.full(len(person), -1, dtype=np.int64)
         same = person[in_order[1:]] == person[in_order[:-1]]
         before[in_order[1:][same]] = in_order[:-1][same]
@@ -156,9 +158,9 @@ def _within(person: Index, sorted_by: Index) -> Index:
 def _hashes(
     key: bytes, child: ChildTable, owners: pa.Array, content: Sequence[pa.Array]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Two independent 64-bit ranks of each child, by its person, its content and its number among equal children
-    of the person."""
-    texts = [_texts(column).to_pylist() for column in (owners, *content)]
+    """Two independent 64-bit ranks of each child, by its person, its content (both as text) and its number among equal
+    children of the person."""
+    texts = [column.to_pylist() for column in (owners, *content)]
     keyed = hashlib.blake2b(child.name.encode(), key=key, digest_size=16)
     seen: dict[tuple[str | None, ...], int] = {}
     found = bytearray()
@@ -199,8 +201,8 @@ def _fits(source: Source, domain: object) -> None:
 
 def _keys(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
     """The keys as text. Raises `DataRefused` for a row without."""
-    texts = _texts(table[key])
-    absent = pc.or_kleene(pc.is_null(texts), pc.equal(texts, "")).fill_null(True)
+    texts = _texts(source, key, table[key])
+    absent = pc.or_kleene(pc.is_null(table[key], nan_is_null=True), pc.equal(texts, "")).fill_null(True)
     if pc.any(absent).as_py():
         row = int(np.argmax(np.asarray(absent)))
         raise DataRefused(
@@ -209,10 +211,15 @@ def _keys(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
     return texts
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def _texts(source: Source, name: str, column: pa.Array) -> pa.Array:
+    """Raises `DataRefused` for values that have no text of their own, as lists."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+    with suppress(pa.ArrowException):  # its text may quote a value
+        return column if pa.types.is_string(column.type) else column.cast(pa.string())
+    raise DataRefused(
+        f'{source.label}, column "{name}": data of type {column.type} cannot be compared; convert them to text or numbers.'
+    )
 
 
 def _first_repeat(keys: pa.Array) -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.engine import prg
 from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
 from mpc_protocols.errors import (
     BudgetRefused,
@@ -24,6 +27,7 @@ from mpc_protocols.errors import (
 from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.memory_wire import MemoryNetwork, run_parties
+from mpc_protocols.replicated.sharing import trio
 from mpc_protocols.replicated.sharing.ring import RingShare, centred, open_ring
 from mpc_protocols.toolkit.shared_array import MAX_ENTRY, MIN_ENTRY, SharedArray
 from mpc_protocols.toolkit.three_parties import ThreeParties, UnionRows, _selection_plan
@@ -141,6 +145,40 @@ def test_the_arg_max_is_that_of_the_scaled_scores_plus_the_noise_of_its_release(
         assert Fraction(9, 10) * exact < Fraction(weight, 64 << plan.a) <= exact
 
 
+def test_numbers_of_numpy_s_bound_and_charge_as_python_s_do() -> None:
+    """Theirs wrap around: 3 * int8(100) is 44."""
+
+    def program(party: Recording) -> Any:
+        narrow = party.shared_sum([100], high=np.int8(100))  # type: ignore[arg-type]
+        noisy = party.noisy(narrow, sigma2=Fraction(np.int64(4)), sensitivity2=np.int8(100))  # type: ignore[call-overload, arg-type]
+        return narrow.high, type(narrow.high), noisy.rho
+
+    assert run(program) == [(300, int, Fraction(100, 8))] * 3
+
+
+def test_an_array_is_taken_apart_and_scaled_from_either_side() -> None:
+    def program(party: Recording) -> SharedArray:
+        x = party.share(mine(party, {1: [3, 5]}), owner=1, shape=2, high=9)
+        scaled: SharedArray = np.array([2, -1]) * (3 * x)
+        return scaled[1].reshape((1, 1)) + scaled[:1].reshape(1, 1)
+
+    assert opened(program) == [[18 - 15]]
+
+
+def test_another_thread_is_refused_as_it_would_draw_the_same_masks() -> None:
+    def program(wire: Wire) -> None:
+        party = ThreeParties(wire)
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(
+                lambda: party.share([1] if party.number == 0 else None, owner=0, shape=1, high=1)
+            )
+        with pytest.raises(UsageError, match="in the thread and process"):
+            call.result()
+        assert party.traffic().bytes_sent == 0
+
+    run_parties([program] * 3)
+
+
 def test_many_scores_are_compared_in_groups_and_a_clear_winner_wins() -> None:
     scores = np.zeros(1500, int)
     scores[1234] = 10**6
@@ -168,6 +206,32 @@ def test_a_union_gives_the_same_identifier_the_same_row_at_both_owners(owners: t
     assert first[1].rows[1] == second[1].rows[0]
     [third] = {0, 1, 2} - set(owners)
     assert len(results[third][0].rows) == 0
+
+
+def test_no_stream_of_masks_or_noise_serves_twice_in_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lists or two releases under one mask would show what they differ in."""
+    keys: dict[str, list[bytes]] = {}
+    derive = prg.derive
+
+    def noted(key: bytes, purpose: bytes, *context: bytes) -> bytes:
+        drawn = derive(key, purpose, *context)
+        keys.setdefault(threading.current_thread().name, []).append(drawn)
+        return drawn
+
+    monkeypatch.setattr(trio, "derive", noted)
+
+    def program(party: Recording) -> None:
+        x = party.shared_sum([1, 2], high=5)
+        for _ in range(2):
+            party.union(mine(party, {0: ["a", "b"], 1: ["b"]}))
+            party.noise(3, sigma2=4)
+            party.noisy(x, sigma2=4, sensitivity2=1)
+            party.arg_max(x, sensitivity=1, epsilon=1)
+
+    run(program)
+    assert len(keys) == 3
+    for drawn in keys.values():
+        assert len(drawn) >= 2 * 2 * 4 and len(set(drawn)) == len(drawn)
 
 
 def spent(party: Recording, call: Program) -> Any:
@@ -243,6 +307,13 @@ def test_four_parties_or_a_contributor_are_refused() -> None:
             ThreeParties(MemoryNetwork(parties, computing).wire(0))
 
 
+def test_a_second_party_on_one_wire_is_refused_as_it_would_draw_the_same_masks() -> None:
+    wire = MemoryNetwork(3).wire(0)
+    ThreeParties(wire)
+    with pytest.raises(UsageError, match="has a party already"):
+        ThreeParties(wire)
+
+
 def test_no_text_of_a_result_holds_a_share_or_a_row() -> None:
     def program(party: Recording) -> tuple[str, str]:
         x = party.share(mine(party, {0: [123456]}), owner=0, shape=1, high=10**6)
@@ -278,6 +349,22 @@ MISTAKES: dict[str, Callable[[ThreeParties, SharedArray], object]] = {
     "scaled too wide": lambda p, x: x * (1 << 31),
     "factors of floats": lambda p, x: x * np.array([0.5]),
     "factors of another shape": lambda p, x: x * np.array([1, 2, 3]),
+    "a number added": lambda p, x: x + 1,  # type: ignore[operator]
+    "an array subtracted": lambda p, x: x - np.array([1, 2]),
+    "shared times shared": lambda p, x: x * x,  # type: ignore[operator]
+    "no such entry": lambda p, x: x[7],
+    "an entry by name": lambda p, x: x["a"],
+    "no entry": lambda p, x: x[:0],
+    "reshaped to another size": lambda p, x: x.reshape(3),
+    "reshaped to text": lambda p, x: x.reshape("a"),  # type: ignore[arg-type]
+    "rows of two lengths": lambda p, x: p.shared_sum([[1], [1, 2]], high=9),
+    "public numbers opened": lambda p, x: p.open([1]),  # type: ignore[arg-type]
+    "public numbers multiplied": lambda p, x: p.multiply(x, [1, 2]),  # type: ignore[arg-type]
+    "public numbers with noise": lambda p, x: p.noisy(np.array([1, 2]), sigma2=4, sensitivity2=1),  # type: ignore[arg-type]
+    "public scores": lambda p, x: p.arg_max([1, 2], sensitivity=1, epsilon=1),  # type: ignore[arg-type]
+    "bounds of NumPy's that wrap": lambda p, x: p.multiply(
+        *[SharedArray(x.share, np.int32(0), np.int32(70_000))] * 2  # type: ignore[arg-type]
+    ),
     "sigma2 zero": lambda p, x: p.noisy(x, sigma2=0, sensitivity2=1),
     "sigma2 not a number": lambda p, x: p.noisy(x, sigma2=float("nan"), sensitivity2=1),
     "sigma2 text": lambda p, x: p.noisy(x, sigma2="4", sensitivity2=1),  # type: ignore[arg-type]
@@ -303,6 +390,11 @@ MISTAKES: dict[str, Callable[[ThreeParties, SharedArray], object]] = {
     "an identifier twice": lambda p, x: p.union(["123457", "123457"]),
     "an identifier missing": lambda p, x: p.union(["123457", None]),  # type: ignore[list-item]
     "identifiers of two types": lambda p, x: p.union(["123457", 5]),
+    "an integer of many digits": lambda p, x: p.union([10**5000]),
+    "a product of one width": lambda p, x: p.transposed_product([[1]], owners=(0, 1), rows=1, columns=(1,)),  # type: ignore[arg-type]
+    "a product too large": lambda p, x: p.transposed_product(
+        np.ones((1, 1 << 14), int), owners=(0, 1), rows=1, columns=(1 << 14, 1 << 14)
+    ),
     "no rows": lambda p, x: p.transposed_product([[1]], owners=(0, 1), rows=0, columns=(1, 1)),
     "product too wide": lambda p, x: p.transposed_product(
         [[1]], owners=(0, 1), rows=1 << 20, columns=(1, 1), high=100

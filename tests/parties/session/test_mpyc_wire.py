@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mpc_protocols.errors import PeerIdentity, PeerLost, ProtocolAborted
+from mpc_protocols.errors import PeerIdentity, PeerLost, ProtocolAborted, UsageError
 from mpc_protocols.wire import Wire
 from parties.session.mpyc_wire import MPyCWire, run_beside
+from tests.patience import PATIENCE_S
 
 
 class Exchanger:
@@ -65,20 +67,28 @@ def beside(
 ) -> list[Any]:
     """What the three bodies returned, or the errors they ended with."""
 
-    async def run() -> list[Any]:
-        loop = asyncio.get_running_loop()
-        runtimes = [Runtime(loop, pid) for pid in range(3)]
-        for one in range(3):
-            for other in range(one):
-                ends = runtimes[one].parties[other].protocol, runtimes[other].parties[one].protocol
-                ends[0].other, ends[1].other = ends[1], ends[0]
-        if before is not None:
-            before(runtimes)
-        return await asyncio.gather(
-            *(run_beside(runtime, body, patience_s) for runtime in runtimes), return_exceptions=True
-        )
+    return asyncio.run(abeside(body, patience_s, before))
 
-    return asyncio.run(run())
+
+async def abeside(
+    body: Callable[[MPyCWire], Any], patience_s: float, before: Callable[[list[Runtime]], None] | None
+) -> list[Any]:
+    return await asyncio.gather(
+        *(run_beside(runtime, body, patience_s) for runtime in await connected(before)),
+        return_exceptions=True,
+    )
+
+
+async def connected(before: Callable[[list[Runtime]], None] | None) -> list[Runtime]:
+    loop = asyncio.get_running_loop()
+    runtimes = [Runtime(loop, pid) for pid in range(3)]
+    for one in range(3):
+        for other in range(one):
+            ends = runtimes[one].parties[other].protocol, runtimes[other].parties[one].protocol
+            ends[0].other, ends[1].other = ends[1], ends[0]
+    if before is not None:
+        before(runtimes)
+    return runtimes
 
 
 def test_messages_arrive_in_order_on_each_stream_and_rounds_are_the_longest_chain() -> None:
@@ -154,6 +164,121 @@ def test_silence_is_waited_for_with_patience_only() -> None:
     silent = beside(body, patience_s=1.0)
     assert all(isinstance(error, PeerLost | ProtocolAborted) for error in silent)
     assert any("sent nothing" in str(error) for error in silent)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_peer_that_is_gone_is_named_and_ends_everybody(broken: bool) -> None:
+    """MPyC forgets a connection that its peer closed, and keeps one that broke."""
+    worlds: list[list[Runtime]] = []
+
+    def body(wire: Wire) -> None:
+        if wire.me == 1:
+            for runtime in worlds[0]:
+                for peer in range(3):
+                    if 1 in (runtime.pid, peer) and broken:
+                        runtime.parties[peer].protocol.closing = True
+                    elif 1 in (runtime.pid, peer):
+                        runtime.parties[peer].protocol = None
+        wire.send((wire.me + 1) % 3, b"x")
+        wire.receive((wire.me + 1) % 3, 1)
+
+    errors = beside(body, before=worlds.append)
+    assert [type(error) for error in errors] == [PeerLost] * 2 + [ProtocolAborted], errors
+    assert "Party 1 has closed its connection" in str(errors[0]) and "Party 0 stopped" in str(errors[2])
+
+
+def test_who_is_through_waits_for_nobody_that_is_gone() -> None:
+    worlds: list[list[Runtime]] = []
+
+    def body(wire: Wire) -> int:
+        if wire.me == 1:
+            for runtime in worlds[0]:
+                for peer in range(3):
+                    if 1 in (runtime.pid, peer):
+                        runtime.parties[peer].protocol = None
+            raise MemoryError
+        return wire.me
+
+    async def run() -> list[Any]:
+        return await asyncio.wait_for(abeside(body, 1e6, worlds.append), PATIENCE_S)
+
+    outcome = asyncio.run(run())
+    assert outcome[0] == 0 and outcome[2] == 2 and isinstance(outcome[1], MemoryError)
+
+
+def test_a_session_that_does_not_open_at_one_party_ends_at_all() -> None:
+    def cut(runtimes: list[Runtime]) -> None:
+        link = runtimes[1].parties[0].protocol
+        whole = link.send
+        link.send = lambda label, payload: whole(label, payload[:5])
+
+    errors = beside(lambda wire: wire.receive((wire.me + 1) % 3, 1), patience_s=5.0, before=cut)
+    assert [type(error) for error in errors] == [ProtocolAborted] * 3, errors
+    assert "another size" in str(errors[0]) and all("stopped" in str(error) for error in errors[1:])
+
+
+def test_a_clock_beyond_all_rounds_is_an_error_of_its_sender() -> None:
+    def wound(runtimes: list[Runtime]) -> None:
+        link = runtimes[1].parties[0].protocol
+        whole = link.send
+        link.send = lambda label, payload: whole(label, b"\xff" * 4 if len(payload) == 4 else payload)
+
+    def body(wire: Wire) -> None:
+        for peer in range(3):
+            if peer != wire.me:
+                wire.send(peer, b"")
+        for peer in (1, 0, 2):
+            if peer != wire.me:
+                wire.receive(peer, 0)
+                wire.send(peer, b"")
+
+    errors = beside(body, before=wound)
+    assert isinstance(errors[0], ProtocolAborted) and "more rounds" in str(errors[0])
+
+
+def test_a_cancelled_call_sends_nothing_more() -> None:
+    begun, go_on, refused = threading.Event(), threading.Event(), threading.Event()
+
+    def body(wire: Wire) -> None:
+        if wire.me == 0:
+            begun.set()
+            go_on.wait(PATIENCE_S)
+            try:
+                wire.send(1, b"x")
+            except ProtocolAborted:
+                refused.set()
+        else:
+            wire.receive(0, 1)
+
+    async def run() -> list[Any]:
+        calls = [asyncio.ensure_future(run_beside(runtime, body, 60.0)) for runtime in await connected(None)]
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        calls[0].cancel()
+        outcome = await asyncio.gather(*calls, return_exceptions=True)
+        go_on.set()
+        return outcome
+
+    outcome = asyncio.run(run())
+    assert isinstance(outcome[0], asyncio.CancelledError)
+    assert all("Party 0 stopped" in str(error) for error in outcome[1:])
+    assert refused.wait(PATIENCE_S)
+
+
+def test_a_call_that_one_party_refuses_does_not_shift_its_later_calls() -> None:
+    async def run() -> list[Any]:
+        runtimes = await connected(None)
+        runtimes[0].options.no_prss = True
+        with pytest.raises(UsageError, match="no-prss"):
+            run_beside(runtimes[0], lambda wire: None).close()
+        runtimes[0].options.no_prss = False
+        for runtime in runtimes[1:]:
+            run_beside(runtime, lambda wire: None).close()
+        return await asyncio.gather(
+            *(run_beside(runtime, lambda wire: wire.session_id, 5.0) for runtime in runtimes)
+        )
+
+    assert len(set(asyncio.run(run()))) == 1
 
 
 def test_a_certificate_must_name_the_party_that_the_connection_belongs_to() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from mpc_protocols.functionality import Level
 from synth.domain import Codes, Domain
 from synth.inference.strength import MAX_PAIR_CELLS
 from synth.judgement.relations import cramers_v
-from tests.synth.inference.small import AB, ask, measured, model, people
+from tests.synth.inference.small import AB, FACTS, ask, measured, model, people
 
 DOMAIN = Domain(("a", "b"), (Codes(3), Codes(4)))
 RUNS, ROWS = 400, 2000
@@ -106,3 +107,29 @@ def test_tables_too_large_are_refused() -> None:
     wide = measured(people(ROWS)[:, :2], [AB], [Fraction(9)], domain=domain)
     with pytest.raises(UsageError, match="is offered up to"):
         ask(["cramers_v(a, b)"], wide, model(wide, ROWS, domain), domain=domain)
+
+
+@pytest.mark.parametrize("question", ["corr(a, b)", "cramers_v(a, b)", "mean(a | b == 0)"])
+def test_a_relation_that_was_selected_at_little_noise_says_so(question: str) -> None:
+    exact = measured(people(ROWS), [AB], [Fraction(1)])
+    fitted = model(exact, ROWS)
+    asked = {"selected": [["a", "b"]], "privacy": {"events": []}}
+    registered = asked | {"public_study": {"inference": {"queries": ["table(a, b)"]}}}
+
+    def note(facts: dict[str, Any], **options: Any) -> str:
+        [answer] = ask([question], exact, fitted, facts=facts, **options)
+        assert answer.estimate is not None
+        return answer.note
+
+    assert "were selected because they looked related" in note(asked)
+    assert not note(registered) and not note(asked, target="rows") and not note(FACTS)
+    [answer] = ask(["mean(a)"], exact, fitted, facts=asked)
+    assert not answer.note
+
+
+def test_at_much_noise_a_selection_does_no_harm() -> None:
+    noisy = measured(people(ROWS), [AB], [Fraction(4000)])
+    [answer] = ask(
+        ["corr(a, b)"], noisy, model(noisy, ROWS), facts={"selected": [["a", "b"]], "privacy": {"events": []}}
+    )
+    assert answer.noise_share is not None and answer.noise_share > 0.5 and not answer.note

@@ -96,3 +96,24 @@ def test_constraints_of_people_hold_in_the_row() -> None:
 def test_keys_and_names_that_collide_are_refused(people: Any, visits: Any, said: Any) -> None:
     with pytest.raises(StudyInvalid, match=said):
         linked(None, 3, Domain.from_spec({"columns": people}), Domain.from_spec({"columns": visits}))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"parent": "../patients"}, "must be named by letters"),
+        ({"tables": {"name": "/tmp/visits"}}, "must be named by letters"),
+        ({"tables": {"name": "visits\n"}}, "must be named by letters"),
+        ({"parent": "Visits"}, "Visits and visits differ by case alone"),
+        ({"tables": {"max_rows": 0}}, "max_rows must be from 1 to"),
+        ({"tables": {"max_rows": 1 << 40}}, "max_rows must be from 1 to"),
+    ],
+)
+def test_a_statement_from_elsewhere_names_no_path_and_asks_for_no_endless_table(
+    change: Any, said: Any
+) -> None:
+    own = linked(None)
+    spec = own.to_spec()
+    spec = {**spec, **change, "tables": [{**spec["tables"][0], **change.get("tables", {})}]}
+    with pytest.raises(StudyInvalid, match=said):
+        LinkedTables.from_spec(spec, own.unfolded)
