@@ -40,7 +40,7 @@ T = TypeVar("T")
 PARTIES: Final = 3
 _NONCE: Final = 32
 _CLOCK = struct.Struct("<I")
-_MOST_ROUNDS: Final = 1 << 31
+_MAX_ROUNDS: Final = 1 << 31
 """More than any program has: a peer that counts further would make this party's own count overflow."""
 _DONE, _STOPPED = b"\0", b"\1"
 _LOOK_S: Final = 0.5
@@ -243,7 +243,7 @@ class MPyCWire:
         if len(message) < _CLOCK.size:
             raise ProtocolAborted(f"Party {peer} sent a message without its clock.")
         [clock] = _CLOCK.unpack_from(message)
-        if clock > _MOST_ROUNDS:
+        if clock > _MAX_ROUNDS:
             raise ProtocolAborted(f"Party {peer} sent a message of more rounds than a program has.")
         with runtime.lock:
             runtime.clock = max(runtime.clock, clock)

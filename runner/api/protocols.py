@@ -34,7 +34,7 @@ _BETA_SHARE = 100
 _MIN_BETA = Fraction(1, 1 << 56)
 """... or so much: of a large epsilon, less is then counted on (`synth.budget.accounting.calibrate`)."""
 
-_MOST_S = 10_000_000
+_MAX_S = 10_000_000
 """The longest that may be waited: a third of a year."""
 
 
@@ -182,9 +182,9 @@ def _check_seconds(**limits: float) -> None:
     """Raises `UsageError`."""
     for name, value in limits.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 < value <= _MOST_S:
+        if not number or not 0 < value <= _MAX_S:
             raise UsageError(
-                f"{name} is a number of seconds above 0 and up to {_MOST_S:,}, got {value!r:.60}."
+                f"{name} is a number of seconds above 0 and up to {_MAX_S:,}, got {value!r:.60}."
             )
 
 

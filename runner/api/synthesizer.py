@@ -227,7 +227,7 @@ def _study(params: Mapping[str, Any]) -> Study:
 
     if not isinstance(params["columns"], Mapping):
         raise StudyInvalid(
-            f"columns map every column's name to its size or its table, got an object of type "
+            f"The columns are a mapping of every column's name to its size or its table, got an object of type "
             f"{type(params['columns']).__name__}; a table's rows are given to fit."
         )
 
