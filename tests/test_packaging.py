@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,22 @@ CONDA_NAMES = {"duckdb": "python-duckdb"}
 """Packages that conda-forge calls otherwise than PyPI."""
 
 
+ARGUMENTS = """
+import json, runpy, setuptools
+given = {}
+setuptools.setup = lambda **arguments: given.update(arguments)
+runpy.run_path("setup.py")
+print(json.dumps(given))
+"""
+
+
 @pytest.fixture
-def project(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The arguments of `setup`."""
-    given: dict[str, Any] = {}
-    monkeypatch.setattr("setuptools.setup", given.update)
-    monkeypatch.chdir(ROOT)
-    runpy.run_path("setup.py")
+def project() -> dict[str, Any]:
+    """The arguments of `setup`; in a process of its own, for setuptools must come before any distutils."""
+    said = subprocess.run(
+        [sys.executable, "-c", ARGUMENTS], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    given: dict[str, Any] = json.loads(said.stdout)
     return given
 
 
