@@ -112,10 +112,14 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
         return 0.0
 
     def completed(self, plan: FlaimPlan, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        from mpc_protocols.functionality import SUM
         from synth.algorithms.flaim.plan import SIZES
 
         if event["what"] == SIZES:
             return {**event, "sigma2": str(plan.size_sigma2)}
+        if event["what"] == SUM and [tuple(clique) for clique in event["cliques"]] != list(plan.one_way):
+            # marginals that clients chose: each client fills the one that it chose (`client.py`), with the rest of its vector 0
+            return {**event, "sigma2": [event["sigma2"]]}
         return {**event, "epsilon": str(plan.epsilon)} if event["what"] == CHOICES else event
 
     def asks(self, plan: FlaimPlan) -> str:
