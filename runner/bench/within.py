@@ -19,7 +19,7 @@ from runner.failures import describe
 
 
 def command_of(place: str) -> tuple[str, ...]:
-    """The command that replaces `runner.launch.children.PROGRAM`."""
+    """The command that replaces `runner.launch.fork_server.PROGRAM`."""
     return (sys.executable, "-P", "-m", "runner.bench.within", place)
 
 

@@ -17,10 +17,9 @@ import os
 import resource
 import selectors
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from mpc_protocols import errors
 from mpc_protocols.installation import STARTED_AS, program
 from runner.failures import append_private
 from runner.launch.first_failure import Report, interrupted, killed, read_report, stopped, unexplained
+from runner.launch.fork_server import PROGRAM, begin, forked
 
 HEARTBEAT = 1.0
 TICK = 0.2
@@ -40,7 +40,6 @@ GRACE_KILL = 3.5
 MAX_LINE = 1 << 20
 PACKAGES = Path(__file__).resolve().parents[2]
 """The directory that holds the packages; party processes import them from here, whatever the current directory holds."""
-PROGRAM = (sys.executable, "-P", "-m", "runner")
 
 
 def environment(processes: int = 1) -> dict[str, str]:
@@ -87,21 +86,23 @@ class Child:
     """A running party process."""
 
     def __init__(self, command: Command, program: Sequence[str], processes: int) -> None:
-        with command.stderr.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                [*program, *command.arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=environment(processes),
-                process_group=0,
-            )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.command, self.pulse, self.output = (
-            command,
-            self.process.stdin.fileno(),
-            self.process.stdout.fileno(),
-        )
+        self.command = command
+        input_end, self.pulse = os.pipe()
+        self.output, output_end = os.pipe()
+        try:
+            with command.stderr.open("wb") as stderr:
+                self.process = _start(
+                    program,
+                    command.arguments,
+                    environment(processes),
+                    (input_end, output_end, stderr.fileno()),
+                )
+        except OSError:
+            self.close()
+            raise
+        finally:
+            os.close(input_end)
+            os.close(output_end)
         os.set_blocking(self.pulse, False)
         os.set_blocking(self.output, False)
         self.pending = b""
@@ -136,7 +137,7 @@ class Child:
         """Send a signal; a process that has ended already is left alone."""
         if self.running:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.process.pid, number)
+                os.kill(self.process, number)
 
     def interrupt(self, again: bool) -> None:
         """Pass on the user's Ctrl-C; the second one does not wait."""
@@ -155,7 +156,7 @@ class Child:
     def poll(self) -> None:
         """Notice that the process stopped, went on, or ended."""
         while self.running:
-            pid, status, usage = os.wait4(self.process.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            pid, status, usage = os.wait4(self.process, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
             if pid == 0:
                 return
             if os.WIFSTOPPED(status):
@@ -167,7 +168,6 @@ class Child:
 
     def _ended(self, code: int, usage: resource.struct_rusage) -> None:
         self.running = False
-        self.process.returncode = code
         scale = 2**20 if sys.platform == "darwin" else 2**10
         self.usage = Usage(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / scale)
         if self.report.code:
@@ -197,10 +197,27 @@ class Child:
 
     def close(self) -> None:
         """Free the pipes."""
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        os.close(self.pulse)
+        os.close(self.output)
+
+
+def _start(
+    program: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[int]
+) -> int:
+    """Start a process in a process group of its own: forked from one that has imported everything where that can be had.
+
+    streams: its standard input, output and error. Returns its number: a child's. Raises `OSError`.
+    """
+    if program == PROGRAM and (process := forked(environment, arguments, streams)) is not None:
+        return process
+    return os.posix_spawn(
+        program[0],
+        [*program, *arguments],
+        environment,
+        file_actions=[(os.POSIX_SPAWN_DUP2, stream, target) for target, stream in enumerate(streams)],
+        setpgroup=0,
+        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+    )
 
 
 def supervise(
@@ -214,7 +231,8 @@ def supervise(
     """Run all commands to their end; afterwards none of the processes is left.
 
     on_line(party, line) gets what they write to standard output. interruptions: a non-blocking file descriptor on which each
-    byte is a Ctrl-C. prepare: makes what the processes wait for, while they load. Returns the children, and whether the user
+    byte is a Ctrl-C. prepare: makes what the processes will read, while their
+    fork server loads. Returns the children, and whether the user
     ended the run: before anything else did.
     """
     children: list[Child] = []
@@ -226,10 +244,12 @@ def supervise(
         if interruptions is not None:
             selector.register(interruptions, selectors.EVENT_READ)
         try:
+            if program == PROGRAM:
+                begin(environment(len(commands)))
+            prepare()
             for command in commands:
                 children.append(Child(command, program, len(commands)))
                 selector.register(children[-1].output, selectors.EVENT_READ)
-            prepare()
             while any(child.running for child in children):
                 now = time.monotonic()
                 if (

@@ -25,8 +25,9 @@ from typing import Any
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import Interrupted, StudyInvalid
 from parties.data.scratch import Scratch
-from runner.launch.children import PROGRAM, Child, Command, supervise
+from runner.launch.children import Child, Command, supervise
 from runner.launch.first_failure import as_error, first_cause
+from runner.launch.fork_server import PROGRAM
 from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.record.progress import Display

@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from runner.bench.within import command_of
-from runner.launch.children import PROGRAM
+from runner.launch.fork_server import PROGRAM
 from runner.results.outdir import PARTY_FOLDERS, USAGE
 
 ROOT = Path(__file__).resolve().parents[2]

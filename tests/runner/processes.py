@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from runner.launch.fork_server import ForkServer
 from tests.patience import PATIENCE_S, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +47,71 @@ class End:
     warnings: tuple[str, ...] = ()
 
 
+class Forked:
+    """A child that a fork server has made, with what is used here of `subprocess.Popen`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        descriptor = os.pidfd_open(self.pid) if self.poll() is None else None
+        if descriptor is not None:
+            with open(descriptor, "rb"):
+                select.select([descriptor], [], [], timeout)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired("forked", timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """A signal, if it lives."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """The end."""
+        self.send_signal(signal.SIGKILL)
+
+
+ONE_THREAD = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@cache
+def _fork_server() -> ForkServer:
+    """Of all tests of this process: a start then costs a fork, not a second of imports."""
+    return ForkServer(os.environ | ONE_THREAD)
+
+
+def _start(
+    module: str,
+    arguments: Sequence[str],
+    directory: Path,
+    environment: Mapping[str, str],
+    output: int,
+    errors: int,
+) -> Forked | subprocess.Popen[bytes]:
+    if module == "runner" and sys.platform == "linux":
+        with open(os.devnull, "rb") as nothing:
+            streams = (nothing.fileno(), output, errors)
+            return Forked(_fork_server().start(environment, str(directory), arguments, streams))
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        env=dict(environment),
+    )
+
+
 class Program:
     """`python -m runner` with these arguments, started at once in a directory of its own, with its own ledger."""
 
@@ -57,19 +126,13 @@ class Program:
         scratch.mkdir(parents=True, exist_ok=True)
         self._files = [scratch / "stdout", scratch / "stderr"]
         with self._files[0].open("wb") as output, self._files[1].open("wb") as complaint:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module, *map(str, arguments)],
-                cwd=cwd or scratch,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=complaint,
-                env={
-                    **os.environ,
-                    "COSYNTH_LEDGER": str(ledger),
-                    "PYTHONPATH": str(ROOT),
-                    "OMP_NUM_THREADS": "1",
-                    "OPENBLAS_NUM_THREADS": "1",
-                },
+            self.process = _start(
+                module,
+                [str(argument) for argument in arguments],
+                cwd or scratch,
+                os.environ | ONE_THREAD | {"COSYNTH_LEDGER": str(ledger)},
+                output.fileno(),
+                complaint.fileno(),
             )
 
     @property

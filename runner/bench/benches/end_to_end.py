@@ -26,8 +26,9 @@ from runner.bench.registry import Place, Predicted, Program
 from runner.bench.running.processes import party_names
 from runner.bench.tables.mock_table import write_tables
 from runner.bench.within import command_of
-from runner.launch.children import PROGRAM, environment
+from runner.launch.children import environment
 from runner.launch.first_failure import Report, as_error
+from runner.launch.fork_server import PROGRAM
 from runner.launch.ports import free_ports
 from runner.launch.watchdog import PR_SET_PDEATHSIG
 from runner.results.outdir import PARTY_FOLDERS, USAGE

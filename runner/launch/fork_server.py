@@ -1,0 +1,167 @@
+"""A process that has imported what party processes need, and forks one whenever it is asked: imports are paid for once, not once
+a party (`docs/design/session.md` 7).
+
+The fork server reads no study, no data and no key, runs one thread, and ends when its launcher does. A process that it forks
+becomes the launcher's own child, as if the launcher had started it: the fork's parent ends at once, and the kernel gives its
+child to the launcher, who is its *subreaper* for that moment (prctl(2), PR_SET_CHILD_SUBREAPER). So waiting, stopping, killing
+and accounting are those of any child. Linux only; elsewhere, and where anything here fails, party processes are started as
+usual. Standard library only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+PROGRAM = (sys.executable, "-P", "-m", "runner")
+PROCESS = (sys.executable, "-P", "-m", "runner.launch.fork_server_process")
+ROOM = 4096
+"""Bytes for the arguments of what is forked, where `ps` looks for them."""
+MAX_ORDER = 1 << 17
+"""Bytes of an order: a process's environment, directory and arguments."""
+PATIENCE_S = 600.0
+"""Seconds until a server that does not answer is given up; what it should have started is then started without it."""
+LATE = ("COSYNTH_", "HOME", "PYTEST_", "XDG_")
+"""Variables that nobody reads while it is imported begin so: each process has its own, whenever its fork server was started."""
+_STATUS = Path("/proc/self/status")
+
+
+class ForkServer:
+    """A running fork server; `start` may be called from any thread."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Start it: it begins to import, while this returns at once. Raises `OSError`."""
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(PATIENCE_S)
+        with theirs:
+            self._process = subprocess.Popen(
+                [*PROCESS, str(theirs.fileno()), " " * ROOM],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # what it cannot import a party cannot either, and says so
+                pass_fds=(theirs.fileno(),),
+                env=dict(environment),
+                process_group=0,
+            )
+
+    def start(
+        self, environment: Mapping[str, str], directory: str, arguments: Sequence[str], streams: Sequence[int]
+    ) -> int:
+        """Fork a process that runs `cosynth` with these arguments in a process group of its own. Returns its number: a child's.
+
+        environment: may differ from that of the server in variables that nobody reads while it is imported. directory: where it
+        runs. streams: descriptors that become its standard input, output and error. Raises `OSError` if it cannot be had.
+        """
+        order = json.dumps([dict(environment), directory, list(arguments)]).encode("utf-8", "surrogatepass")
+        if len(order) > MAX_ORDER:
+            raise OSError("the order is too long")
+        with _Subreaper():
+            socket.send_fds(self._channel, [order], list(streams))
+            answer = self._channel.recv(MAX_ORDER)
+        process = json.loads(answer)["process"] if answer else None
+        if process is None:
+            raise OSError("the fork server has ended, or forks no more")
+        return int(process)
+
+    def close(self) -> None:
+        """End it, at whatever it is; what it has forked goes on."""
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class _Subreaper:
+    """Orphans of this process's descendants become its children, as long as this lasts."""
+
+    def __enter__(self) -> None:
+        self._set(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._set(0)
+
+    @staticmethod
+    def _set(value: int) -> None:
+        if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, value, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "this kernel gives no orphans to who asks for them")
+
+
+_lock = threading.Lock()
+_running: tuple[object, ForkServer] | None = None
+_available = sys.platform == "linux"
+
+
+def begin(environment: Mapping[str, str]) -> None:
+    """Let the fork server begin to import, if there is none yet; this returns at once."""
+    with _lock:
+        _server(environment)
+
+
+def forked(environment: Mapping[str, str], arguments: Sequence[str], streams: Sequence[int]) -> int | None:
+    """`ForkServer.start` by this process's server; None where there can be none: once one has failed, there is none any more."""
+    global _available
+    with _lock:
+        server = _server(environment)
+        if server is None:
+            return None
+        try:
+            return server.start(environment, os.getcwd(), arguments, streams)
+        except OSError:
+            _available = False
+            _end()
+            return None
+
+
+def _server(environment: Mapping[str, str]) -> ForkServer | None:
+    """One that was started under another environment (but for `LATE`), under other limits or in another process (before a fork)
+    is not taken: what is forked from it would inherit those."""
+    global _running, _available
+    if not _available:
+        return None
+    inherited = _inherited(environment)
+    if _running is not None and _running[0] != inherited:
+        _end()
+    if _running is None:
+        try:
+            _running = inherited, ForkServer(environment)
+        except OSError:
+            _available = False
+            return None
+    return _running[1]
+
+
+def _end() -> None:
+    global _running
+    if _running is not None:
+        _running[1].close()
+        _running = None
+
+
+atexit.register(_end)
+
+
+def _inherited(environment: Mapping[str, str]) -> tuple[Any, ...]:
+    """All that a process passes on to those which it starts, but its directory and its streams."""
+    umask = next(line for line in _STATUS.read_text().splitlines() if line.startswith("Umask:"))
+    return (
+        os.getpid(),
+        tuple(sorted(item for item in environment.items() if not item[0].startswith(LATE))),
+        umask,
+        tuple(
+            resource.getrlimit(getattr(resource, name))
+            for name in dir(resource)
+            if name.startswith("RLIMIT_")
+        ),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        frozenset(os.sched_getaffinity(0)),
+    )

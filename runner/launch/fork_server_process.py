@@ -1,0 +1,153 @@
+"""The fork server itself: `python -m runner.launch.fork_server_process DESCRIPTOR`, for the launcher's own use
+(`runner.launch.fork_server`).
+
+It imports what a party's run needs whatever the study says, but nothing that starts a thread (pyarrow) or reads the command
+line when it is imported (MPyC), for neither survives a fork.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+from mpc_protocols.backend import BACKENDS
+from runner.launch.fork_server import MAX_ORDER, PROGRAM
+from synth.algorithm import ALGORITHMS
+
+IMPORTED = (
+    "runner.__main__",
+    "runner.commands.run",
+    "runner.party.process",
+    "runner.party.own_counts",
+    "runner.party.course.table",
+    "runner.party.course.answers",
+    "runner.party.course.agreed_table",
+    "runner.party.synthesis",
+    "runner.contributors.result",
+    "runner.results.outputs",
+    "runner.results.linked",
+    "runner.report.page",
+    "parties.budget.account",
+    "parties.budget.run_state",
+    "parties.core_dumps",
+    "parties.session.admission",
+    "parties.session.transport.codec",
+    "parties.data.local_marginals",
+    "parties.data.tallies.counting",
+    "parties.data.tallies.workers",
+    "_strptime",
+    "cryptography.x509",
+    "duckdb",
+    "mpc_protocols.engine.inputs.check.seed",
+    "mpc_protocols.engine.inputs.sourced_engine",
+    "mpc_protocols.engine.oracle",
+    "mpc_protocols.replicated.oracle",
+    "synth.algorithms.aim.plan",
+    "synth.budget.noisy_sizes",
+    "synth.domain.decoding",
+)
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork a process for each order, until the launcher has gone; returns in none of them."""
+    for name in IMPORTED:
+        import_module(name)
+    for registry in (ALGORITHMS, BACKENDS):
+        tuple(registry)  # each is imported
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that is interrupted before it listens ends by it
+    gc.collect()
+    gc.freeze()  # what is here stays: pages that are never written to are shared by all
+    while True:
+        try:
+            message, streams, _, _ = socket.recv_fds(channel, MAX_ORDER, 3)
+        except OSError:
+            message = b""
+        if not message:
+            os._exit(0)
+        process = _forked(channel, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
+        channel.send(json.dumps({"process": process}).encode())
+        for stream in streams:
+            os.close(stream)
+
+
+def _forked(
+    channel: socket.socket,
+    streams: Sequence[int],
+    environment: Mapping[str, str],
+    directory: str,
+    arguments: Sequence[str],
+) -> int | None:
+    """Fork a process that runs these arguments there; it begins once it is the launcher's. Returns its number, or None."""
+    number, tell_number = os.pipe()
+    begin, tell_begin = os.pipe()
+    between = os.fork()
+    if not between:
+        try:
+            process = os.fork()
+        except OSError:
+            os._exit(1)
+        if process:
+            os.write(tell_number, str(process).encode())
+            os._exit(0)
+        os.close(tell_begin)
+        os.read(begin, 1)  # ends when the process between has ended: from then on the launcher is the parent
+        for descriptor in (number, tell_number, begin, channel.detach()):
+            os.close(descriptor)
+        _run(streams, environment, directory, arguments)
+    _, status = os.waitpid(between, 0)
+    answer = b"" if status else os.read(number, 32)
+    for descriptor in (number, tell_number, begin, tell_begin):
+        os.close(descriptor)
+    return int(answer) if answer else None
+
+
+def _run(
+    streams: Sequence[int], environment: Mapping[str, str], directory: str, arguments: Sequence[str]
+) -> NoReturn:
+    """Be a process that was started with these arguments, there."""
+    try:
+        os.setpgid(0, 0)
+        for target, stream in enumerate(streams):
+            os.dup2(stream, target)
+            os.close(stream)
+        os.environ.clear()
+        os.environ.update(environment)
+        with suppress(OSError):  # one that was removed: paths are absolute
+            os.chdir(directory)
+        from runner import __main__ as program
+
+        sys.argv = [str(program.__file__), *arguments]
+        _show_as([*PROGRAM, *arguments])
+        program.program()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _show_as(arguments: Sequence[str]) -> None:
+    """What `ps` and /proc show of this process from now on: written where the kernel keeps what it was started with (proc(5)).
+
+    The fork server's own arguments end with blanks (`ROOM`), so that there is room; what is longer is cut.
+    """
+    numbers = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    start, end = int(numbers[45]), int(numbers[46])
+    words = b"\0".join(map(os.fsencode, arguments))[: max(end - start - 1, 0)]
+    if start:
+        ctypes.memset(start, 0, end - start)
+        ctypes.memmove(start, words, len(words))
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))

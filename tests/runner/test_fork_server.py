@@ -1,0 +1,157 @@
+"""The fork server: what it forks is the launcher's own child, with its own streams, environment, directory and command line; and
+without it everything works as before."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpc_protocols.installation import STARTED_AS
+from runner.launch import fork_server
+from runner.launch.children import _start, environment
+from runner.launch.fork_server import PROGRAM, begin, forked
+from runner.version import VERSION
+from tests.runner.processes import eventually
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a fork server needs Linux")
+
+
+@pytest.fixture(autouse=True)
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A fork server of this test's own, which cannot spoil those of others."""
+    monkeypatch.setattr(fork_server, "_running", None)
+    monkeypatch.setattr(fork_server, "_available", True)
+    yield
+    fork_server._end()
+
+
+class Process:
+    """What was forked with these arguments; its output and errors in files."""
+
+    def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
+        self.files = (folder / "output", folder / "errors")
+        reader, self.input = os.pipe()
+        with self.files[0].open("wb") as output, self.files[1].open("wb") as errors:
+            self.number = forked(
+                environment() | variables, arguments, (reader, output.fileno(), errors.fileno())
+            )
+        os.close(reader)
+
+    def end(self) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        assert self.number is not None
+        _, status, usage = os.wait4(self.number, 0)
+        os.close(self.input)
+        assert usage.ru_utime + usage.ru_stime > 0
+        return os.waitstatus_to_exitcode(status), *(file.read_text() for file in self.files)
+
+
+def server() -> int:
+    """The process number of the fork server that runs now."""
+    assert fork_server._running is not None
+    return fork_server._running[1]._process.pid
+
+
+def test_what_is_forked_is_a_child_with_streams_of_its_own(tmp_path: Path) -> None:
+    assert Process(tmp_path, "--version").end() == (0, f"cosynth {VERSION}\n", "")
+    code, output, errors = Process(tmp_path, "rnu", "study.toml").end()
+    assert (code, output) == (2, "") and "run" in errors and errors.count("\n") == 1
+
+
+def test_environment_and_directory_are_those_of_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    told = [
+        Process(tmp_path, "init", "study", **{STARTED_AS: way}).end()[1]
+        for way in ("cosynth", "python -m cosynth")
+    ]
+    assert (tmp_path / "here" / "study" / "study.toml").exists()
+    assert "python -m cosynth" not in told[0]
+    help_text = Process(tmp_path, "run", "--help", **{STARTED_AS: "python -m cosynth"}).end()[1]
+    assert "python -m cosynth run" in help_text
+
+
+def test_the_process_shows_as_what_it_runs_in_a_group_of_its_own(tmp_path: Path) -> None:
+    job = tmp_path / ("a" * fork_server.ROOM)  # longer than there is room for
+    process = Process(tmp_path, "run", "no-such-study.toml", "--party", "north", "--job", str(job))
+    assert process.number is not None
+    shown = Path(f"/proc/{process.number}/cmdline")
+    assert eventually(
+        lambda: (
+            shown.read_bytes().rstrip(b"\0").split(b"\0")[1:7]
+            == [b"-P", b"-m", b"runner", b"run", b"no-such-study.toml", b"--party"]
+        )
+    )
+    assert os.getpgid(process.number) == process.number
+    assert process.end()[0] == 2
+
+
+def test_one_server_forks_all_until_something_that_is_inherited_changes(tmp_path: Path) -> None:
+    numbers = []
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for variables in ({}, {"COSYNTH_LEDGER": "elsewhere"}, {"OMP_NUM_THREADS": "1"}):
+        assert Process(tmp_path, "--version", **variables).end()[0] == 0
+        numbers.append(server())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[0] - 1, limits[1]))
+    try:
+        assert Process(tmp_path, "--version", OMP_NUM_THREADS="1").end()[0] == 0
+        numbers.append(server())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert numbers[0] == numbers[1] and len(set(numbers)) == 3
+
+
+def test_what_does_not_survive_a_fork_is_not_there(tmp_path: Path) -> None:
+    """One thread, no Arrow (which starts one), and MPyC not begun (it reads the command line)."""
+    assert Process(tmp_path, "--version").end()[0] == 0
+    assert len(os.listdir(f"/proc/{server()}/task")) == 1
+    maps = Path(f"/proc/{server()}/maps").read_text()
+    assert "duckdb" in maps and "libarrow" not in maps and "gmpy2" not in maps
+
+
+def test_without_a_server_processes_are_started_as_usual(tmp_path: Path) -> None:
+    begin(environment())
+    os.kill(server(), signal.SIGKILL)
+    assert Process(tmp_path, "--version").number is None
+    with (tmp_path / "output").open("wb") as output, open(os.devnull, "r+b") as nothing:
+        number = _start(
+            PROGRAM, ("--version",), environment(), (nothing.fileno(), output.fileno(), nothing.fileno())
+        )
+    assert os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) == 0
+    assert (tmp_path / "output").read_text() == f"cosynth {VERSION}\n"
+
+
+def test_an_order_that_is_too_long_is_not_given(tmp_path: Path) -> None:
+    assert Process(tmp_path, "--version", "x" * fork_server.MAX_ORDER).number is None
+
+
+@pytest.mark.parametrize("ending", ["os._exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(0)"])
+def test_the_server_ends_with_its_launcher(ending: str) -> None:
+    program = f"""
+import os, sys
+from runner.launch import fork_server
+fork_server.begin(dict(os.environ))
+print(fork_server._running[1]._process.pid, flush=True)
+{ending}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment())
+    assert eventually(lambda: not Path(f"/proc/{int(done.stdout)}/stat").exists())
+
+
+def test_a_process_is_adopted_by_nobody_else(tmp_path: Path) -> None:
+    """Orphans of this process's descendants are its own for the moment of a fork only."""
+    assert Process(tmp_path, "--version").end()[0] == 0
+    script = (
+        "(until grep -q '^State:.*Z' /proc/$$/status; do sleep 0.01; done; exec sh -c 'echo $PPID') & exit 0"
+    )
+    orphan = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert int(orphan.stdout) != os.getpid()
