@@ -124,11 +124,10 @@ def _run(
         os.environ.update(environment)
         with suppress(OSError):  # one that was removed: paths are absolute
             os.chdir(directory)
-        from runner import __main__ as program
-
-        sys.argv = [str(program.__file__), *arguments]
+        main = import_module("runner.__main__")
+        sys.argv = [str(main.__file__), *arguments]
         _show_as([*PROGRAM, *arguments])
-        program.program()
+        main.program()
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
