@@ -24,6 +24,8 @@ from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
+PATIENCE_S = 500.0
+"""How long a message is waited for: it ends what hangs, and decides nothing else, on however busy a machine."""
 
 
 class Stuck(ProtocolAborted):
@@ -72,7 +74,7 @@ class MemoryNetwork:
         *,
         session_id: bytes | None = None,
         tap: Callable[[Frame], None] | None = None,
-        patience_s: float = 60.0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         """`parties` in all, of which the first `computing` compute; a `receive` that waits longer than patience_s aborts.
 
@@ -287,7 +289,7 @@ def run_parties(
     *,
     session_id: bytes | None = None,
     tap: Callable[[Frame], None] | None = None,
-    patience_s: float = 60.0,
+    patience_s: float = PATIENCE_S,
 ) -> list[T]:
     """Run one function per party on a fresh network: the first `computing` compute, the rest contribute.
 

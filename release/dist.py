@@ -1,4 +1,5 @@
-"""Build what a release consists of, twice, and keep it if both builds are the same bytes (`make dist`).
+"""Build what a release consists of, twice, and keep it if both builds are the same bytes (`make dist`). With --once: build it
+once, to be compared with what somebody else has built.
 
     dist/cosynth-VERSION-py3-none-any.whl    the packages that do the work
     dist/cosynth-VERSION.tar.gz              the whole project as it is in version control, with its tests, pages and lock files
@@ -39,9 +40,13 @@ def main() -> None:
     if not BILL.is_file():
         raise SystemExit(f"{BILL} is missing; run make dist, which writes it.")
     with tempfile.TemporaryDirectory(prefix="cosynth-dist-") as name:
-        first, second = (built(Path(name) / part, epoch) for part in ("first", "second"))
+        parts = ("first",) if "--once" in sys.argv[1:] else ("first", "second")
+        first, *others = (built(Path(name) / part, epoch) for part in parts)
         differing = sorted(
-            file for file in first.keys() | second.keys() if first.get(file) != second.get(file)
+            file
+            for second in others
+            for file in first.keys() | second.keys()
+            if first.get(file) != second.get(file)
         )
         if differing:
             raise SystemExit(f"{', '.join(differing)}: two builds differ; nothing was written to dist/.")

@@ -3,25 +3,34 @@
 No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two measurements are to each
 other, is looked at with `pytest --quiet-machine` only. Cases that differ from others in a party or a size only are left to
 `pytest --campaigns`. Hypothesis has no deadlines: on a shared machine a slow example says
-nothing about the code.
+nothing about the code. Nothing is decided by chance either: a test's coins (`tests.coins`) and Hypothesis' examples are the same
+in each run, unless `pytest --fresh-coins` asks for others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from runner.launch import ports
+from tests import coins
 from tests.mariadb import MariaDB
 from tests.mariadb import available as no_mariadb
 from tests.postgres import Postgres, available, binaries
 from tests.trio import Trio
 
-settings.register_profile("cosynth", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("cosynth", settings.get_profile("fresh"), derandomize=True)
 settings.load_profile("cosynth")
+
+# Tests of two sessions on one machine would else try the same ports at the same time.
+setattr(ports, "secrets", SimpleNamespace(randbelow=coins.SystemCoins().randrange))  # noqa: B010
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +40,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--campaigns", action="store_true", help="also every case of which others stand for the kind"
     )
+    parser.addoption(
+        "--fresh-coins", action="store_true", help="other coins and other examples than in each other run"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the tests' modules are read: their `@settings` start from the profile."""
+    if config.getoption("--fresh-coins"):
+        settings.load_profile("fresh")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test has the coins of its name."""
+    with nullcontext() if item.config.getoption("--fresh-coins") else coins.fixed(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """What several tests share has the coins of its own name: which of them comes first decides nothing."""
+    if fixturedef.scope == "function" or request.config.getoption("--fresh-coins"):
+        return (yield)
+    name = f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"
+    with coins.fixed(name):
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -78,12 +78,40 @@ def test_an_archive_tells_nothing_of_who_built_it(tmp_path: Path) -> None:
         assert plain(one, 1_000_000_000) == plain(other, 1_000_000_000)
 
 
+def test_two_builds_that_differ_are_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is an earlier one gone then."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "earlier").touch()
+    (tmp_path / "build" / "cosynth.cdx.json").write_text("{}\n")
+    content = iter([{"a.whl": b"1", "b": b"2"}, {"a.whl": b"1", "b": b"3"}, {"a.whl": b"1"}, {"a.whl": b"1"}])
+    world = DIST["main"].__globals__
+    for name, value in {
+        "ROOT": tmp_path,
+        "BILL": tmp_path / "build" / "cosynth.cdx.json",
+        "release": lambda: ("1.0", 0),
+        "built": lambda folder, epoch: next(content),
+    }.items():
+        monkeypatch.setitem(world, name, value)
+    monkeypatch.setattr(sys, "argv", ["dist.py"])
+    with pytest.raises(SystemExit, match=r"^b: two builds differ; nothing was written to dist/\.$"):
+        DIST["main"]()
+    assert [path.name for path in (tmp_path / "dist").iterdir()] == ["earlier"]
+    DIST["main"]()
+    assert {path.name for path in (tmp_path / "dist").iterdir()} == {
+        "a.whl",
+        "cosynth-1.0.cdx.json",
+        "SHA256SUMS",
+    }
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # an environment is installed, and all is built four times
+@pytest.mark.timeout(3600)  # an environment is installed, and all is built twice
 def test_a_release_is_the_same_bytes_from_two_clones_and_works_in_an_empty_environment(
     tmp_path: Path,
 ) -> None:
-    """In copies of other paths, under other umasks; the wheel is installed and nothing else. The SBOM has a test of its own."""
+    """In copies of other paths, under other umasks, each built once; the wheel is installed and nothing else. The SBOM has a test
+    of its own."""
     released, tools = [], tmp_path / "one" / ".venv-dist"
     for name, umask in (("one", 0o022), ("another", 0o077)):
         clone = tmp_path / name
@@ -102,7 +130,7 @@ def test_a_release_is_the_same_bytes_from_two_clones_and_works_in_an_empty_envir
         (clone / "build").mkdir()
         (clone / "build" / "cosynth.cdx.json").write_text("{}\n")
         done = subprocess.run(
-            [tools / "bin" / "python", "release/dist.py"],
+            [tools / "bin" / "python", "release/dist.py", "--once"],
             cwd=clone,
             capture_output=True,
             text=True,

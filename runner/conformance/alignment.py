@@ -37,7 +37,6 @@ OVERLAPS: Mapping[str, Sequence[Sequence[int]]] = {
     "the same one record": ((6,), (6,), (6,)),
 }
 NOISY = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
-PATIENCE_S = 20.0
 
 Lists = Sequence[Sequence[int]]
 """Which people each owner has records of."""
@@ -157,7 +156,7 @@ def _run(
         mine = spec if isinstance(spec, AlignmentSpec) else spec[wire.me]
         return align(wire, None if side is None else own[side], mine, context, everybody[wire.me])
 
-    network = MemoryNetwork(parties, len(context.computing), tap=tap, patience_s=PATIENCE_S)
+    network = MemoryNetwork(parties, len(context.computing), tap=tap)
     bodies = [
         body if number in [member.number for member in context.members] else _absent
         for number in range(parties)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeVar
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
@@ -107,7 +108,18 @@ def _least(cost: Callable[[_Number], _Number], low: _Number, high: _Number, gold
 
 def _penalty(a: Decimal, log_delta: Decimal) -> Decimal:
     """(ln(1/delta) - ln(a - 1) + a ln(1 - 1/a)) / (a - 1): what epsilon exceeds a rho by."""
-    return (a * ((a - 1) / a).ln() - (a - 1).ln() - log_delta) / (a - 1)
+    return (_of_order(a) - log_delta) / (a - 1)
+
+
+def _of_order(a: Decimal) -> Decimal:
+    """The penalty's part that no delta enters: two logarithms, nearly all that it costs."""
+    return a * ((a - 1) / a).ln() - (a - 1).ln()
+
+
+@lru_cache(maxsize=len(ORDERS))
+def _of_integer_order(order: int) -> Decimal:
+    with localcontext(prec=_DIGITS):
+        return _of_order(Decimal(order))
 
 
 def _decimal(x: float | Fraction) -> Decimal:
@@ -173,7 +185,7 @@ def epsilon_of_curves(
         epsilon = min(
             order * each
             + sum(curve.divergence(order) for curve in curves)
-            + _penalty(Decimal(order), log_delta)
+            + (_of_integer_order(order) - log_delta) / (order - 1)
             for order in orders
         )
     return math.nextafter(float(max(_rounded(epsilon, ROUND_CEILING), Decimal(0))), math.inf)

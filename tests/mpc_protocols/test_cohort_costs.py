@@ -46,6 +46,6 @@ def test_rounds_and_bytes_are_those_of_the_wire() -> None:
                 answer(wire, vectors[wire.me], LEADER, StepRecorder())
             return wire.traffic().rounds, wire.traffic().bytes_sent
 
-        found = MemoryNetwork(PARTIES, 3, session_id=SESSION, patience_s=60).run([party] * PARTIES)
+        found = MemoryNetwork(PARTIES, 3, session_id=SESSION).run([party] * PARTIES)
         assert [sent for _, sent in found] == list(dry.sent)
         assert max(rounds for rounds, _ in found) == dry.rounds

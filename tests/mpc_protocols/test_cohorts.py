@@ -55,7 +55,7 @@ def secure(
 ) -> Any:
     """Run `body` at the leader of three parties that compute and four that do not; (its result, guards)."""
     guards = guards or [StepRecorder() for _ in range(3)]
-    network = MemoryNetwork(parties, 3, tap=tap, session_id=SESSION, patience_s=20)
+    network = MemoryNetwork(parties, 3, tap=tap, session_id=SESSION)
     holders = sorted(vectors)
 
     def party(wire: Wire) -> Any:
@@ -321,7 +321,7 @@ def test_a_second_object_on_one_wire_is_refused() -> None:
                 assert expected is None
         return once.forked == {"cohorts"}
 
-    assert all(MemoryNetwork(3, 3, session_id=SESSION, patience_s=20).run([party] * 3))
+    assert all(MemoryNetwork(3, 3, session_id=SESSION).run([party] * 3))
 
 
 class OnceWire:
@@ -358,7 +358,7 @@ def test_a_leader_that_asks_clients_something_else_than_the_others_is_found() ->
             with pytest.raises((ProtocolAborted, PeerLost)):
                 answer(wire, vectors[wire.me], LEADER, StepRecorder())
 
-    MemoryNetwork(5, 3, session_id=SESSION, patience_s=20).run([party] * 5)
+    MemoryNetwork(5, 3, session_id=SESSION).run([party] * 5)
     assert sorted(found) == [0, 2]
 
 
@@ -375,7 +375,7 @@ def test_what_a_client_does_not_admit_it_neither_counts_nor_charges() -> None:
             with pytest.raises(ProtocolAborted, match="not the study's"):
                 answer(wire, unasked, LEADER, guard)
 
-    MemoryNetwork(4, 3, session_id=SESSION, patience_s=20).run([party] * 4)
+    MemoryNetwork(4, 3, session_id=SESSION).run([party] * 4)
     assert guard.asked == []
 
 

@@ -141,7 +141,6 @@ def test_nothing_is_drawn_unless_every_pick_is_paid() -> None:
         asked(oracle, 3, [])
 
 
-@pytest.mark.slow
 def test_a_second_pick_has_the_exact_law_on_what_the_first_leaves() -> None:
     """Fresh noise on the same scores: P(q | p) is that of a selection without p. Chi-square, false alarm 1e-6 for each p."""
     oracle = IdealOracle(SETTING, count, Recorder())
@@ -159,12 +158,12 @@ def test_a_second_pick_has_the_exact_law_on_what_the_first_leaves() -> None:
         for q, h in enumerate(handles)
     ]
     seen = np.zeros((4, 4), int)
-    for _ in range(20_000):
+    for _ in range(5_000):
         seen[tuple(oracle.select(*args))] += 1
     for first in range(4):
         rest = [q for q in range(4) if q != first]
         exact = law([scores[q] for q in rest], plan.a, production())
-        assert seen[first, first] == 0 and exact.min() > 0.01
+        assert seen[first, first] == 0 and seen[first].sum() * exact.min() > 50
         assert stats.chisquare(seen[first, rest], seen[first].sum() * exact).pvalue > 1e-6
 
 

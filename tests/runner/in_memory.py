@@ -26,9 +26,8 @@ from runner.party.options import PartyOptions
 from runner.party.process import run_party
 from runner.results.outdir import RESULT
 from runner.study import load
+from tests.patience import PATIENCE_S
 from tests.worlds.streams import Streams
-
-PATIENCE_S = 100.0
 
 
 class SessionInMemory:
@@ -75,7 +74,7 @@ def run(
         run_ideal(PartyOptions(path, None, out, one_machine=True))
         return described
     numbered = [party.name for party in study.numbered]
-    network = MemoryNetwork(len(numbered), len(study.computing), patience_s=PATIENCE_S)
+    network = MemoryNetwork(len(numbered), len(study.computing))
     streams = Streams()
     facts: dict[str, Mapping[str, object]] = {}
     met = threading.Barrier(len(numbered), timeout=PATIENCE_S)

@@ -225,7 +225,7 @@ def test_a_study_edited_at_one_party(folders: Folders) -> None:
 def test_a_foreign_ca(tmp_path: Path) -> None:
     """It refuses the others, who cannot know that it is west which does: they wait for it in vain, and say what they saw."""
     folders = Folders.make(
-        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 24")])
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 60")])
     )
     certificates.make_all(tmp_path / "foreign", ["west"])
     for file in ("west.crt", "west.key", "ca.crt"):
@@ -352,7 +352,7 @@ def test_a_port_in_use(folders: Folders) -> None:
 
 def test_a_party_that_never_comes(tmp_path: Path) -> None:
     folders = Folders.make(
-        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 5")])
+        tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 15")])
     )
     ends = folders.run("north", "south")
     sentences = refused(folders, ends, north=20, south=20).values()

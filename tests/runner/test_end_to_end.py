@@ -1,7 +1,7 @@
 """Whole runs with real processes, TLS and files: what the contract promises (`docs/reference/outputs.md`), and that it is true of
 the data.
 
-Statistical assertions state their false-alarm rate; together they are below 1e-5 per execution of this file.
+Statistical assertions state their false-alarm rate; together they are below 1.5e-6 per execution of this file.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from tests.runner.processes import RESULTS, End, Program, events, eventually, go
 LEADER = "south"
 VICTIMS = ("north", LEADER, "west")
 CHANGES = [("rounds = 3", "rounds = 8")]
-STOPPED = [*CHANGES, ("silence_s = 200", "silence_s = 3")]
-"""For signals that leave a process alive: only its silence tells."""
+STOPPED = [*CHANGES, ("silence_s = 200", "silence_s = 10")]
+"""For signals that leave a process alive: only its silence tells; of nobody else so long a one, on however busy a machine."""
 LONG = [("rounds = 3", "rounds = 400"), ("silence_s = 200", "silence_s = 3")]
 """A run that takes longer than its parties wait for a launcher that has been stopped."""
 

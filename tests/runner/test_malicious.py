@@ -372,7 +372,7 @@ def agreed(
         except (ProtocolAborted, PeerLost) as error:
             return error.sentence
 
-    return MemoryNetwork(4, 3, patience_s=20).run([party] * 4)
+    return MemoryNetwork(4, 3).run([party] * 4)
 
 
 def other_rows(release: Release, _: int = 0) -> Release:

@@ -118,7 +118,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    study = trained.write(tmp_path, ("connect_s = 300", "connect_s = 20"))
+    study = trained.write(tmp_path)
     rng = np.random.default_rng(2)
 
     def layer(inputs: int, outputs: int) -> list[np.ndarray]:

@@ -201,7 +201,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
         dry_run = ReplicatedDryRun(of, _Table(np.concatenate(records)).counts, contributors)
         _ask(dry_run, cliques, questions)
         dry_run.close()
-        network = MemoryNetwork(len(records), 3, session_id=of.session, patience_s=20)
+        network = MemoryNetwork(len(records), 3, session_id=of.session)
         transcript = network.run([take_part] * len(records))[1]
     assert transcript == dry_run._ideal.state.transcript
     for scores, *shares in zip(wanted, *shared, strict=True):
@@ -299,7 +299,7 @@ def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> No
         quiet = _Quiet(dry_run)
         expected = ALGORITHMS["mosaic"].run(quiet, plan, unobserved)
         dry_run.close()
-        network = MemoryNetwork(3, 3, session_id=of.session, patience_s=20)
+        network = MemoryNetwork(3, 3, session_id=of.session)
         found, transcript = network.run([take_part] * 3)[1]
     assert transcript == dry_run._ideal.state.transcript and found.selections == expected.selections
     assert expected.levels and max(picks for picks, _ in quiet.selections) > 1 and max(quiet.variances) > 1

@@ -296,7 +296,7 @@ def compute(
 ) -> list[Any]:
     """All parties; each with a guard that must be asked the same events every time. keys: whose they share, if not their own."""
     oracle, follows, parties = ENGINES[engine]
-    network = MemoryNetwork(parties, parties, patience_s=20)
+    network = MemoryNetwork(parties, parties)
     if keys is not None:
         network.share_keys(keys)
 

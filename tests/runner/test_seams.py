@@ -301,7 +301,7 @@ def test_a_toy_alignment_method_joins(tmp_path: Path, capsys: pytest.CaptureFixt
             own = None if side is None else Identifiers(lists[side], np.arange(len(lists[side])), ("text",))
             return align(wire, own, spec, CONTEXT, Recorder())
 
-        network = MemoryNetwork(2, 2, patience_s=30)
+        network = MemoryNetwork(2, 2)
         assert_ideal(lists, network.run([body] * 2), ideal_align(lists, spec))
         expected = forecast(spec, CONTEXT, [12, 13])
         assert {number: expected.sent[number] for number in (0, 1)} == {

@@ -64,7 +64,9 @@ def test_three_folders(tmp_path: Path) -> None:
     # what is shown to others says nothing of an owner's list
     count = str(len(trial.rows["north"]))
     for folder in folders:
-        public = "".join((folder.out / file).read_text() for file in ("events.jsonl", "cosynth.log"))
+        told = "".join((folder.out / file).read_text() for file in ("events.jsonl", "cosynth.log"))
+        # a message may take as many microseconds as there are rows: by chance in one of some hundred runs
+        public = "\n".join(line for line in told.split("\n") if '"paced"' not in line)
         assert f" {count} " not in public and f": {count}," not in public
 
 

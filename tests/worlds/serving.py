@@ -28,7 +28,7 @@ def serve(
     """What the body returns at the leader, and what was opened to each other computing party. data: of each party."""
     of = of or facts()
     guards = guards or [Recorder() for _ in range(computing)]
-    network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session, patience_s=60)
+    network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session)
 
     def party(plain: Wire) -> Any:
         wire = bent(plain, bend)

@@ -41,8 +41,6 @@ OTHER_SIGMA2 = (Fraction(4), Fraction(40_000))
 BEYOND, STRETCH = (1 << 18) + 4_099, 1_024
 """Cells of one marginal: more than a backend here draws noise for, opens or sends at once (2^18), and not a multiple of anything.
 They are judged in stretches of about so many."""
-LONG_S = 600.0
-"""Until a party that waits for what is made of so many cells gives up."""
 KINDS = ("shared marginal", "derived marginal")
 OFF, SLIGHTLY_OFF = (0.25, 4.0), (0.8, 1.25)
 """Factors of the variance that some draws tell, and that thousands tell."""
@@ -179,7 +177,7 @@ def of_long_marginals(backend: Backend, parties: Parties) -> None:
         [cells] = oracle.measure(oracle.prepare([("long",)]), sigma2)
         return cells
 
-    noise = run_backend(backend, body, data, parties, facts, patience_s=LONG_S).answers - counts
+    noise = run_backend(backend, body, data, parties, facts).answers - counts
     stretches, seen, start = np.array_split(noise, BEYOND // STRETCH), Suspicions(), 0
     names = []
     for stretch in stretches:

@@ -25,7 +25,6 @@ from runner.conformance.guards import Recorder
 
 Body = Callable[[MarginalOracle], Any]
 Data = LocalCounts | VerticalData | None
-PATIENCE_S = 20.0
 SMALL = Fraction(1, 64)
 """A variance without noise: sigma = 1/8, a draw is not 0 with a chance of 3e-14."""
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2, "only": 1}
@@ -76,12 +75,10 @@ def run_backend(
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
     histories: Sequence[History] | None = None,
-    patience_s: float = PATIENCE_S,
 ) -> Ran:
     """Run `body` at the leader with everybody else taking part. Raises what the first party to fail raised.
 
-    data: of each party, by number. facts: of all, or of each. histories: of the computing parties. patience_s: of whoever waits
-    for a message.
+    data: of each party, by number. facts: of all, or of each. histories: of the computing parties.
     """
     each = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
     guards = list(guards) if guards is not None else [Recorder() for _ in range(parties.computing)]
@@ -90,9 +87,7 @@ def run_backend(
         return Ran(body(oracle), [], guards)
     assert isinstance(backend, DistributedBackend)
     leader = each[0].leader
-    network = MemoryNetwork(
-        parties.number, parties.computing, session_id=each[0].session, tap=tap, patience_s=patience_s
-    )
+    network = MemoryNetwork(parties.number, parties.computing, session_id=each[0].session, tap=tap)
 
     def party(plain: Wire) -> Any:
         wire = bent(plain, bend)

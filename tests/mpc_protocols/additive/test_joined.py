@@ -217,6 +217,6 @@ def test_others_than_two_computing_parties_are_refused() -> None:
 def test_rows_that_do_not_fit_are_refused_before_anything_is_sent() -> None:
     of, owned = split("intersection", 10, (1.0, 1.0))
     for data in ({0: owned[0]}, owned | {2: owned[0]}):
-        network = MemoryNetwork(3, 3, patience_s=5)
+        network = MemoryNetwork(3, 3)
         with pytest.raises(DataRefused):
             shared(of, data, network=network)

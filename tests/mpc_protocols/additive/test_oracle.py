@@ -87,7 +87,7 @@ def test_a_dealer_does_not_lead() -> None:
         ROLES.lead(wire, of, None, Recorder()) if wire.me == 2 else ROLES.follow(wire, of, None, Recorder())
 
     with pytest.raises(StudyInvalid, match="The dealer cannot lead"):
-        MemoryNetwork(3, session_id=of.session, patience_s=5).run([party] * 3)
+        MemoryNetwork(3, session_id=of.session).run([party] * 3)
 
 
 def joined(

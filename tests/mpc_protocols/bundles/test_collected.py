@@ -88,7 +88,7 @@ def test_shared_sums_equal_the_clear_counts(own: tuple[bool, ...]) -> None:
         return [open_ring(trio, source.shared(clique)) for clique in [*LAYOUT.cliques, ("x/2", "y")]]
 
     expected = [*(marginal(everybody, clique) for clique in LAYOUT.cliques), coarse]
-    for opened in MemoryNetwork(3, 3, patience_s=20).run([party] * 3):
+    for opened in MemoryNetwork(3, 3).run([party] * 3):
         assert all(np.array_equal(a, b) for a, b in zip(opened, expected, strict=True))
 
 
@@ -102,7 +102,7 @@ def serve(agreed: list[bytes], sigma2: Fraction, cells: np.ndarray) -> Any:
                 return oracle.measure(oracle.prepare([("x",), ("y", "z")]), sigma2)
         return follow(wire, FACTS, data, Recorder())
 
-    return MemoryNetwork(3, 3, session_id=FACTS.session, patience_s=20).run([party] * 3)[1]
+    return MemoryNetwork(3, 3, session_id=FACTS.session).run([party] * 3)[1]
 
 
 def test_the_oracle_measures_what_was_collected() -> None:

@@ -43,7 +43,7 @@ def led_by(body: Callable[[ReplicatedOracle, list[int]], None]) -> None:
         else:
             follow(wire, FACTS, rows, Recorder())
 
-    MemoryNetwork(3, session_id=FACTS.session, patience_s=20).run([party] * 3)
+    MemoryNetwork(3, session_id=FACTS.session).run([party] * 3)
 
 
 def lies_about_picks(oracle: ReplicatedOracle, handles: list[int]) -> None:
@@ -110,4 +110,4 @@ def test_what_a_contributor_sends_is_limited(monkeypatch: pytest.MonkeyPatch) ->
             contribute(wire, FACTS, rows)
 
     with pytest.raises(ProtocolAborted, match="not to be shared"):
-        MemoryNetwork(4, 3, session_id=FACTS.session, patience_s=5).run([party] * 4)
+        MemoryNetwork(4, 3, session_id=FACTS.session).run([party] * 4)

@@ -58,7 +58,7 @@ def shared(
         )
         return None
 
-    network = MemoryNetwork(2 + len(counts), 2, session_id=bytes(32), tap=tap, patience_s=20)
+    network = MemoryNetwork(2 + len(counts), 2, session_id=bytes(32), tap=tap)
     return network.run([party] * (2 + len(counts)))
 
 

@@ -49,7 +49,7 @@ def test_the_owner_of_exponents_cannot_see_which_coins_were_added_up(key: Privat
             return of_exponents(wire, 1, key, shape, np.array([0, 1, 1]))
         return of_products(wire, 0, WithoutCoins(key.public), shape, np.array([2, 2, 2]))
 
-    MemoryNetwork(2, 2, tap=frames.append, patience_s=20).run([party] * 2)
+    MemoryNetwork(2, 2, tap=frames.append).run([party] * 2)
     size = key.public.ciphertext_bytes
     seen = [int.from_bytes(frame.payload, "big") for frame in frames if len(frame.payload) == size]
     assert len(seen) == 2 and all(value % int(key.public.n) != 1 for value in seen)

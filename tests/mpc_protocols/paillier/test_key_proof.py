@@ -145,5 +145,5 @@ def test_everybody_who_is_handed_a_key_looks_at_its_proof(victim: int) -> None:
             return error.sentence
         return ""
 
-    found = MemoryNetwork(4, 2, patience_s=20).run([party] * 4)
+    found = MemoryNetwork(4, 2).run([party] * 4)
     assert found[victim].startswith("Party 1 has not proved")

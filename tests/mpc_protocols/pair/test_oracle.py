@@ -147,7 +147,7 @@ def test_a_follower_that_sees_another_study_stops() -> None:
         return ROLES.follow(wire, other, counter(PARTS[0]), Recorder())
 
     with pytest.raises(ProtocolAborted):
-        MemoryNetwork(2, 2, session_id=of.session, patience_s=20).run([follower, leader])
+        MemoryNetwork(2, 2, session_id=of.session).run([follower, leader])
 
 
 def test_partitions_that_differ_stop_the_run() -> None:

@@ -14,7 +14,7 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, M
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Traffic, Wire
 from runner.conformance.guards import Recorder
-from tests.mpc_protocols.psu.owners import PATIENCE_S, spec_of
+from tests.mpc_protocols.psu.owners import spec_of
 
 NAMES = ("north", "south", "east", "west", "hill", "lake", "wood", "moor", "fen", "dale", "peak")
 MEMBERS = tuple(Member(name, bytes([i]) * 32, i) for i, name in enumerate(NAMES))
@@ -75,7 +75,7 @@ def merge_lists(
     spec, context = spec_of("merge3", **changes), context_of(owners)
     parties = max(3, *(number + 1 for number in owners))
     frames: list[Frame] = []
-    network = network or MemoryNetwork(parties, tap=frames.append if tapped else None, patience_s=PATIENCE_S)
+    network = network or MemoryNetwork(parties, tap=frames.append if tapped else None)
     ledgers = [Recorder() for _ in range(parties)]
     honest = body_of(spec, context, lists, ledgers)
     results = network.run([(bodies or {}).get(i, honest) for i in range(parties)])

@@ -18,7 +18,6 @@ from mpc_protocols.wire import Traffic, Wire
 
 NORTH, SOUTH, EAST = (Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east")))
 CONTEXT = Context(bytes(range(32)), (NORTH, SOUTH), EAST)
-PATIENCE_S = 30.0
 TRAPS = 6
 """Of dh2's lists in tests that align small sets many times."""
 
@@ -72,7 +71,7 @@ def run(
 ) -> Run:
     """Both owners, given as lists of identifiers or as bodies, and the helper if the method has one."""
     frames: list[Frame] = []
-    network = MemoryNetwork(3, session_id=session_id, tap=frames.append, patience_s=PATIENCE_S)
+    network = MemoryNetwork(3, session_id=session_id, tap=frames.append)
     bodies = [body if callable(body) else owner(spec, body, group) for body in (first, second)]
     third = (lambda wire: helper.serve(wire, spec, CONTEXT)) if spec.method == "helper" else (lambda wire: 0)
     results = network.run([*bodies, third])

@@ -29,7 +29,7 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Wire
 from runner.conformance.guards import Recorder, refusing
-from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, PATIENCE_S, SOUTH, ids, run, spec_of
+from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, SOUTH, ids, run, spec_of
 
 SID = bytes(range(32))
 PRIVATE_SIZES = {"adjacency": "add-remove", "size_epsilon": Fraction(2), "size_delta": Fraction(1, 1000)}
@@ -194,7 +194,7 @@ def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(
         own = None if wire.me == 2 else Identifiers(ids(range(20)), np.arange(20), ("text",))
         return align(wire, own, spec, context, ledgers[wire.me])
 
-    MemoryNetwork(3, patience_s=PATIENCE_S).run([body] * 3)
+    MemoryNetwork(3).run([body] * 3)
     owners = ["north", "south"]
     for me, ledger in enumerate(ledgers[:2]):
         known = {event.detail["of"]: event.detail["recipients"] for event in ledger.events}

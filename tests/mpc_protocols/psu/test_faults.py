@@ -24,7 +24,6 @@ from mpc_protocols.psu.helper import protocol as helper
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import (
     CONTEXT,
-    PATIENCE_S,
     TRAPS,
     falsified,
     ids,
@@ -258,7 +257,7 @@ def through_helper(
         falsified(serve, 0, **of_helper) if of_helper else serve,
     ]
     with pytest.raises(ProtocolAborted, match=words) as said:
-        MemoryNetwork(3, patience_s=PATIENCE_S).run(bodies)
+        MemoryNetwork(3).run(bodies)
     assert said.value.sentence.count(".") == 1
 
 

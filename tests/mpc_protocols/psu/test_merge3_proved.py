@@ -23,9 +23,10 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.merged import body_of, context_of, merge_lists
-from tests.mpc_protocols.psu.owners import PATIENCE_S, assert_ideal, ids, spec_of
+from tests.mpc_protocols.psu.owners import assert_ideal, ids, spec_of
 from tests.mpc_protocols.replicated.proof.cheating import CheatingWire, flipped
 from tests.mpc_protocols.replicated.proved.openings import noted_openings
+from tests.patience import PATIENCE_S
 
 NOISY: dict[str, Any] = {
     "adjacency": "add-remove",
@@ -111,7 +112,7 @@ def ended(
         except (ProtocolAborted, PeerLost) as error:
             return error.sentence
 
-    return MemoryNetwork(parties, patience_s=PATIENCE_S).run([body] * parties)
+    return MemoryNetwork(parties).run([body] * parties)
 
 
 class Relisting(CheatingWire):

@@ -22,7 +22,7 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.merged import body_of, context_of, identifiers, merge_lists
-from tests.mpc_protocols.psu.owners import PATIENCE_S, Falsifying, ids, spec_of
+from tests.mpc_protocols.psu.owners import Falsifying, ids, spec_of
 from tests.mpc_protocols.psu.test_views import CHI_255, SIGMAS, assert_no_order
 
 
@@ -143,7 +143,7 @@ def spoilt(
 
     parties = max(3, *(number + 1 for number in owners))
     with pytest.raises((ProtocolAborted, PeerLost)):
-        MemoryNetwork(parties, patience_s=PATIENCE_S).run([watched] * parties)
+        MemoryNetwork(parties).run([watched] * parties)
     assert all(s.count(". ") == 0 and s.endswith(".") for s in said.values())
     return [said[i] for i in sorted(said, key=lambda i: i == spoiler)]
 
@@ -241,7 +241,7 @@ def test_a_peer_that_leaves(owners: tuple[int, int], leaver: int) -> None:
             return honest(Falsifying(wire, {number: leave}, receiver) if leaving else wire)  # type: ignore[arg-type]
 
         with pytest.raises(LeftError):
-            MemoryNetwork(parties, patience_s=PATIENCE_S).run([body] * parties)
+            MemoryNetwork(parties).run([body] * parties)
 
 
 def test_limits_follow_from_the_study() -> None:

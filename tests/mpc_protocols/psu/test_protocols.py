@@ -29,7 +29,6 @@ from tests.mpc_protocols.psu.owners import (
     CONTEXT,
     EAST,
     NORTH,
-    PATIENCE_S,
     SOUTH,
     TRAPS,
     assert_ideal,
@@ -306,7 +305,7 @@ def test_a_computing_party_without_data_is_told_the_union() -> None:
             own = None if side is None else Identifiers(lists[side], np.arange(len(lists[side])), ("text",))
             return align(wire, own, spec, context, Recorder())
 
-        third, *owners = MemoryNetwork(3, patience_s=PATIENCE_S).run([body] * 3)
+        third, *owners = MemoryNetwork(3).run([body] * 3)
         assert_ideal(lists, owners, ideal_align(lists, spec))
         assert (third.n_rows, third.digest, len(third.rows)) == (17, owners[0].digest, 0)
 

@@ -34,7 +34,7 @@ def run(rows: dict[int, int], **changes: Any) -> tuple[list[Alignment], list[Fra
     def body(wire: Wire) -> Alignment:
         return align(wire, rows.get(wire.me), spec, context, ledgers[wire.me])
 
-    network = MemoryNetwork(parties, tap=frames.append, patience_s=20)
+    network = MemoryNetwork(parties, tap=frames.append)
     return network.run([body] * parties), frames, ledgers
 
 
@@ -71,7 +71,7 @@ def test_other_tables_stop_at_every_party(rows: dict[int, int], changes: dict[st
             said.append(error.sentence)
 
     parties = max(3, *(i + 1 for i in rows))
-    MemoryNetwork(parties, patience_s=20).run([body] * parties)
+    MemoryNetwork(parties).run([body] * parties)
     assert len(said) == parties and all("different numbers of rows" in sentence for sentence in said)
 
 
@@ -116,7 +116,7 @@ def test_altered_noise_ends_the_run_whatever_it_is(change: int) -> None:
         return "aligned"
 
     for _ in range(4):
-        found = MemoryNetwork(5, patience_s=20).run([body] * 5)
+        found = MemoryNetwork(5).run([body] * 5)
         assert all("different numbers of rows" in sentence for sentence in found), found
 
 
@@ -146,5 +146,5 @@ def test_no_number_of_extra_rows_takes_rows_away() -> None:
         except CosynthError as error:
             return error.sentence
 
-    found = MemoryNetwork(3, patience_s=20).run([body] * 3)
+    found = MemoryNetwork(3).run([body] * 3)
     assert "fewer rows than this party has" in found[1], found

@@ -42,7 +42,7 @@ def serve(
     """Run `body` at P1 with everybody else following; parts[i] is party i's table (None: no data)."""
     of = of or facts()
     guards = guards or [Recorder() for _ in range(3)]
-    network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session, patience_s=20)
+    network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session)
     counts = [None if part is None else counter(part) for part in parts]
 
     def party(wire: Wire) -> Any:
@@ -148,7 +148,7 @@ def test_a_single_surviving_candidate_is_selected_without_a_protocol() -> None:
 
 
 def test_noise_is_fresh_and_of_the_right_size() -> None:
-    """Two measurements of one marginal differ, and 600 draws at sigma 10 have a variance of 100 (false alarm below 1e-6)."""
+    """Two measurements of one marginal differ, and 600 draws at sigma 10 have a variance of 100 (false alarm 2.2e-6)."""
 
     def body(oracle: MarginalOracle) -> list[NDArray[np.int64]]:
         handle = oracle.prepare([("a", "b", "c")])
@@ -318,7 +318,7 @@ def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray
                     wire.receive_up_to(peer, 1 << 24)
         follow(wire, of, counter(parts[wire.me]), Recorder())
 
-    MemoryNetwork(3, session_id=of.session, patience_s=5).run([party] * 3)
+    MemoryNetwork(3, session_id=of.session).run([party] * 3)
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_a_contributor_shares_only_what_is_to_be_shared() -> None:
                 contribute(wire, of, counter(PARTS[0]))
 
         with pytest.raises(ProtocolAborted):
-            MemoryNetwork(4, 3, session_id=of.session, patience_s=5).run([party] * 4)
+            MemoryNetwork(4, 3, session_id=of.session).run([party] * 4)
 
 
 @pytest.mark.parametrize("culprit", [0, 1, 2, 3])
@@ -566,7 +566,7 @@ def test_any_computing_party_can_lead(leader: int) -> None:
                 return work(oracle), oracle.state.transcript
         return follow(wire, of, mine, Recorder()) if wire.me < 3 else contribute(wire, of, mine)
 
-    results = MemoryNetwork(4, 3, session_id=of.session, patience_s=20).run([party] * 4)
+    results = MemoryNetwork(4, 3, session_id=of.session).run([party] * 4)
     ideal = IdealOracle(of, counter(np.concatenate([*PARTS, CONTRIBUTORS[0]])), Recorder())
     assert results[leader] == (work(ideal), ideal.state.transcript)
     assert ideal.state.transcript != PublicState(facts(), 3).transcript
@@ -613,7 +613,7 @@ def test_a_delay_beyond_belief_is_refused() -> None:
             stream.send(peer, (MAX_DELAY_US + 1).to_bytes(4, "little"))
 
     with pytest.raises(ProtocolAborted, match="delay"):
-        MemoryNetwork(3, patience_s=5).run([party] * 3)
+        MemoryNetwork(3).run([party] * 3)
 
 
 def test_different_delays_for_the_two_followers_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_a_follower_that_sees_another_study_stops() -> None:
         return ROLES.follow(wire, other if wire.me == 3 else of, counter(PARTS[0]), Recorder())
 
     with pytest.raises(ProtocolAborted):
-        MemoryNetwork(5, 5, session_id=of.session, patience_s=20).run([party] * 5)
+        MemoryNetwork(5, 5, session_id=of.session).run([party] * 5)
 
 
 @pytest.mark.parametrize("computing", [2, 10])
@@ -170,4 +170,4 @@ def test_a_leader_that_holds_no_counts_is_refused(computing: int, leader: int) -
         )
 
     with pytest.raises(StudyInvalid, match=f"Party {leader} cannot lead: on Shamir shares one of the first"):
-        MemoryNetwork(computing, session_id=of.session, patience_s=5).run([party] * computing)
+        MemoryNetwork(computing, session_id=of.session).run([party] * computing)

@@ -25,7 +25,7 @@ def agreed(*lists: Mapping[bytes, str]) -> list[AgreedList]:
     def party(wire: Wire) -> AgreedList:
         return agree(wire, lists[wire.me], len(ALL), NAMES)
 
-    network = MemoryNetwork(3, 3, patience_s=20)
+    network = MemoryNetwork(3, 3)
     found = network.run([party] * 3)
     assert network.wire(0).traffic().rounds == 2
     return found
@@ -43,7 +43,7 @@ def test_an_inbox_may_be_empty(own: Mapping[bytes, str]) -> None:
 
 
 def each(body: Callable[[Wire], object]) -> tuple[list[object], int]:
-    network = MemoryNetwork(3, 3, patience_s=20)
+    network = MemoryNetwork(3, 3)
     return network.run([body] * 3), network.wire(0).traffic().rounds
 
 
@@ -98,9 +98,7 @@ def test_a_list_that_is_none_or_another_than_announced_ends_the_run(announced: b
         return agree(wire, held(0, 1), len(ALL), NAMES)
 
     with pytest.raises(ProtocolAborted):
-        MemoryNetwork(3, 3, patience_s=20).run(
-            [honest, honest, _announces(binding(b"inbox", announced), sent)]
-        )
+        MemoryNetwork(3, 3).run([honest, honest, _announces(binding(b"inbox", announced), sent)])
 
 
 def test_a_later_list_has_nobody_more_or_the_minimum_at_least() -> None:

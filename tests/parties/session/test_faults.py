@@ -156,7 +156,7 @@ def test_killed_while_others_are_awaited(started: Start, credentials: Path) -> N
 
 @pytest.mark.slow
 def test_a_party_that_never_comes(started: Start, credentials: Path) -> None:
-    settings = configs(credentials, connect_s=3.0)
+    settings = configs(credentials, connect_s=10.0)
     children = started(settings[:2], bodies.meet)
     assert children[0].until("waiting")["for"]
     for child in children:

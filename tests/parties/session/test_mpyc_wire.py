@@ -62,7 +62,7 @@ class Runtime:
 
 def beside(
     body: Callable[[MPyCWire], Any],
-    patience_s: float = 60.0,
+    patience_s: float = PATIENCE_S,
     before: Callable[[list[Runtime]], None] | None = None,
 ) -> list[Any]:
     """What the three bodies returned, or the errors they ended with."""
@@ -212,7 +212,7 @@ def test_a_session_that_does_not_open_at_one_party_ends_at_all() -> None:
         whole = link.send
         link.send = lambda label, payload: whole(label, payload[:5])
 
-    errors = beside(lambda wire: wire.receive((wire.me + 1) % 3, 1), patience_s=5.0, before=cut)
+    errors = beside(lambda wire: wire.receive((wire.me + 1) % 3, 1), before=cut)
     assert [type(error) for error in errors] == [ProtocolAborted] * 3, errors
     assert "another size" in str(errors[0]) and all("stopped" in str(error) for error in errors[1:])
 

@@ -237,7 +237,7 @@ def agreed_over_wires(there: list[closing.Closing]) -> None:
     def party(wire: Wire) -> None:
         there[wire.me].agree(wire, b"r" * 32)
 
-    MemoryNetwork(3, patience_s=60.0).run([party] * 3)
+    MemoryNetwork(3).run([party] * 3)
 
 
 @pytest.mark.parametrize("agree", [agreed_over_wires, closing.in_the_clear])
@@ -327,7 +327,7 @@ def test_what_has_not_changed_is_not_verified_again(tmp_path: Path, monkeypatch:
             there[wire.me].next_round().agree(wire, b"r" * 32)
         return list(pauses.own)
 
-    found = MemoryNetwork(3, patience_s=60.0).run([party] * 3)
+    found = MemoryNetwork(3).run([party] * 3)
     assert found == [[1.0, 2.0, 4.0, 8.0, 15.0, 15.0]] * 3
     assert len(parsed) == 3 * 4
 

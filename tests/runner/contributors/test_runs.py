@@ -464,9 +464,7 @@ def test_an_earlier_signature_is_given_again_only_if_it_is_of_this_result(tmp_pa
     path = tmp_path / "result.json"
 
     def exchanged() -> list[dict[str, bytes]]:
-        return MemoryNetwork(3, 3, patience_s=20).run(
-            [lambda wire: exchange(wire, closings[wire.me], told, path)] * 3
-        )
+        return MemoryNetwork(3, 3).run([lambda wire: exchange(wire, closings[wire.me], told, path)] * 3)
 
     for earlier in (
         stale.to_bytes({each.party: each.inbox.signer().sign(stale.signed) for each in closings}),

@@ -41,7 +41,7 @@ def test_rounds_run_over_shares_and_every_party_accounts_for_every_client() -> N
         charged[wire.me] = client.charged
         return found
 
-    results = MemoryNetwork(PARTIES, 3, session_id=SESSION, patience_s=60).run([party] * PARTIES)
+    results = MemoryNetwork(PARTIES, 3, session_id=SESSION).run([party] * PARTIES)
     found, told = results[LEADER]
     assert isinstance(found, Federated)
     for follower in (0, 2):  # what a follower finds in the answers is what the leader releases

@@ -51,7 +51,7 @@ def run(
     """
     leader = backend.leader(computing)
     of = replace(of or facts(), leader=leader, inputs=rule)
-    found = Run(network=MemoryNetwork(len(tables), computing, session_id=of.session, patience_s=100))
+    found = Run(network=MemoryNetwork(len(tables), computing, session_id=of.session))
     found.left_out = {party: [] for party in range(computing)}
     honest = contribution.local_cells
 

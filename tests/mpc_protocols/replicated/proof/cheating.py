@@ -55,7 +55,7 @@ def outcomes(
     parties: int | None = None,
 ) -> list[Any]:
     """What the parties end with: a value, or the sentence with which they stopped. parties: that take part, all by default."""
-    network = network or MemoryNetwork(3, tap=tap, patience_s=20)
+    network = network or MemoryNetwork(3, tap=tap)
 
     def party(wire: Wire) -> Any:
         try:

@@ -240,7 +240,7 @@ def test_errors_of_products_are_not_shifted_to_lookups(
 
 
 def test_a_prover_that_knew_the_last_coin_could_forge(coins: list[bytes]) -> None:
-    first, second = (MemoryNetwork(3, session_id=bytes(32), patience_s=20) for _ in range(2))
+    first, second = (MemoryNetwork(3, session_id=bytes(32)) for _ in range(2))
     second.share_keys(first)
     blind = Second(coins)
     forge(blind, first)

@@ -60,7 +60,7 @@ def serve(
     """Answers at the leader; no keyed stream is begun twice. tables: of contributors. traffic: takes what each party has sent."""
     of = of or facts()
     own = [counter(part) for part in tables[:contributors]]
-    network = MemoryNetwork(3 + contributors, 3, session_id=of.session, patience_s=20)
+    network = MemoryNetwork(3 + contributors, 3, session_id=of.session)
 
     def each(wire: Any) -> Any:
         return party(wire, body, of) if wire.me < 3 else contribute(wire, of, own[wire.me - 3])
@@ -163,7 +163,7 @@ def attacked(cheat: int, number: int, change: Callable[[bytes], bytes]) -> list[
     def body(wire: Any) -> Any:
         return party(wire, questions, of, ahead=False)
 
-    network = MemoryNetwork(3, session_id=of.session, patience_s=20)
+    network = MemoryNetwork(3, session_id=of.session)
     return outcomes(body, cheat, lambda n, peer, p: change(p) if n == number else None, network=network)
 
 
@@ -180,7 +180,7 @@ def messages(cheat: int) -> tuple[int, int]:
     def note(number: int, peer: int, payload: bytes) -> None:
         sizes.append(len(payload))
 
-    outcomes(body, cheat, note, network=MemoryNetwork(3, session_id=facts().session, patience_s=20))
+    outcomes(body, cheat, note, network=MemoryNetwork(3, session_id=facts().session))
     return wires[0].counter[0], sizes.index(4 * 22) + 1
 
 
@@ -228,7 +228,7 @@ def test_a_leader_that_tells_two_parties_different_steps_is_found(monkeypatch: p
         told = MeasureStep(2, (0,), SMALL).to_bytes()
         return MeasureStep(2, (1,), SMALL).to_bytes() if (peer, payload) == (2, told) else None
 
-    network = MemoryNetwork(3, session_id=facts().session, patience_s=20)
+    network = MemoryNetwork(3, session_id=facts().session)
     found = outcomes(lambda wire: party(wire, measured, facts()), 1, alter, network=network)
     assert sorted(ahead) == [False] * 6 + [True] * 3
     assert all("has seen other public inputs" in found[honest] for honest in (0, 2)), found
@@ -254,7 +254,7 @@ def test_nothing_is_computed_with_answers_that_two_parties_were_told_differently
         assert isinstance(step, SelectStep)
         return replace(step, epsilon=step.epsilon / 2).to_bytes()
 
-    network = MemoryNetwork(3, session_id=facts().session, patience_s=20)
+    network = MemoryNetwork(3, session_id=facts().session)
     found = outcomes(lambda wire: party(wire, questions, facts()), 1, alter, network=network)
     assert all("has seen other public inputs" in found[honest] for honest in (0, 2)), found
     assert not computed

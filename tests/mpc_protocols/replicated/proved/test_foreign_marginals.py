@@ -54,7 +54,7 @@ def test_whether_a_run_stops_does_not_depend_on_one_record(clique: Clique, curio
             of = ANYTHING if wire.me == LEADER else OF
             return party(wire, lambda oracle: oracle.prepare([clique], [HALVES]), of, counts=own[wire.me])
 
-        network = MemoryNetwork(4, 3, session_id=OF.session, patience_s=20)
+        network = MemoryNetwork(4, 3, session_id=OF.session)
         found = outcomes(body, network=network)
         # the leader's own counts are its own affair
         assert not any(of.asked for number, of in enumerate(own) if number != LEADER)

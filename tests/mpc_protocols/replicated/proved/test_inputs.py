@@ -42,7 +42,7 @@ def run(cheat: int, alter: Alter, contributors: int = 0) -> list[Any]:
             return party(wire, measured, OF, ahead=False)
         return contribute(wire, OF, counter(CONTRIBUTORS[wire.me - 3]))
 
-    network = MemoryNetwork(3 + contributors, 3, session_id=OF.session, patience_s=20)
+    network = MemoryNetwork(3 + contributors, 3, session_id=OF.session)
     return outcomes(body, cheat, alter, network=network)
 
 
@@ -75,7 +75,7 @@ def claiming(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
             counts = Claimed(cheat, values) if wire.me == cheat else None
             return party(wire, measured, of, ahead=False, counts=counts)
 
-        return outcomes(body, network=MemoryNetwork(3, session_id=of.session, patience_s=20))
+        return outcomes(body, network=MemoryNetwork(3, session_id=of.session))
 
     return run
 
@@ -202,7 +202,7 @@ def test_a_leader_that_tells_a_contributor_of_another_level_is_found() -> None:
             return contribute(wire, OF, counter(CONTRIBUTORS[0]))
         return party(wire, asked, OF, ahead=False)
 
-    network = MemoryNetwork(4, 3, session_id=OF.session, patience_s=20)
+    network = MemoryNetwork(4, 3, session_id=OF.session)
     found = outcomes(body, 1, alter, network=network)
     for honest in (0, 2):
         assert str(found[honest]).startswith("Party 3 was asked for other marginals"), found
@@ -227,7 +227,7 @@ def test_a_party_cannot_test_an_honest_contributor() -> None:
                 return contribute(wire, OF, counter(CONTRIBUTORS[0]))
             return party(Lessened(wire, lambda *_: None) if wire.me == 2 else wire, measured, OF, ahead=False)
 
-        network = MemoryNetwork(4, 3, session_id=OF.session, patience_s=20)
+        network = MemoryNetwork(4, 3, session_id=OF.session)
         found = outcomes(body, network=network)
         seen.append(found)
         for honest in (0, 1):
@@ -243,7 +243,7 @@ def test_a_selection_counts_everybody_once() -> None:
     def each(wire: Any) -> Any:
         return party(wire, body, OF, ahead=False)
 
-    assert MemoryNetwork(3, session_id=OF.session, patience_s=20).run([each] * 3)[1] == [0]
+    assert MemoryNetwork(3, session_id=OF.session).run([each] * 3)[1] == [0]
 
 
 @pytest.mark.campaign

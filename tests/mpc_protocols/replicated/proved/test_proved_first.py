@@ -61,7 +61,7 @@ def run(
     def each(wire: Any) -> Any:
         return party(Wrong(wire, chosen) if wire.me == CHEAT else wire, body, of, ahead)
 
-    found = outcomes(each, network=MemoryNetwork(3, session_id=of.session, patience_s=20))
+    found = outcomes(each, network=MemoryNetwork(3, session_id=of.session))
     return found, met.count((stream, number)) if number >= 0 else sum(on == stream for on, _ in met)
 
 

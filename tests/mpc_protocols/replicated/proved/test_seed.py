@@ -37,7 +37,7 @@ def run(
     changed: the message of the cheat of which a bit is flipped.
     """
     of = replace(facts(), inputs=InputRule(1000), leader=2)
-    network = MemoryNetwork(4, 3, session_id=of.session, patience_s=20)
+    network = MemoryNetwork(4, 3, session_id=of.session)
     used: list[tuple[int, bytes]] = []
     sizes: list[int] = []
     original = protocol._Values

@@ -79,7 +79,7 @@ def shared_marginals(
     proved: whether the parties prove their products.
     """
     parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, tap=tap, patience_s=30)
+    network = MemoryNetwork(parties, 3, tap=tap)
 
     def party(wire: Wire) -> list[RingShare]:
         data = VerticalData(of, tables.get(wire.me))

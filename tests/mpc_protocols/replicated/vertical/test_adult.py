@@ -91,7 +91,7 @@ def test_distances_of_all_pairs_equal_the_clear_ones() -> None:
     people = len(next(iter(of.common.values())))
     columns = {name: histogram(of.common, of.sizes, (name,)) for name in of.sizes}
     answers = [np.rint(np.outer(columns[a], columns[b]).ravel() / people) for a, b in pairs]
-    network = MemoryNetwork(3, 3, session_id=facts.session, patience_s=120)
+    network = MemoryNetwork(3, 3, session_id=facts.session)
 
     def job(wire: Wire) -> tuple[list[int], int, int]:
         data = VerticalData(split, of.tables.get(wire.me))

@@ -83,7 +83,7 @@ def test_a_whole_run_that_prepares(population: Population, split: str) -> None:
     of = partition(SIZES, dict(zip(SIZES, SPLITS[split], strict=True)), population, 500)
     tables = random_owners(SIZES, of, [0.9] * len(of.owners), np.random.default_rng(0))
     parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, patience_s=20)
+    network = MemoryNetwork(parties, 3)
 
     def party(wire: Wire) -> None:
         data = VerticalData(of, tables.get(wire.me))

@@ -200,4 +200,4 @@ def test_jobs_that_make_no_sense() -> None:
         return sums_by_cell(Trio(wire), [GroupBySum(0, 1, layout, matrix, None)], np.uint16)
 
     with pytest.raises(ValueError, match="cell of every row"):
-        MemoryNetwork(3, patience_s=5).run([body] * 3)
+        MemoryNetwork(3).run([body] * 3)

@@ -62,7 +62,7 @@ def together(owners: tuple[int, int], dtype: type, body: Any, tap: Any = None) -
         }
         return body(trio, inputs[owners[0]], inputs[owners[1]])
 
-    return MemoryNetwork(parties, 3, tap=tap, patience_s=20).run([party] * parties)[:3]
+    return MemoryNetwork(parties, 3, tap=tap).run([party] * parties)[:3]
 
 
 def opened(parts: list[Matrix]) -> NDArray[Any]:

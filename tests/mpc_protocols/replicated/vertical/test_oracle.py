@@ -59,7 +59,7 @@ def party(wire: Wire, of: StudyFacts, data: VerticalData) -> Any:
 
 def serve(of: Partition, tables: dict[int, OwnRows], changed: dict[int, VerticalData] | None = None) -> Any:
     parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, session_id=facts().session, patience_s=20)
+    network = MemoryNetwork(parties, 3, session_id=facts().session)
     data = {i: VerticalData(of, tables.get(i)) for i in range(parties)} | (changed or {})
     return network.run([lambda wire: party(wire, facts(), data[wire.me])] * parties)[1]
 
@@ -86,7 +86,7 @@ def test_noise_free_answers_and_transcript_equal_the_ideal_ones(
 def test_the_total_alone_shares_the_smallest_column(population: Population) -> None:
     of, tables = owners((1, 3, 0, 3), population)
     ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
-    network = MemoryNetwork(4, 3, session_id=facts().session, patience_s=20)
+    network = MemoryNetwork(4, 3, session_id=facts().session)
 
     def body(wire: Wire) -> Any:
         data = VerticalData(of, tables.get(wire.me))
@@ -171,7 +171,7 @@ def test_levels_of_split_columns(split: tuple[int, ...], population: Population)
         return contribute(wire, facts(), data)
 
     parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, session_id=facts().session, patience_s=20)
+    network = MemoryNetwork(parties, 3, session_id=facts().session)
     ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
     assert network.run([lead] * parties)[1] == (
         ask(ideal),

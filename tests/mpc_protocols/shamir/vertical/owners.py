@@ -31,7 +31,7 @@ def held_marginals(
     """Share the batches one after the other: every marginal in order, and the network. blank: over keys without content, which
     gives no marginals."""
     parties = max(computing, max(of.owners) + 1)
-    network = (BlankNetwork if blank else MemoryNetwork)(parties, computing, tap=tap, patience_s=60)
+    network = (BlankNetwork if blank else MemoryNetwork)(parties, computing, tap=tap)
 
     def party(wire: Wire) -> list[NDArray[Any]]:
         data = VerticalData(of, tables.get(wire.me))

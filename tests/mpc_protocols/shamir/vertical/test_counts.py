@@ -88,7 +88,7 @@ def dealt(
             shares.hear(dealer)
         return shares.receive(dealer, secret.shape)
 
-    found = MemoryNetwork(parties, computing, tap=frames.append, patience_s=20).run([party] * parties)
+    found = MemoryNetwork(parties, computing, tap=frames.append).run([party] * parties)
     return [share for share in found if share is not None], frames
 
 
@@ -123,7 +123,7 @@ def test_drawn_and_sent_shares_are_fresh_each_time(computing: int) -> None:
         shares = Shares(wire)
         return [shares.receive(0, (50, 2)).tobytes() for _ in range(3)]
 
-    for seen in MemoryNetwork(computing, computing, patience_s=20).run([party] * computing):
+    for seen in MemoryNetwork(computing, computing).run([party] * computing):
         assert len(set(seen)) == 3
 
 
@@ -141,7 +141,7 @@ def test_zeros_add_up_to_zero_and_are_fresh(computing: int) -> None:
         return [zero_shares(wire, streams, number, 60) for number in (0, 1)]
 
     for _ in range(2):
-        network = MemoryNetwork(computing, computing, patience_s=20)
+        network = MemoryNetwork(computing, computing)
         network.share_keys(keys)
         found = [parts for parts in network.run([party] * computing) if parts]
         for parts in zip(*found, strict=True):
@@ -204,7 +204,7 @@ def test_what_is_no_share_stops_the_run(payload: bytes, words: str) -> None:
             Shares(wire).receive(0, (3, 2))
 
     with pytest.raises(ProtocolAborted, match=words):
-        MemoryNetwork(3, 3, patience_s=20).run([party] * 3)
+        MemoryNetwork(3, 3).run([party] * 3)
 
 
 def test_a_part_that_is_no_residue_stops_the_run() -> None:
@@ -213,4 +213,4 @@ def test_a_part_that_is_no_residue_stops_the_run() -> None:
         counts.held_counts(ShamirGates(Mesh(wire)), np.zeros(5, np.uint16), 5)
 
     with pytest.raises(ProtocolAborted, match="Party 2 sent a share that is no residue"):
-        MemoryNetwork(3, 3, patience_s=20).run([party] * 3)
+        MemoryNetwork(3, 3).run([party] * 3)

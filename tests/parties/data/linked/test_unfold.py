@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from itertools import chain, combinations, permutations
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -69,25 +69,40 @@ def unfolded(folder: Any, people: Any, visits: Any, tables: Any, key: Any = KEY)
 ALICE = [["a", "2024-01-05", "p", 1], ["a", "2024-02-05", "q", 2], ["a", "2024-03-05", "r", 3]]
 
 
+def like_alice(people: int) -> tuple[Any, Any]:
+    """So many people whose visits are hers: as many draws in one unfolding."""
+    keys = [f"k{number}" for number in range(people)]
+    return [[key, "f"] for key in keys], [[key, *visit[1:]] for key in keys for visit in ALICE]
+
+
 def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(tmp_path: Path) -> None:
-    seen: set[Any] = set()
-    for number in range(60):
-        rows = unfolded(tmp_path, [["a", "f"], ["b", "m"]], ALICE, linked(), bytes([number]) * 32)
-        assert rows["b"] == {
-            "sex": "m", "visits_count": 0, "visits_diag": None, "visits_cost": None,
-            "visits_before_diag": None, "visits_before_cost": None,
-        }  # fmt: skip
-        assert rows["a"]["sex"] == "f" and rows["a"]["visits_count"] == 3
-        seen.add((rows["a"]["visits_diag"], rows["a"]["visits_before_diag"], rows["a"]["visits_before_cost"]))
+    """One of three children is drawn by none of 60 people with probability below 1e-10, and the key is fixed."""
+    people, visits = like_alice(60)
+    rows = unfolded(tmp_path, [*people, ["b", "m"]], visits, linked())
+    assert rows.pop("b") == {
+        "sex": "m", "visits_count": 0, "visits_diag": None, "visits_cost": None,
+        "visits_before_diag": None, "visits_before_cost": None,
+    }  # fmt: skip
+    assert {(row["sex"], row["visits_count"]) for row in rows.values()} == {("f", 3)}
+    seen = {
+        (row["visits_diag"], row["visits_before_diag"], row["visits_before_cost"]) for row in rows.values()
+    }
     assert seen == {("p", None, None), ("q", "p", "1"), ("r", "q", "2")}
 
 
 def test_without_an_order_the_other_child_is_any_other_one(tmp_path: Path) -> None:
-    seen: Counter[Any] = Counter()
-    for number in range(200):
-        row = unfolded(tmp_path, [["a", "f"]], ALICE, linked(None), bytes([number]) * 32)["a"]
-        seen[row["visits_diag"], row["visits_other_diag"]] += 1
-    assert set(seen) == set(permutations("pqr", 2))
+    people, visits = like_alice(200)
+    rows = unfolded(tmp_path, people, visits, linked(None)).values()
+    assert {(row["visits_diag"], row["visits_other_diag"]) for row in rows} == set(permutations("pqr", 2))
+
+
+def test_another_key_draws_other_children(tmp_path: Path) -> None:
+    """200 people draw alike under two keys with probability 3^-200."""
+    people, visits = like_alice(200)
+    one, again, other = (
+        unfolded(tmp_path, people, visits, linked(), key) for key in (KEY, KEY, bytes(range(1, 33)))
+    )
+    assert one == again != other
 
 
 def test_the_child_drawn_is_uniform_among_a_persons_children_and_people_are_drawn_apart(
@@ -134,25 +149,24 @@ def test_nothing_depends_on_the_order_of_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", ["day", None])
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path: Path, order: Any, most: Any) -> None:
-    """All tables of up to three people with these children, against the table without any one of them, or with other children."""
+    """A table of three people with these children, against that without any one of them, or with other children of theirs."""
     sets = [
         [],
         [("2024-01-05", "p", 1)],
         [("2024-01-05", "p", 1), ("2024-02-05", "q", 2), ("2024-03-05", "q", 2)],
     ]
     tables = linked(order, most)
-    for kinds in chain.from_iterable(combinations(range(3), size) for size in (2, 3)):
-        people = [[f"k{i}", "fm"[i % 2]] for i in kinds]
-        visits = [[f"k{i}", *row] for i in kinds for row in sets[i]]
-        rows = unfolded(tmp_path, people, visits, tables)
-        assert set(rows) == {key for key, _ in people}
-        for key, _ in people:
-            rest = [row for row in visits if row[0] != key]
-            fewer = unfolded(tmp_path, [row for row in people if row[0] != key], rest, tables)
-            assert fewer == {other: row for other, row in rows.items() if other != key}
-            for own in sets:
-                swapped = unfolded(tmp_path, people, rest + [[key, *row] for row in own], tables)
-                assert {o: r for o, r in swapped.items() if o != key} == fewer
+    people = [[f"k{i}", "fm"[i % 2]] for i in range(3)]
+    visits = [[f"k{i}", *row] for i in range(3) for row in sets[i]]
+    rows = unfolded(tmp_path, people, visits, tables)
+    assert set(rows) == {key for key, _ in people}
+    for number, (key, _) in enumerate(people):
+        rest = [row for row in visits if row[0] != key]
+        fewer = unfolded(tmp_path, [row for row in people if row[0] != key], rest, tables)
+        assert fewer == {other: row for other, row in rows.items() if other != key}
+        for own in sets[:number] + sets[number + 1 :]:
+            swapped = unfolded(tmp_path, people, rest + [[key, *row] for row in own], tables)
+            assert {other: row for other, row in swapped.items() if other != key} == fewer
 
 
 def test_equal_children_of_a_person_are_drawn_like_different_ones(tmp_path: Path) -> None:
@@ -176,20 +190,17 @@ def test_of_children_that_tie_in_the_order_each_is_as_likely_to_come_first(tmp_p
 
 
 def test_numbers_are_ordered_as_numbers_and_listed_values_as_listed(tmp_path: Path) -> None:
-    visits = [["a", "9", "q", 1], ["a", "10", "p", 2]]
-    for number in range(20):
-        row = unfolded(tmp_path, [["a", "f"]], visits, linked(), bytes([number]) * 32)["a"]
-        assert (row["visits_cost"], row["visits_before_cost"]) in {("1", None), ("2", "1")}
+    keys = [f"k{number}" for number in range(40)]
+    people = [[key, "f"] for key in keys]
+    visits = [[key, *row] for key in keys for row in (["9", "q", 1], ["10", "p", 2])]
+    rows = unfolded(tmp_path, people, visits, linked()).values()
+    assert {(row["visits_cost"], row["visits_before_cost"]) for row in rows} == {("1", None), ("2", "1")}
     ordinal = Domain.from_spec({"columns": {"stage": {"kind": "ordinal", "values": ["low", "high"]}}})
     tables = LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", 3, "stage", ordinal),))
-    location, where = places(
-        tmp_path, [["a", "f"]], [["a", "high"], ["a", "low"]], tables, header=("pid", "stage")
-    )
-    seen: set[Any] = set()
-    for number in range(20):
-        where = LinkedPlaces(tables, where.children, Fixed(bytes([number]) * 32))  # type: ignore[arg-type]
-        row = pq.read_table(as_parquet(location, where, tmp_path).path).to_pylist()[0]
-        seen.add((row["visits_stage"], row["visits_before_stage"]))
+    stages = [[key, stage] for key in keys for stage in ("high", "low")]
+    location, where = places(tmp_path, people, stages, tables, header=("pid", "stage"))
+    table = pq.read_table(as_parquet(location, where, tmp_path).path).to_pylist()
+    seen = {(row["visits_stage"], row["visits_before_stage"]) for row in table}
     assert seen == {("low", None), ("high", "low")}
 
 

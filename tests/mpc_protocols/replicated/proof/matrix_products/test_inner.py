@@ -302,7 +302,7 @@ def test_a_prover_that_knew_the_coins_could_forge(monkeypatch: pytest.MonkeyPatc
     and nearly never."""
     coins: list[bytes] = []
     monkeypatch.setattr(products, "toss", noting(coins, 1))
-    first, second = (MemoryNetwork(3, session_id=bytes(32), patience_s=20) for _ in range(2))
+    first, second = (MemoryNetwork(3, session_id=bytes(32)) for _ in range(2))
     second.share_keys(first)
     blind = Forger()
     assert forge(blind, coins, first) == blind.passes(coins)

@@ -84,7 +84,7 @@ def test_a_contributors_entries(value: int, ends: bool) -> None:
         compare(gates.trio, [conditions])
         return "compared"
 
-    found = outcomes(body, network=MemoryNetwork(4, 3, patience_s=20), parties=3)
+    found = outcomes(body, network=MemoryNetwork(4, 3), parties=3)
     if ends:
         assert found == ["compared"] * 3
     else:

@@ -55,7 +55,7 @@ def test_columns_change_neither_places_nor_meaning(levels: tuple[Level, ...]) ->
 def test_an_owner_that_was_told_another_split_is_found() -> None:
     of = world((0, 0, 3, 3), "union", rows=40)
     other = World(replace(of.split, missing={**of.split.missing, "a": 0}), of.tables)
-    network = MemoryNetwork(4, 3, session_id=of.facts.session, patience_s=20)
+    network = MemoryNetwork(4, 3, session_id=of.facts.session)
     found = outcomes(lambda wire: (other if wire.me == 3 else of).party(wire, asked(())), network=network)
     assert all(str(said).startswith("Party 3 was asked for other marginals than") for said in found[:3]), (
         found

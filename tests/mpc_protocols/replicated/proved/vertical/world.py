@@ -76,7 +76,7 @@ class World:
         traffic: list[Traffic] | None = None,
     ) -> list[Any]:
         """What each party ends with: the leader with the answers, followers with what was measured, or a sentence."""
-        network = MemoryNetwork(self.parties, 3, session_id=self.facts.session, patience_s=20)
+        network = MemoryNetwork(self.parties, 3, session_id=self.facts.session)
         found = outcomes(lambda wire: self.party(wire, body, ahead, tables), cheat, alter, network=network)
         if traffic is not None:
             traffic += map(network.traffic, range(self.parties))
@@ -102,7 +102,7 @@ class World:
                 cells += [source.shared(clique) for clique in batch]
             return [int(count) for count in open_ring(gates.trio, concatenate(cells))]
 
-        network = MemoryNetwork(self.parties, 3, patience_s=20)
+        network = MemoryNetwork(self.parties, 3)
         return outcomes(party, cheat, alter, network=network)[:3]
 
     def counts(self, batches: Sequence[Sequence[Clique]]) -> list[int]:
