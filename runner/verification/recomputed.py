@@ -36,6 +36,7 @@ from synth.algorithm import ALGORITHMS, CHOICES
 from synth.fallback import MAX_SHARE, sentence
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Clique
     from runner.verification.place import Place
     from synth.judgement.relations import Relations
     from synth.plan import Plan
@@ -60,6 +61,7 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
         plan = planned(study, run, own, owned)
         statements = Statements(study, files.load(place.directory), plan, owned)
         restated, account = list(statements.differing()), list(statements.account.differing())
+        unanswered = list(statements.unanswered())
     except CosynthError as error:
         yield problem(error)
         return
@@ -68,6 +70,14 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
             StudiesDiffer(f"{file} states what does not fit the files beside it; ask the parties for theirs.")
         )
         return
+    if unanswered:
+        yield problem(
+            StudiesDiffer(
+                f"{file}: the study registers questions whose marginals are measured whatever is selected, and "
+                f"{' and '.join(' x '.join(clique) for clique in unanswered)} was not, with the noise that their share of the "
+                "budget buys; ask the parties for their own directories."
+            )
+        )
     if restated:
         yield problem(
             StudiesDiffer(
@@ -82,7 +92,7 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
                 "from its events; ask the parties for their own directories."
             )
         )
-    if not restated and not account:
+    if not (restated or account or unanswered):
         whose = "those who signed" if SIGNATURES in place.hashes else GIVER
         yield fine(
             f"what {RUN} says of its release follows from the table, the measurements, the model and the study; the word of "
@@ -136,6 +146,15 @@ class Statements:
         yield from (name for name, look in looks.items() if not look())
         if not self._table_is_possible():
             yield "rows"
+
+    def unanswered(self) -> Iterator[Clique]:
+        """The marginals of registered questions that were not measured as the study has it."""
+        reserved = self.study.inference and self.study.inference.cliques
+        if not reserved or self.plan is None:  # contributors' studies register none
+            return
+        sigma2 = self.plan.reserved.sigma2(self.plan.charges, self.plan.budget.rho_cap)
+        measured = {m.clique for m in self.run.measurements if m.round == 0 and m.sigma2 == sigma2}
+        yield from (clique for clique in reserved if clique not in measured)
 
     def on_their_word(self) -> Iterator[str]:
         """What of run.json cannot be recomputed, in words."""
