@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data import duckdb_engine
+from parties.data import duckdb_engine, duckdb_view
 from parties.data.location import locate
 from parties.data.source import Source, many_files, open_source
 from parties.data.sql import server
@@ -153,7 +153,7 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
 def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
     location = write_duckdb(tmp_path / "t.duckdb", {"a": [1, 2]})
     with open_source(location) as source, pytest.raises(Exception, match="read-only"):
-        source._engine._connection.sql("CREATE TABLE stolen AS SELECT 1")  # type: ignore[union-attr]
+        source._engine._connection.sql("CREATE TABLE t.main.stolen AS SELECT 1")  # type: ignore[union-attr]
     with pytest.raises(DataRefused) as caught:
         open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "absent"}))
     assert_says(caught.value, "table absent does not exist")
@@ -186,18 +186,18 @@ def test_views_of_a_database_read_no_other_file(tmp_path: Path, view: str) -> No
         "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a % 100 + 1 FROM t) SELECT a FROM t WHERE a < 0",
         "SELECT x + y AS a FROM range(1000000000) s(x), range(1000000000) t(y) WHERE x * y = -1",
         "SELECT count(*) AS a FROM range(1000000000), range(1000000000)",
+        "SELECT levenshtein(repeat('a', 30000 + x), repeat('b', 30000)) AS a FROM range(2000) t(x)",
     ],
-    ids=["recursive", "without rows", "product", "aggregate"],
+    ids=["recursive", "without rows", "product", "aggregate", "one long step"],
 )
 def test_a_view_without_an_end_is_given_up(
     tmp_path: Path, view: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be somebody else's; whatever is asked of it, rows or counts. The table beside it has an end, and no limit."""
+    """It may be somebody else's; whatever is asked of it, rows or counts, also where DuckDB looks at no interruption."""
     import duckdb
 
-    monkeypatch.setattr(duckdb_engine, "VIEW_S", 0.2)
+    monkeypatch.setattr(duckdb_view, "VIEW_S", 0.2)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
-        database.execute("CREATE TABLE rows AS SELECT range AS a FROM range(5)")
         database.execute(f"CREATE VIEW endless AS {view}")
     asked: list[Callable[[Source], object]] = [
         lambda source: sum(batch.num_rows for batch in source.batches(["a"])),
@@ -205,15 +205,58 @@ def test_a_view_without_an_end_is_given_up(
     ]
     for ask in asked:
         with (
-            open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "endless"})) as source,
             pytest.raises(DataRefused) as caught,
+            open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "endless"})) as source,
         ):
             ask(source)
         assert_says(caught.value, "table endless is a view that was computed for", "make a table of its rows")
-    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "ROWS"})) as source:
-        engine = source._engine
-        assert isinstance(engine, duckdb_engine.DuckDB) and engine._allowance is None
-        assert len(rows_of(source, ["a"])) == 5
+
+
+def test_a_view_that_asks_for_the_memory_of_the_machine_ends_its_own_process(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE VIEW wide AS SELECT repeat('x', 2000000000 - x) AS a FROM range(2000) t(x)")
+    with (
+        pytest.raises(DataRefused) as caught,
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "wide"})) as source,
+    ):
+        source.units("a", 1)
+    assert_says(caught.value, "table wide", "memory")
+
+
+def test_only_what_is_stored_is_read_without_a_limit(tmp_path: Path) -> None:
+    """A table has an end, but for its columns that are computed; a macro of the file's is not asked what is a table, nor how many
+    rows a person has."""
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE rows AS SELECT range % 2 AS a FROM range(5)")
+        database.execute("CREATE TABLE computed (a INTEGER, b VARCHAR GENERATED ALWAYS AS (repeat('x', a)))")
+        database.execute("CREATE VIEW own AS SELECT rows.a FROM t.main.rows")
+        database.execute("CREATE MACRO bool_or(x) AS any_value(false)")
+        database.execute("CREATE MACRO lower(x) AS 'own'")
+        database.execute(
+            "CREATE MACRO duckdb_tables() AS TABLE "
+            "SELECT 'own' AS database_name, 'own' AS schema_name, 'own' AS table_name, 'own' AS sql"
+        )
+
+    def opened(table: str) -> Source:
+        return open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": table}))
+
+    for table, engine in (
+        ("ROWS", duckdb_engine.DuckDB),
+        ("t.main.rows", duckdb_engine.DuckDB),
+        ("computed", duckdb_view.View),
+        ("own", duckdb_view.View),
+    ):
+        with opened(table) as source:
+            assert isinstance(source._engine, engine), table
+            assert len(rows_of(source, ["a"])) == (0 if table == "computed" else 5)
+    for table in ("rows", "own"):
+        with opened(table) as source:
+            assert source.units("a", 2) == (True, False)
+            assert source.units("a", 3) == (False, False)
 
 
 @pytest.mark.parametrize("condition", ["", " WHERE b < 0"], ids=["recursive", "without rows"])
