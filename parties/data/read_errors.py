@@ -16,7 +16,7 @@ from mpc_protocols.installation import pip_install
 from parties.data import duckdb_view
 from parties.data.postgres import UnknownType
 from parties.data.sql.products import PRODUCTS
-from parties.data.sql.server import VIEW_STEPS
+from parties.data.sql.server import MAX_VALUE, VIEW_STEPS
 
 if TYPE_CHECKING:
     from parties.data.location import Location
@@ -75,6 +75,8 @@ def unopened(location: Location, error: Exception) -> str:
         if states & _NO_LOGIN:
             return f"{location.label} cannot be opened: the server does not admit this user with this password; check data.url."
         return f"{location.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
+    if location.kind == "sqlite" and ("interrupted" in str(error) or "too big" in str(error)):
+        return unread(location, error)
     if location.kind == "sqlite":
         return f"{location.label} cannot be opened: not a SQLite database, or another process is writing it."
     if location.kind == "duckdb" and kind == "PermissionException":
@@ -142,9 +144,11 @@ def unread(location: Location, error: Exception) -> str:
         and "interrupted" in str(error)
     ):
         return (
-            f"{location.label} is a view that took SQLite {VIEW_STEPS:.0e} steps without coming to its end, and may have none; "
-            "make a table of its rows."
+            f"{location.label} is a view that took SQLite {VIEW_STEPS:.0e} steps, or half an hour, without coming to its end, "
+            "and may have none; make a table of its rows."
         )
+    if location.kind == "sqlite" and type(error).__name__ == "DataError" and "too big" in str(error):
+        return f"{location.label} is a view with a value of more than {MAX_VALUE:,} bytes; make a table of its rows."
     if location.kind == "parquet":
         return f"{location.label} is not a whole Parquet file, or it is encrypted or damaged."
     if isinstance(error, UnknownType):

@@ -282,6 +282,93 @@ def test_a_view_of_sqlite_without_an_end_is_given_up(
     assert_says(caught.value, "is a view that took SQLite 1e+11 steps", "make a table of its rows")
 
 
+def sqlite_file(path: Path, *statements: str) -> Callable[[str], int]:
+    """A database; how many rows of a table with a column a are read from it."""
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+    def read(table: str) -> int:
+        with open_source(locate({"url": f"sqlite://{path}", "table": table})) as source:
+            return sum(batch.num_rows for batch in source.batches(["a"]))
+
+    return read
+
+
+def test_a_view_of_sqlite_whose_steps_take_long_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of steps it would have enough for days."""
+    monkeypatch.setattr(server, "VIEW_S", 0.2)
+    read = sqlite_file(
+        tmp_path / "t.sqlite",
+        "CREATE TABLE one (a integer)",
+        "CREATE VIEW slow AS WITH RECURSIVE t(b) AS (SELECT 1 UNION ALL SELECT b + 1 FROM t WHERE b < 10000000) "
+        "SELECT one.a FROM t, one WHERE instr(printf('%.*c', 90000, 'x'), printf('%.*c', 40000, 'x') || b) = -1",
+        "INSERT INTO one VALUES (1)",
+    )
+    with pytest.raises(DataRefused) as caught:
+        read("slow")
+    assert_says(caught.value, "is a view that took SQLite", "half an hour", "make a table of its rows")
+
+
+def test_a_modules_table_of_sqlite_is_no_stored_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may read a view."""
+    monkeypatch.setattr(server, "VIEW_STEPS", 10**6)
+    read = sqlite_file(
+        tmp_path / "t.sqlite",
+        "CREATE VIEW endless AS WITH RECURSIVE t(b) AS (SELECT 1 UNION ALL SELECT b % 100 + 1 FROM t) "
+        "SELECT b AS a, b AS rowid FROM t WHERE b < 0",
+        "CREATE VIRTUAL TABLE searched USING fts5(a, content = 'endless', content_rowid = 'rowid')",
+        "CREATE VIEW typed AS SELECT one.a FROM one, searched",
+        "CREATE TABLE one (a integer)",
+        "INSERT INTO one VALUES (1)",
+    )
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as database:
+        assert not server._is_stored(database, "searched")
+        assert server._is_stored(database, "ONE")
+    with pytest.raises(DataRefused) as caught:
+        read("typed")
+    assert_says(caught.value, "is a view that took SQLite")
+
+
+@pytest.mark.parametrize(
+    ("table", "stored"), [("plain", True), ("kept", True), ("computed", False), ("absent", False)]
+)
+def test_a_table_of_sqlite_with_a_computed_column_is_no_stored_one(
+    tmp_path: Path, table: str, stored: bool
+) -> None:
+    """Asked of SQLite, and of no table of the file's that is called as its functions are."""
+    path = tmp_path / "t.sqlite"
+    sqlite_file(
+        path,
+        "CREATE TABLE plain (a integer)",
+        "CREATE TABLE kept (a integer)",
+        "CREATE TABLE computed (a integer, b text AS (hex(zeroblob(a))) VIRTUAL)",
+        "CREATE TABLE pragma_table_list (schema text, name text, type text)",
+        "INSERT INTO pragma_table_list VALUES ('main', 'computed', 'table'), ('main', 'absent', 'table')",
+    )
+    with closing(sqlite3.connect(path)) as database:
+        assert server._is_stored(database, table) is stored
+
+
+def test_a_value_of_a_view_of_sqlite_has_a_size(tmp_path: Path) -> None:
+    """A step that makes one of a GB takes the memory of the machine."""
+    read = sqlite_file(
+        tmp_path / "t.sqlite",
+        "CREATE TABLE one (a text)",
+        "INSERT INTO one VALUES (printf('%.*c', 200000, 'x'))",
+        "CREATE VIEW seen AS SELECT a FROM one",
+        "CREATE VIEW large AS SELECT a FROM one WHERE length(replace(hex(zeroblob(400000000)), '0', 'xx')) > 0",
+    )
+    assert read("one") == 1
+    for table in ("seen", "large"):
+        with pytest.raises(DataRefused) as caught:
+            read(table)
+        assert_says(caught.value, "is a view with a value of more than 100,000 bytes", "make a table")
+
+
 def test_a_name_that_stands_twice_in_a_parquet_file_is_seen_twice(tmp_path: Path) -> None:
     """DuckDB calls the second one age_1: then the study's age would be the first, and nobody told of the other."""
     import pyarrow as pa
