@@ -28,6 +28,7 @@ from runner.study.cohorts import cohorts_of
 from runner.study.hashing import protocol_of
 from runner.study.owners import Ownership
 from runner.study.trained import trained, training_of
+from runner.verification import split_training
 from runner.verification.account import Account, close
 from runner.verification.planned import owned_of, planned
 from runner.verification.signers import GIVER
@@ -49,19 +50,27 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
     """All of it. own: the auditor's study, which says what files beside a study with contributors hold."""
     run, file = place.run, place.directory / RUN
     study = agreed_study(run, file)
-    if training_of(study) is not None:
-        return  # it has no table, and nobody signs it
     if protocol_of(run) != str(PROTOCOL):
         yield note(
             f"{file} is of protocol {protocol_of(run)}: what it says of its release is not recomputed here"
         )
         return
+    unanswered: list[Clique] = []
+    word = ["times, traffic, software and where the parties ran", "the figures of the model"]
+    beside, sources = (
+        "the table, the measurements and the model beside it",
+        "the table, the measurements, the model and the study",
+    )
     try:
-        owned = owned_of(study, run)
-        plan = planned(study, run, own, owned)
-        statements = Statements(study, files.load(place.directory), plan, owned)
-        restated, account = list(statements.differing()), list(statements.account.differing())
-        unanswered = list(statements.unanswered())
+        if training_of(study) is not None:  # it has no table, and nobody signs it
+            restated, account = split_training.differing(study, run)
+            beside = sources = "the study that was agreed"
+        else:
+            owned = owned_of(study, run)
+            plan = planned(study, run, own, owned)
+            statements = Statements(study, files.load(place.directory), plan, owned)
+            restated, account = list(statements.differing()), list(statements.account.differing())
+            unanswered, word = list(statements.unanswered()), list(statements.on_their_word())
     except CosynthError as error:
         yield problem(error)
         return
@@ -81,8 +90,8 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
     if restated:
         yield problem(
             StudiesDiffer(
-                f"{file} states another {' and '.join(dict.fromkeys(restated))} than follows from the table, the measurements "
-                "and the model beside it; ask the parties for their own directories."
+                f"{file} states another {' and '.join(dict.fromkeys(restated))} than follows from {beside}; ask the parties "
+                "for their own directories."
             )
         )
     if account:
@@ -95,8 +104,7 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
     if not (restated or account or unanswered):
         whose = "those who signed" if SIGNATURES in place.hashes else GIVER
         yield fine(
-            f"what {RUN} says of its release follows from the table, the measurements, the model and the study; the word of "
-            f"{whose} are {', '.join(statements.on_their_word())}"
+            f"what {RUN} says of its release follows from {sources}; the word of {whose} are {', '.join(word)}"
         )
 
 

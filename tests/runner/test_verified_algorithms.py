@@ -41,10 +41,13 @@ def test_of_the_sums_that_clients_chose_each_client_is_charged_its_own(tmp_path:
     """Of columns, which every client fills, all."""
     plan = plan_of(load(small.write(tmp_path, parties=6, changes=[*algorithm("flaim"), CLEAR]).path))
     assert isinstance(plan, FlaimPlan)
-    chosen = {"what": "sum", "cliques": [["age", "work"], ["age", "sick"]], "sigma2": "50"}
-    columns = {**chosen, "cliques": [list(clique) for clique in plan.one_way]}
-    costs = [rho(ALGORITHMS["flaim"].completed(plan, event), 1, 1) for event in (chosen, columns)]
-    assert costs == pytest.approx([1 / 100, len(plan.one_way) / 100], rel=1e-6)
+    one_way = [list(clique) for clique in plan.one_way]
+    cells = sum(map(plan.domain.cells, plan.one_way))
+    chosen = {"what": "sum", "cliques": [["age", "work"], ["age", "sick"]], "entries": 38, "sigma2": "50"}
+    all_chosen = {**chosen, "cliques": one_way, "entries": cells + len(one_way)}
+    columns = {**chosen, "cliques": one_way, "entries": cells}
+    costs = [rho(ALGORITHMS["flaim"].completed(plan, event), 1, 1) for event in (chosen, all_chosen, columns)]
+    assert costs == pytest.approx([1 / 100, 1 / 100, len(one_way) / 100], rel=1e-6)
 
 
 @pytest.mark.parametrize(
