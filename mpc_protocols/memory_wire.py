@@ -15,12 +15,14 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
 from mpc_protocols.engine.blank import BlankBytes
 from mpc_protocols.errors import PeerLost, ProtocolAborted
+from mpc_protocols.stillness import Stillness
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
@@ -29,7 +31,7 @@ PATIENCE_S = 500.0
 
 
 class Stuck(ProtocolAborted):
-    """Nothing came for a network's patience: in a deployment parties would wait for ever."""
+    """Nothing came, nor would it: in a deployment parties would wait for ever."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class MemoryNetwork:
         tap: Callable[[Frame], None] | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """`parties` in all, of which the first `computing` compute; a `receive` that waits longer than patience_s aborts.
+        """`parties` in all, of which the first `computing` compute. A `receive` aborts that waits while no thread of this process
+        has computed for patience_s, or all of them ten times as long (`stillness.py`).
 
         session_id: 32 bytes, by default fresh; a fixed one (with fixed keys, see `share_keys`) repeats a run's randomness.
         """
@@ -264,10 +267,7 @@ class MemoryWire:
 
     def _take(self, peer: int) -> bytes:
         channel = self._network.channel(self._stream, peer, self.me)
-        try:
-            entry = channel.get(timeout=self._network.patience_s)
-        except queue.Empty:
-            raise Stuck(f"Party {peer} sent nothing for {self._network.patience_s:g} s; stuck.") from None
+        entry = self._next(channel, peer)
         if isinstance(entry, _End):
             channel.put(entry)  # every later receive raises as well
             raise entry.error(entry.sentence)
@@ -276,6 +276,19 @@ class MemoryWire:
             self._party.clock = max(self._party.clock, clock)
             self._party.bytes_received += len(payload)
         return payload
+
+    def _next(
+        self, channel: queue.SimpleQueue[tuple[int, bytes] | _End], peer: int
+    ) -> tuple[int, bytes] | _End:
+        """What comes next. Raises `Stuck`."""
+        with suppress(queue.Empty):
+            return channel.get(block=False)
+        stillness = Stillness(self._network.patience_s)
+        while True:
+            with suppress(queue.Empty):
+                return channel.get(timeout=stillness.look_after_s)
+            if (verdict := stillness.verdict()) is not None:
+                raise Stuck(f"Party {peer} sent nothing, {verdict}; stuck.")
 
 
 def _seen(payload: bytes) -> memoryview:

@@ -311,6 +311,11 @@ class TrainedAlgorithm(Algorithm[C, P]):
         """Load what takes its time, while parties connect."""
 
     @abstractmethod
+    def presumed(self, plan: P, owners: Sequence[str]) -> TrainedPlan:
+        """The plan of these owners, whose columns are not told: for an auditor. It differs from theirs by what their columns
+        decide, noise and costs by less than a hundredth. Raises `StudyInvalid`, or `ValueError` for what are no owners."""
+
+    @abstractmethod
     def owner(self, plan: P, name: str, codes: Mapping[str, NDArray[Any]], rows: int) -> OwnTraining:
         """One owner's side. codes: of each of its columns, (rows,) unsigned integers."""
 

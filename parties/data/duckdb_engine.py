@@ -2,8 +2,10 @@
 
 Either way a table is opened for reading only, its rows are streamed in Arrow record batches, all statements of one opening see
 the same rows, and nothing is fetched from the network but that table. A DuckDB database is locked by who has it open: nobody
-writes it while a reader holds it, and a reader within one transaction sees one snapshot in any case. It may be somebody else's,
-and hold a view without an end: what is no table of it is computed for `VIEW_S` seconds at most.
+writes it while a reader holds it, and a reader within one transaction sees one snapshot in any case.
+
+A database may be somebody else's. It is attached beside an empty one, in which the names of functions are looked up, so that no
+macro of its own takes the place of one that is called here; what is no stored table is computed elsewhere (`duckdb_view.py`).
 
 Errors are the libraries' own, which quote records and addresses: `source.py` is the only caller and forwards none of them.
 """
@@ -11,20 +13,16 @@ Errors are the libraries' own, which quote records and addresses: `source.py` is
 from __future__ import annotations
 
 import re
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
-
-T = TypeVar("T")
 
 # DuckDB must not fetch code from the network, and must leave room for the counts in 2 GiB
 _LIMITS: Mapping[str, Any] = {
@@ -38,44 +36,6 @@ _SETTINGS = (
 )  # a moment in time is the same text at every custodian
 ROW_NUMBER = "file_row_number"
 """DuckDB's name for a row's place in a Parquet file, unless the file has a column that is called so."""
-
-
-VIEW_S = 1800.0
-"""How long a view of a DuckDB database may be computed, in all statements of one opening together: it may have no end. What its
-reader does with the rows meanwhile does not count; tables have an end, and no limit."""
-
-
-class Endless(Exception):
-    """A view was computed for longer than `VIEW_S`. Says no more."""
-
-
-class _Allowance:
-    """The time that a connection's statements may take together; then the one under way is interrupted."""
-
-    def __init__(self, connection: DuckDBPyConnection, seconds: float) -> None:
-        self._connection, self._left_s, self._is_over = connection, seconds, False
-
-    def spend(self, call: Callable[[], T]) -> T:
-        """The call's result. Raises `Endless`."""
-        if self._left_s <= 0:
-            raise Endless
-        began = time.monotonic()
-        timer = threading.Timer(self._left_s, self._stop)
-        timer.daemon = True
-        timer.start()
-        try:
-            return call()
-        except Exception:
-            if self._is_over:
-                raise Endless from None
-            raise
-        finally:
-            timer.cancel()
-            self._left_s -= time.monotonic() - began
-
-    def _stop(self) -> None:
-        self._is_over = True
-        self._connection.interrupt()
 
 
 def numbered(columns: Iterable[str]) -> bool:
@@ -101,29 +61,18 @@ class Engine(Protocol):
 
 
 class DuckDB:
-    """A CSV or Parquet file, or a table of a DuckDB database. spill: a folder for what a query cannot keep in memory. table: what
-    FROM names."""
+    """A CSV or Parquet file, or a table of a DuckDB database. table: what FROM names."""
 
     ordered = True  # DuckDB keeps a table's order of insertion
 
-    def __init__(
-        self,
-        database: Path | None,
-        table: str,
-        spill: str,
-        shared: Shared | None = None,
-        more: Sequence[str] = (),
-        view_s: float | None = None,
-    ) -> None:
-        """shared: what reads files for many sources; None: a DuckDB of its own. more: settings. view_s: how long it may be
-        computed; None: for as long as it takes."""
-        self._connection = _connect(database, spill) if shared is None else shared.cursor()
+    def __init__(self, connection: DuckDBPyConnection, table: str, more: Sequence[str] = ()) -> None:
+        """connection: closed with it, also if this fails. more: settings."""
+        self._connection = connection
         try:
             for statement in (*_SETTINGS, *more):
                 self._connection.execute(statement)
             self._connection.begin()
             self.table = table
-            self._allowance = None if view_s is None else _Allowance(self._connection, view_s)
             relation = self._connection.sql(f"SELECT * FROM {table}")
             self.fields: tuple[str, ...] = tuple(relation.columns)
             self._kinds = [str(kind) for kind in relation.types]
@@ -135,15 +84,16 @@ class DuckDB:
     def csv(
         cls, path: Path, columns: int, spill: str, shared: Shared | None = None, delimiter: str = ","
     ) -> DuckDB:
-        """All fields as text, named c0, c1, ... by their place; RFC 4180 but for the delimiter, a header, nothing guessed."""
+        """All fields as text, named c0, c1, ... by their place; RFC 4180 but for the delimiter, a header, nothing guessed.
+
+        spill: a folder for what a query cannot keep in memory. shared: what reads files for many sources; None: a DuckDB of its
+        own."""
         texts = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(columns))
         return cls(
-            None,
+            _own(spill, shared),
             f"read_csv({_this_file(path)}, columns = {{{texts}}}, auto_detect = false, header = true, "
             f"delim = {_literal(delimiter)}, "
             """quote = '"', escape = '"', nullstr = '', hive_partitioning = false)""",
-            spill,
-            shared,
         )
 
     @classmethod
@@ -155,70 +105,38 @@ class DuckDB:
         if rows is not None:
             first, end = rows
             table = f"(FROM {table} WHERE {ROW_NUMBER} >= {first:d} AND {ROW_NUMBER} < {end:d})"
-        return cls(None, table, spill, shared, () if rows is None else ("SET threads = 1",))
+        return cls(_own(spill, shared), table, () if rows is None else ("SET threads = 1",))
 
     @classmethod
-    def database(cls, path: Path, table: str, spill: str, view_s: float | None = None) -> DuckDB:
-        """A table or view (`people`, or `schema.people`) of a database, opened read-only. view_s: in place of `VIEW_S`."""
-        found = cls(
-            path, ".".join(map(_quoted, parts(table))), spill, view_s=VIEW_S if view_s is None else view_s
-        )
-        if found._is_table(parts(table)):
-            found._allowance = None
-        return found
-
-    def _is_table(self, names: Sequence[str]) -> bool:
-        """Whether it is stored, and no view: then it has an end. Names are alike whatever their capitals."""
-        *schema, table = names
-        [(stored,)] = self._connection.execute(
-            "SELECT count(*) FROM duckdb_tables() WHERE lower(table_name) = lower($1) AND lower(schema_name) = lower($2) "
-            "AND database_name = current_database()",
-            [table, ".".join(schema) or "main"],
-        ).fetchall()
-        return bool(stored)
-
-    def _spent(self, call: Callable[[], T]) -> T:
-        """The call's result, within what a view may take."""
-        return call() if self._allowance is None else self._allowance.spend(call)
+    def database(cls, path: Path, table: str, spill: str) -> DuckDB:
+        """A table or view (`people`, or `schema.people`) of a database, opened read-only."""
+        connection, catalog = attached(path, spill)
+        return cls(connection, ".".join(map(_quoted, full_name(catalog, table))))
 
     def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """See `Engine`."""
-        reader: Iterator[pa.RecordBatch] = self._spent(
-            lambda: self._connection.sql(
-                f"SELECT {', '.join(map(_quoted, fields))} FROM {self.table}"
-            ).to_arrow_reader(rows)
-        )
-        return reader if self._allowance is None else self._within(reader)
-
-    def _within(self, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        while (batch := self._spent(lambda: next(reader, None))) is not None:
-            yield batch
+        selected = self._connection.sql(f"SELECT {', '.join(map(_quoted, fields))} FROM {self.table}")
+        reader: Iterator[pa.RecordBatch] = selected.to_arrow_reader(rows)
+        return reader
 
     def units(self, field: str, bound: int) -> tuple[bool, bool]:
         """See `Engine`. The GROUP BY may spill."""
         unit = _quoted(field)
         if self._kinds[self.fields.index(field)].startswith(("VARCHAR", "ENUM")):
             unit = f"nullif({unit}, '')"
-        ((above, absent),) = self._spent(
-            lambda: self._connection.sql(
-                f"SELECT bool_or(unit IS NOT NULL AND size > {bound:d}), bool_or(unit IS NULL) FROM "
-                f"(SELECT {unit} AS unit, count(*) AS size FROM {self.table} GROUP BY ALL)"
-            ).fetchall()
-        )
+        ((above, absent),) = self._connection.sql(
+            f"SELECT bool_or(unit IS NOT NULL AND size > {bound:d}), bool_or(unit IS NULL) FROM "
+            f"(SELECT {unit} AS unit, count(*) AS size FROM {self.table} GROUP BY ALL)"
+        ).fetchall()
         return bool(above), bool(absent)  # NULL over no rows
 
     def schema(self) -> pa.Schema:
         """The columns in the types that the stream has."""
-        empty = self._spent(
-            lambda: self._connection.sql(f"SELECT * FROM {self.table} LIMIT 0").to_arrow_table()
-        )
-        return empty.schema
+        return self._connection.sql(f"SELECT * FROM {self.table} LIMIT 0").to_arrow_table().schema
 
     def query(self, sql: str, values: Sequence[Any], most: int) -> list[tuple[Any, ...]]:
         """Up to `most` rows of a statement's result. values: bound to $1, $2, ..."""
-        found: list[tuple[Any, ...]] = self._spent(
-            lambda: self._connection.execute(sql, values).fetchmany(most)
-        )
+        found: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchmany(most)
         return found
 
     def close(self) -> None:
@@ -234,7 +152,7 @@ class Shared:
     """
 
     def __init__(self, spill: str) -> None:
-        self._connection = _connect(None, spill)
+        self._connection = _connect(spill)
         self._connection.execute("SET enable_external_file_cache = false")
 
     def cursor(self) -> DuckDBPyConnection:
@@ -246,19 +164,57 @@ class Shared:
         self._connection.close()
 
 
-def _connect(database: Path | None, spill: str) -> DuckDBPyConnection:
+def _own(spill: str, shared: Shared | None) -> DuckDBPyConnection:
+    return _connect(spill) if shared is None else shared.cursor()
+
+
+def _connect(spill: str) -> DuckDBPyConnection:
+    """An empty database. spill: a folder for what a query cannot keep in memory."""
     import duckdb
 
-    connection = duckdb.connect(
-        ":memory:" if database is None else str(database),
-        read_only=database is not None,
-        config={**_LIMITS, "temp_directory": spill},
-    )
-    if database is not None:
-        # It may be somebody else's, and its views run here: they read that database, and no other file of this machine. Once off,
-        # it stays off. (Files that a custodian names are read by statements of ours alone.)
-        connection.execute("SET enable_external_access = false")
-    return connection
+    return duckdb.connect(":memory:", config={**_LIMITS, "temp_directory": spill})
+
+
+def attached(path: Path, spill: str) -> tuple[DuckDBPyConnection, str]:
+    """An empty database that has another one beside it, read-only, and what that is called there. spill: as `DuckDB.csv`'s.
+
+    It may be somebody else's: its views read that database, and no other file of this machine. (Files that a custodian names are
+    read by statements of ours alone.)
+    """
+    connection = _connect(spill)
+    try:
+        # called as if it were opened by itself, for its views may say so; "memory" is the empty one
+        name = ' AS "memory_db"' if path.stem.lower() == "memory" else ""
+        connection.execute(f"ATTACH {_literal(str(path.resolve()))}{name} (TYPE duckdb, READ_ONLY)")
+        connection.execute("SET enable_external_access = false")  # once off, it stays off
+        [(catalog,)] = connection.execute(
+            "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND path IS NOT NULL"
+        ).fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection, str(catalog)
+
+
+def full_name(catalog: str, table: str) -> tuple[str, str, str]:
+    """Database, schema and table of `people`, `schema.people` or `database.schema.people`. Raises `ValueError`."""
+    *before, name = parts(table)
+    if len(before) == 2 and before[0].lower() == catalog.lower():
+        del before[0]
+    schema, *more = before or ["main"]
+    if more:
+        raise ValueError("A table of another database.")
+    return catalog, schema, name
+
+
+def is_stored(connection: DuckDBPyConnection, name: tuple[str, str, str]) -> bool:
+    """Whether it is a table whose values are all stored, none computed. Names are alike whatever their capitals."""
+    [(stored,)] = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE lower(database_name) = lower($1) AND lower(schema_name) = lower($2) "
+        "AND lower(table_name) = lower($3) AND NOT contains(upper(sql), 'GENERATED ALWAYS AS')",
+        list(name),
+    ).fetchall()
+    return bool(stored)
 
 
 def _this_file(path: Path) -> str:

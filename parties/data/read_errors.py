@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.installation import pip_install
-from parties.data import duckdb_engine
+from parties.data import duckdb_view
 from parties.data.postgres import UnknownType
 from parties.data.sql.products import PRODUCTS
-from parties.data.sql.server import VIEW_STEPS
+from parties.data.sql.server import MAX_VALUE, VIEW_STEPS
 
 if TYPE_CHECKING:
     from parties.data.location import Location
@@ -53,7 +53,7 @@ def unopened(location: Location, error: Exception) -> str:
         return _too_large(location)
     if isinstance(error, ImportError):
         return f"{location.label} cannot be read without its driver; install it with {_install(location)}."
-    states, kind = _states(error), type(error).__name__
+    states, kind = _states(error), _kind(error)
     if kind == "NoSuchModuleError":
         return f"{location.label} cannot be read without its dialect; install it with {_install(location)}."
     if (
@@ -67,12 +67,16 @@ def unopened(location: Location, error: Exception) -> str:
         )
     if states & _NO_RIGHT:
         return f"{location.label} may not be read by this user; the database's owner can grant it SELECT on the table."
+    if isinstance(error, duckdb_view.Exhausted | duckdb_view.Endless):
+        return unread(location, error)
     if location.kind == "postgres":
         return _unreached(location.label, str(error))
     if location.kind == "server":
         if states & _NO_LOGIN:
             return f"{location.label} cannot be opened: the server does not admit this user with this password; check data.url."
         return f"{location.label} cannot be opened; check the address, the user and its right to read, and that the server runs."
+    if location.kind == "sqlite" and ("interrupted" in str(error) or "too big" in str(error)):
+        return unread(location, error)
     if location.kind == "sqlite":
         return f"{location.label} cannot be opened: not a SQLite database, or another process is writing it."
     if location.kind == "duckdb" and kind == "PermissionException":
@@ -85,12 +89,17 @@ def unopened(location: Location, error: Exception) -> str:
 def _out_of_memory(error: BaseException | None) -> bool:
     """Whether memory is out, in the words of Python, of DuckDB, or of the system where it cannot load a library that is there."""
     while error is not None:
-        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
+        if isinstance(error, MemoryError) or _kind(error) == "OutOfMemoryException":
             return True
         if isinstance(error, ImportError | OSError) and _NO_MEMORY.search(str(error)):
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _kind(error: BaseException) -> str:
+    """The name of the library's exception."""
+    return error.kind if isinstance(error, duckdb_view.ViewFault) else type(error).__name__
 
 
 def _too_large(location: Location) -> str:
@@ -119,9 +128,14 @@ def unread(location: Location, error: Exception) -> str:
     """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
     if _out_of_memory(error):
         return _too_large(location)
-    if isinstance(error, duckdb_engine.Endless):
+    if isinstance(error, duckdb_view.Exhausted):
         return (
-            f"{location.label} is a view that was computed for {duckdb_engine.VIEW_S / 60:g} minutes without coming to its end, "
+            f"{location.label} is a view whose computation ended with its process, which may hold "
+            f"{duckdb_view.MAX_MEMORY >> 30} GiB of memory; make a table of its rows."
+        )
+    if isinstance(error, duckdb_view.Endless):
+        return (
+            f"{location.label} is a view that was computed for {duckdb_view.VIEW_S / 60:g} minutes without coming to its end, "
             "and may have none; make a table of its rows."
         )
     if (
@@ -130,9 +144,11 @@ def unread(location: Location, error: Exception) -> str:
         and "interrupted" in str(error)
     ):
         return (
-            f"{location.label} is a view that took SQLite {VIEW_STEPS:.0e} steps without coming to its end, and may have none; "
-            "make a table of its rows."
+            f"{location.label} is a view that took SQLite {VIEW_STEPS:.0e} steps, or half an hour, without coming to its end, "
+            "and may have none; make a table of its rows."
         )
+    if location.kind == "sqlite" and type(error).__name__ == "DataError" and "too big" in str(error):
+        return f"{location.label} is a view with a value of more than {MAX_VALUE:,} bytes; make a table of its rows."
     if location.kind == "parquet":
         return f"{location.label} is not a whole Parquet file, or it is encrypted or damaged."
     if isinstance(error, UnknownType):
@@ -157,7 +173,7 @@ def unread(location: Location, error: Exception) -> str:
             f"{location.label} holds a value that is not of its column's type (a day that does not exist, a text among numbers); "
             "a view can leave it out or cast it."
         )
-    if type(error).__name__ == "PermissionException":
+    if _kind(error) == "PermissionException":
         return f"{location.label} reads files beside its database, and no view may; make a table of what it reads."
     if location.kind != "csv":
         return f"{location.label} could not be read to its end; check the database and this user's right to read."

@@ -1,9 +1,10 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
-A file and a database look alike: CSV and Parquet files and DuckDB databases are read by DuckDB inside this process
-(`duckdb_engine.py`), PostgreSQL by its own protocol (`postgres.py`), other databases through SQLAlchemy (`sql/`), so that no
-custodian ever exports its records. Where rows may not even travel, a database is asked for counts only. Whatever is asked of a
-source is answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot.
+A file and a database look alike: CSV and Parquet files and tables of DuckDB databases are read by DuckDB inside this process
+(`duckdb_engine.py`; their views by another one, `duckdb_view.py`), PostgreSQL by its own protocol (`postgres.py`), other
+databases through SQLAlchemy (`sql/`), so that no custodian ever exports its records. Where rows may not even travel, a database
+is asked for counts only. Whatever is asked of a source is answered about the same rows: a file that changes meanwhile is refused,
+a database is read in one snapshot.
 A source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number of rows (a GROUP
 BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
 still reads calls `remove_spills`).
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, cast
 from mpc_protocols.errors import DataRefused
 from parties.data import csv_text, read_errors
 from parties.data.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
+from parties.data.duckdb_view import View, open_database
 from parties.data.harmony.rules import RFC
 from parties.data.location import Location
 from parties.data.postgres import Server
@@ -213,7 +215,7 @@ class Source:
             return DuckDB.csv(path, columns, self._spill, _shared.get(), location.dialect.delimiter)
         if location.kind == "parquet":
             return DuckDB.parquet(location.path, self._spill, _shared.get(), location.rows)
-        return DuckDB.database(location.path, location.table, self._spill)
+        return open_database(location.path, location.table, self._spill)
 
     def _open(self) -> Engine:
         if self._engine is None:
@@ -292,7 +294,7 @@ class Source:
         from parties.data.sql.grouping import OverDuckDB, OverPostgres
 
         engine = self._open()
-        if self.location.kind == "duckdb" and isinstance(engine, DuckDB):
+        if self.location.kind == "duckdb" and isinstance(engine, DuckDB | View):
             return read_errors.attempt(lambda: OverDuckDB(engine), self._unopened)
         if isinstance(engine, Server):
             return read_errors.attempt(lambda: OverPostgres(engine), self._unopened)

@@ -49,8 +49,8 @@ def in_one_process(
     """Run `program(party, *arguments[number])` three times, each party a thread of this process: what each returned, by number.
 
     THIS PROTECTS NOBODY from this process, which holds all data and all shares; the protocols and their messages are those of
-    three processes. patience_s: how long a party waits for a message. epsilon, delta: as `as_party`. Raises what a party raised
-    first; `UsageError`.
+    three processes. patience_s: how long a party waits while nobody computes. epsilon, delta: as `as_party`. Raises what a party
+    raised first; `UsageError`.
     """
     if not _is_list(arguments) or len(arguments) != PARTIES or not all(map(_is_list, arguments)):
         raise UsageError(

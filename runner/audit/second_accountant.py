@@ -171,6 +171,11 @@ def rho(event: Mapping[str, Any], moves: int, unit_rows: int) -> float:
     return max(divergence(event, order, moves, unit_rows) / order for order in ORDERS)
 
 
+def has_no_rho(event: Mapping[str, Any]) -> bool:
+    """Whether it is charged by the divergence of each order, with none of its cost in its rho: a training on sampled rows."""
+    return event["what"] == "train" and "rate" in event
+
+
 def epsilon(events: Iterable[Mapping[str, Any]], delta: float, moves: int, unit_rows: int) -> float:
     """The least epsilon that all events together have at this delta: the best of ORDERS, and a search around it."""
     listed = list(events)

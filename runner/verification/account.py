@@ -24,6 +24,7 @@ from mpc_protocols.mechanisms.bounds import RowBound
 from mpc_protocols.mechanisms.measurement import plan_distances, plan_marginals, plan_total
 from runner.results.release import clients_of
 from runner.study.hashing import canonical
+from runner.verification.trainings import are_whole
 
 if TYPE_CHECKING:
     from runner.study import Study
@@ -93,7 +94,7 @@ class Account:
             yield "rho_spent"
         if privacy["noisy_total"] != self.noisy_total or not self._follows_total():
             yield "noisy_total"
-        if not self._are_most_charged():
+        if not self._are_most_charged() or (self.is_trained and not are_whole(self.study, events)):
             yield "events"
         costs = [self._cost(event, number) for number, event in self._numbered(events)]
         for number, (event, cost) in enumerate(zip(events, costs, strict=True), 1):

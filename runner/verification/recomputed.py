@@ -28,6 +28,7 @@ from runner.study.cohorts import cohorts_of
 from runner.study.hashing import protocol_of
 from runner.study.owners import Ownership
 from runner.study.trained import trained, training_of
+from runner.verification import split_training
 from runner.verification.account import Account, close
 from runner.verification.planned import owned_of, planned
 from runner.verification.signers import GIVER
@@ -36,6 +37,7 @@ from synth.algorithm import ALGORITHMS, CHOICES
 from synth.fallback import MAX_SHARE, sentence
 
 if TYPE_CHECKING:
+    from mpc_protocols.functionality import Clique
     from runner.verification.place import Place
     from synth.judgement.relations import Relations
     from synth.plan import Plan
@@ -48,18 +50,27 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
     """All of it. own: the auditor's study, which says what files beside a study with contributors hold."""
     run, file = place.run, place.directory / RUN
     study = agreed_study(run, file)
-    if training_of(study) is not None:
-        return  # it has no table, and nobody signs it
     if protocol_of(run) != str(PROTOCOL):
         yield note(
             f"{file} is of protocol {protocol_of(run)}: what it says of its release is not recomputed here"
         )
         return
+    unanswered: list[Clique] = []
+    word = ["times, traffic, software and where the parties ran", "the figures of the model"]
+    beside, sources = (
+        "the table, the measurements and the model beside it",
+        "the table, the measurements, the model and the study",
+    )
     try:
-        owned = owned_of(study, run)
-        plan = planned(study, run, own, owned)
-        statements = Statements(study, files.load(place.directory), plan, owned)
-        restated, account = list(statements.differing()), list(statements.account.differing())
+        if training_of(study) is not None:  # it has no table, and nobody signs it
+            restated, account = split_training.differing(study, run)
+            beside = sources = "the study that was agreed"
+        else:
+            owned = owned_of(study, run)
+            plan = planned(study, run, own, owned)
+            statements = Statements(study, files.load(place.directory), plan, owned)
+            restated, account = list(statements.differing()), list(statements.account.differing())
+            unanswered, word = list(statements.unanswered()), list(statements.on_their_word())
     except CosynthError as error:
         yield problem(error)
         return
@@ -68,11 +79,19 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
             StudiesDiffer(f"{file} states what does not fit the files beside it; ask the parties for theirs.")
         )
         return
+    if unanswered:
+        yield problem(
+            StudiesDiffer(
+                f"{file}: the study registers questions whose marginals are measured whatever is selected, and "
+                f"{' and '.join(' x '.join(clique) for clique in unanswered)} was not, with the noise that their share of the "
+                "budget buys; ask the parties for their own directories."
+            )
+        )
     if restated:
         yield problem(
             StudiesDiffer(
-                f"{file} states another {' and '.join(dict.fromkeys(restated))} than follows from the table, the measurements "
-                "and the model beside it; ask the parties for their own directories."
+                f"{file} states another {' and '.join(dict.fromkeys(restated))} than follows from {beside}; ask the parties "
+                "for their own directories."
             )
         )
     if account:
@@ -82,11 +101,10 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
                 "from its events; ask the parties for their own directories."
             )
         )
-    if not restated and not account:
+    if not (restated or account or unanswered):
         whose = "those who signed" if SIGNATURES in place.hashes else GIVER
         yield fine(
-            f"what {RUN} says of its release follows from the table, the measurements, the model and the study; the word of "
-            f"{whose} are {', '.join(statements.on_their_word())}"
+            f"what {RUN} says of its release follows from {sources}; the word of {whose} are {', '.join(word)}"
         )
 
 
@@ -136,6 +154,15 @@ class Statements:
         yield from (name for name, look in looks.items() if not look())
         if not self._table_is_possible():
             yield "rows"
+
+    def unanswered(self) -> Iterator[Clique]:
+        """The marginals of registered questions that were not measured as the study has it."""
+        reserved = self.study.inference and self.study.inference.cliques
+        if not reserved or self.plan is None:  # contributors' studies register none
+            return
+        sigma2 = self.plan.reserved.sigma2(self.plan.charges, self.plan.budget.rho_cap)
+        measured = {m.clique for m in self.run.measurements if m.round == 0 and m.sigma2 == sigma2}
+        yield from (clique for clique in reserved if clique not in measured)
 
     def on_their_word(self) -> Iterator[str]:
         """What of run.json cannot be recomputed, in words."""

@@ -63,6 +63,8 @@ def charged(place: Place, own: Study | None = None) -> Iterator[Finding]:
         yield note(f"{len(open_handed)} releases have no privacy claim: there is nothing to recompute")
     moves, rows = (2 if study.privacy.adjacency == "replace" else 1), study.privacy.unit.rows
     for number, event in enumerate(events, 1):
+        if second_accountant.has_no_rho(event):
+            continue  # it counts below, in what all come to
         least = second_accountant.rho(event, moves, rows)
         if not event["rho"] >= least * (1 - ROUNDING):
             yield problem(

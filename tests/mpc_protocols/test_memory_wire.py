@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from itertools import accumulate
+
 import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, run_parties
+from mpc_protocols.stillness import LOOKS, Stillness
 from mpc_protocols.wire import Wire
 
 
@@ -132,6 +137,32 @@ def test_silence_ends_by_itself() -> None:
 
     with pytest.raises(ProtocolAborted, match="sent nothing"):
         run_parties([waits, waits], computing=2, patience_s=0.05)
+
+
+def test_a_party_that_computes_is_waited_for() -> None:
+    """For longer than the patience, on a machine where it is alone; however little it gets of a loaded one."""
+
+    def computes(wire: Wire) -> None:
+        while time.thread_time() < 1.2:
+            pass
+        wire.send(1, b"x")
+
+    run_parties([computes, lambda wire: wire.receive(0, 1)], computing=2, patience_s=1.0)
+
+
+def looks(spent: Sequence[float]) -> list[str | None]:
+    """The verdicts where so much CPU time passes before each look."""
+    passed = iter([0.0, *accumulate(spent)])
+    stillness = Stillness(20.0, lambda: next(passed))
+    return [stillness.verdict() for _ in spent]
+
+
+def test_a_wait_ends_when_nobody_computes_or_for_too_long() -> None:
+    still = [0.0001] * LOOKS
+    assert looks(still) == [None] * (LOOKS - 1) + ["and nobody computes any more"]
+    seldom = [0.0001] * (LOOKS - 2) + [0.05]
+    assert looks(seldom * 100) == [None] * (100 * len(seldom))
+    assert looks([1.0] * 201) == [None] * 200 + ["while 201 s were computed"]
 
 
 def test_contributors_have_no_key_and_no_link_to_one_another() -> None:

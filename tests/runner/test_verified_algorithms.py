@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,13 @@ def test_of_the_sums_that_clients_chose_each_client_is_charged_its_own(tmp_path:
     """Of columns, which every client fills, all."""
     plan = plan_of(load(small.write(tmp_path, parties=6, changes=[*algorithm("flaim"), CLEAR]).path))
     assert isinstance(plan, FlaimPlan)
-    chosen = {"what": "sum", "cliques": [["age", "work"], ["age", "sick"]], "sigma2": "50"}
-    columns = {**chosen, "cliques": [list(clique) for clique in plan.one_way]}
-    costs = [rho(ALGORITHMS["flaim"].completed(plan, event), 1, 1) for event in (chosen, columns)]
-    assert costs == pytest.approx([1 / 100, len(plan.one_way) / 100], rel=1e-6)
+    one_way = [list(clique) for clique in plan.one_way]
+    cells = sum(map(plan.domain.cells, plan.one_way))
+    chosen = {"what": "sum", "cliques": [["age", "work"], ["age", "sick"]], "entries": 38, "sigma2": "50"}
+    all_chosen = {**chosen, "cliques": one_way, "entries": cells + len(one_way)}
+    columns = {**chosen, "cliques": one_way, "entries": cells}
+    costs = [rho(ALGORITHMS["flaim"].completed(plan, event), 1, 1) for event in (chosen, all_chosen, columns)]
+    assert costs == pytest.approx([1 / 100, 1 / 100, len(one_way) / 100], rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +111,59 @@ def test_that_a_table_was_too_small_is_recomputed(
         forger.write()
         assert main(["verify", str(forger.folders[0])]) == 22
         assert "states another fallback" in capsys.readouterr().err
+
+
+ANSWER = ["age", "work"]
+
+
+def place_of(entries: Sequence[Mapping[str, Any]], key: str, wanted: object) -> int:
+    """Of the first entry that has it."""
+    return next(place for place, entry in enumerate(entries) if entry.get(key) == wanted)
+
+
+def without_answer(forger: Forger) -> None:
+    """The registered marginal was never bought: neither charged nor measured."""
+    privacy = forger.run["privacy"]
+    event = privacy["events"].pop(place_of(privacy["events"], "cliques", [ANSWER]))
+    privacy["rho_spent"] -= event["rho"]
+    forger.edit(
+        "measurements.json",
+        lambda form: form["measurements"].pop(place_of(form["measurements"], "clique", ANSWER)),
+    )
+    forger.write()
+
+
+def with_cheap_answer(forger: Forger) -> None:
+    """It was bought with more noise than its share of the budget pays for."""
+    privacy = forger.run["privacy"]
+    event = privacy["events"][place_of(privacy["events"], "cliques", [ANSWER])]
+    rho = float(1 / (2 * Fraction(100_000)))
+    privacy["rho_spent"] += rho - event["rho"]
+    event.update(sigma2="100000/1", rho=rho)
+    forger.edit(
+        "measurements.json",
+        lambda form: form["measurements"][place_of(form["measurements"], "clique", ANSWER)].update(
+            sigma2="100000/1"
+        ),
+    )
+    forger.write()
+
+
+@pytest.mark.parametrize("name", ["aim", "mwem", "mst", "mosaic", "privmrf"])
+def test_a_registered_question_is_answered_or_the_run_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registered = ("[session]", "[inference]\nqueries = ['mean(age) | work']\n[session]")
+    out = run(small.write(tmp_path, count=8, changes=[*algorithm(name), CLEAR, registered]))
+    assert main(["verify", str(out)]) == 0
+    (out / "report.html").unlink()
+    for forge in (without_answer, with_cheap_answer):
+        forger = copies([out], tmp_path / forge.__name__)
+        forge(forger)
+        capsys.readouterr()
+        assert main(["verify", str(forger.folders[0])]) in (22, 50)
+        said = capsys.readouterr().err
+        assert "the study registers questions" in said and "age x work was not" in said
 
 
 def test_what_is_no_run_as_one_is_written_is_told_in_a_sentence(

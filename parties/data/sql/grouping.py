@@ -12,6 +12,7 @@ from parties.data.table_names import parts
 
 if TYPE_CHECKING:
     from parties.data.duckdb_engine import DuckDB
+    from parties.data.duckdb_view import View
     from parties.data.postgres import Server
     from parties.data.sql.statements import Statement
 
@@ -61,7 +62,7 @@ class OverDuckDB:
 
     product = PRODUCTS["duckdb"]
 
-    def __init__(self, engine: DuckDB) -> None:
+    def __init__(self, engine: DuckDB | View) -> None:
         from sqlalchemy.dialects import postgresql
 
         self._engine = engine

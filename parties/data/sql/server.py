@@ -10,9 +10,10 @@ them.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -39,9 +40,14 @@ _LOGGERS = ("sqlalchemy", "snowflake", "google", "oracledb", "pymysql", "urllib3
 """That may quote statements, values or addresses."""
 
 
-VIEW_STEPS, STEPS = 10**11, 10**7
+VIEW_STEPS, STEPS = 10**11, 10**3
 """How many steps of SQLite's machine a view may take in all statements of one opening, about half an hour: it may have no end.
-Tables have one, and no limit. STEPS: after so many each time it is asked."""
+Stored tables have one, and no limit. STEPS: after so many each time it is asked."""
+VIEW_S, USUAL_S = 1800.0, 0.01
+"""CPU seconds that steps which take longer than most may take beyond those, and what so many (`STEPS`) take at most otherwise,
+with what is done with their rows."""
+MAX_VALUE, MAX_PATTERN = 10**5, 1000
+"""Bytes of a value in a view, and of a pattern: a step works at one value, and is never interrupted."""
 
 
 class ForeignValue(Exception):
@@ -184,16 +190,41 @@ class Database:
                     each.close() if each is self._connection else each.dispose()
 
 
+class _Steps:
+    """What a view has taken so far; called after `STEPS` each, and true when it is to be given up."""
+
+    def __init__(self) -> None:
+        self._steps, self._slow_s = 0, 0.0
+        self._seen = threading.get_ident(), time.thread_time()
+
+    def __call__(self) -> bool:
+        self._steps += STEPS
+        seen = threading.get_ident(), time.thread_time()
+        if seen[0] == self._seen[0]:
+            self._slow_s += max(0.0, seen[1] - self._seen[1] - USUAL_S)
+        self._seen = seen
+        return self._steps > VIEW_STEPS or self._slow_s > VIEW_S
+
+
 def _file(path: Path, table: str) -> sqlite3.Connection:
-    """A SQLite database for reading, which gives a view up that takes more than `VIEW_STEPS`."""
+    """A SQLite database for reading, which gives up what is no stored table if it takes too long."""
     import sqlite3
 
     found = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-    views = "SELECT count(*) FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
-    if found.execute(views, [table]).fetchone() != (0,):
-        asked = itertools.count(1)
-        found.set_progress_handler(lambda: next(asked) * STEPS > VIEW_STEPS, STEPS)
+    if not _is_stored(found, table):
+        found.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+        found.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN)
+        found.set_progress_handler(_Steps(), STEPS)
     return found
+
+
+def _is_stored(database: sqlite3.Connection, table: str) -> bool:
+    """Whether it is a table whose values are all stored: no view, no module's table, which may read a view, and no column that
+    is computed when it is read. Asked by statements, for a file may have tables that are called as the functions are."""
+    name = "'" + table.replace("'", "''") + "'"
+    kinds = [kind for _, _, kind, *_ in database.execute(f"PRAGMA main.table_list({name})")]
+    hidden = [row[6] for row in database.execute(f"PRAGMA main.table_xinfo({name})")]
+    return kinds == ["table"] and not any(hidden)
 
 
 def trimmed(value: Expression, kind: Kind) -> Expression:

@@ -117,8 +117,9 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
 
         if event["what"] == SIZES:
             return {**event, "sigma2": str(plan.size_sigma2)}
-        if event["what"] == SUM and [tuple(clique) for clique in event["cliques"]] != list(plan.one_way):
-            # marginals that clients chose: each client fills the one that it chose (`client.py`), with the rest of its vector 0
+        if event["what"] == SUM and event["entries"] != sum(map(plan.domain.cells, plan.one_way)):
+            # marginals with a number of rows beside each (`questions.py`), which may be all columns: each client fills the one
+            # that it chose or that was drawn, with the rest of its vector 0
             return {**event, "sigma2": [event["sigma2"]]}
         return {**event, "epsilon": str(plan.epsilon)} if event["what"] == CHOICES else event
 

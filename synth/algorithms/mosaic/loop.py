@@ -158,7 +158,8 @@ class MosaicRun(Run):
         self.handles |= dict(zip(cliques, handles, strict=True))
 
     def fall_back(self, cells: int | None = None, limit: float = NOISE_LIMIT) -> None:
-        """See `Run`; of a typical question, if none is named."""
+        """See `Run`; of a typical question, if none is named. A fit that was the last until now followed joint marginals."""
+        self._final = False
         super().fall_back(self._typical if cells is None else cells, limit)
 
     def cells_at(self, rho: Fraction, noise: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -113,6 +113,18 @@ class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
         from synth.algorithms.vertigan.owner import Owner
 
         return Owner(plan, name, codes, rows)
+
+    def presumed(self, plan: VertiGanPlan, owners: Sequence[str]) -> VertiGanPlan:
+        """With columns of about as many values each."""
+        names = plan.domain.names
+        if not 2 <= len(set(owners)) == len(owners) <= len(names):
+            raise ValueError("These are no owners of the study's columns.")
+        dealt = dict(zip(names, owners, strict=False))  # in the order of their first columns
+        cells = {owner: plan.domain.sizes[name] for name, owner in dealt.items()}
+        for name in names[len(owners) :]:
+            dealt[name] = min(cells, key=cells.__getitem__)
+            cells[dealt[name]] += plan.domain.sizes[name]
+        return plan.knowing(dealt)
 
     def message_sizes(self, plan: VertiGanPlan) -> dict[str, int]:
         return {name: plan.branch_size(name) for name in plan.owner_names}

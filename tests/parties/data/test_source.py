@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data import duckdb_engine
+from parties.data import duckdb_engine, duckdb_view
 from parties.data.location import locate
 from parties.data.source import Source, many_files, open_source
 from parties.data.sql import server
@@ -153,7 +153,7 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
 def test_a_database_is_opened_read_only(tmp_path: Path) -> None:
     location = write_duckdb(tmp_path / "t.duckdb", {"a": [1, 2]})
     with open_source(location) as source, pytest.raises(Exception, match="read-only"):
-        source._engine._connection.sql("CREATE TABLE stolen AS SELECT 1")  # type: ignore[union-attr]
+        source._engine._connection.sql("CREATE TABLE t.main.stolen AS SELECT 1")  # type: ignore[union-attr]
     with pytest.raises(DataRefused) as caught:
         open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "absent"}))
     assert_says(caught.value, "table absent does not exist")
@@ -186,18 +186,18 @@ def test_views_of_a_database_read_no_other_file(tmp_path: Path, view: str) -> No
         "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a % 100 + 1 FROM t) SELECT a FROM t WHERE a < 0",
         "SELECT x + y AS a FROM range(1000000000) s(x), range(1000000000) t(y) WHERE x * y = -1",
         "SELECT count(*) AS a FROM range(1000000000), range(1000000000)",
+        "SELECT levenshtein(repeat('a', 30000 + x), repeat('b', 30000)) AS a FROM range(2000) t(x)",
     ],
-    ids=["recursive", "without rows", "product", "aggregate"],
+    ids=["recursive", "without rows", "product", "aggregate", "one long step"],
 )
 def test_a_view_without_an_end_is_given_up(
     tmp_path: Path, view: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be somebody else's; whatever is asked of it, rows or counts. The table beside it has an end, and no limit."""
+    """It may be somebody else's; whatever is asked of it, rows or counts, also where DuckDB looks at no interruption."""
     import duckdb
 
-    monkeypatch.setattr(duckdb_engine, "VIEW_S", 0.2)
+    monkeypatch.setattr(duckdb_view, "VIEW_S", 0.2)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
-        database.execute("CREATE TABLE rows AS SELECT range AS a FROM range(5)")
         database.execute(f"CREATE VIEW endless AS {view}")
     asked: list[Callable[[Source], object]] = [
         lambda source: sum(batch.num_rows for batch in source.batches(["a"])),
@@ -205,15 +205,58 @@ def test_a_view_without_an_end_is_given_up(
     ]
     for ask in asked:
         with (
-            open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "endless"})) as source,
             pytest.raises(DataRefused) as caught,
+            open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "endless"})) as source,
         ):
             ask(source)
         assert_says(caught.value, "table endless is a view that was computed for", "make a table of its rows")
-    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "ROWS"})) as source:
-        engine = source._engine
-        assert isinstance(engine, duckdb_engine.DuckDB) and engine._allowance is None
-        assert len(rows_of(source, ["a"])) == 5
+
+
+def test_a_view_that_asks_for_the_memory_of_the_machine_ends_its_own_process(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE VIEW wide AS SELECT repeat('x', 2000000000 - x) AS a FROM range(2000) t(x)")
+    with (
+        pytest.raises(DataRefused) as caught,
+        open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "wide"})) as source,
+    ):
+        source.units("a", 1)
+    assert_says(caught.value, "table wide", "memory")
+
+
+def test_only_what_is_stored_is_read_without_a_limit(tmp_path: Path) -> None:
+    """A table has an end, but for its columns that are computed; a macro of the file's is not asked what is a table, nor how many
+    rows a person has."""
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE rows AS SELECT range % 2 AS a FROM range(5)")
+        database.execute("CREATE TABLE computed (a INTEGER, b VARCHAR GENERATED ALWAYS AS (repeat('x', a)))")
+        database.execute("CREATE VIEW own AS SELECT rows.a FROM t.main.rows")
+        database.execute("CREATE MACRO bool_or(x) AS any_value(false)")
+        database.execute("CREATE MACRO lower(x) AS 'own'")
+        database.execute(
+            "CREATE MACRO duckdb_tables() AS TABLE "
+            "SELECT 'own' AS database_name, 'own' AS schema_name, 'own' AS table_name, 'own' AS sql"
+        )
+
+    def opened(table: str) -> Source:
+        return open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": table}))
+
+    for table, engine in (
+        ("ROWS", duckdb_engine.DuckDB),
+        ("t.main.rows", duckdb_engine.DuckDB),
+        ("computed", duckdb_view.View),
+        ("own", duckdb_view.View),
+    ):
+        with opened(table) as source:
+            assert isinstance(source._engine, engine), table
+            assert len(rows_of(source, ["a"])) == (0 if table == "computed" else 5)
+    for table in ("rows", "own"):
+        with opened(table) as source:
+            assert source.units("a", 2) == (True, False)
+            assert source.units("a", 3) == (False, False)
 
 
 @pytest.mark.parametrize("condition", ["", " WHERE b < 0"], ids=["recursive", "without rows"])
@@ -237,6 +280,93 @@ def test_a_view_of_sqlite_without_an_end_is_given_up(
     with pytest.raises(DataRefused) as caught:
         read("Endless")
     assert_says(caught.value, "is a view that took SQLite 1e+11 steps", "make a table of its rows")
+
+
+def sqlite_file(path: Path, *statements: str) -> Callable[[str], int]:
+    """A database; how many rows of a table with a column a are read from it."""
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+    def read(table: str) -> int:
+        with open_source(locate({"url": f"sqlite://{path}", "table": table})) as source:
+            return sum(batch.num_rows for batch in source.batches(["a"]))
+
+    return read
+
+
+def test_a_view_of_sqlite_whose_steps_take_long_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of steps it would have enough for days."""
+    monkeypatch.setattr(server, "VIEW_S", 0.2)
+    read = sqlite_file(
+        tmp_path / "t.sqlite",
+        "CREATE TABLE one (a integer)",
+        "CREATE VIEW slow AS WITH RECURSIVE t(b) AS (SELECT 1 UNION ALL SELECT b + 1 FROM t WHERE b < 10000000) "
+        "SELECT one.a FROM t, one WHERE instr(printf('%.*c', 90000, 'x'), printf('%.*c', 40000, 'x') || b) = -1",
+        "INSERT INTO one VALUES (1)",
+    )
+    with pytest.raises(DataRefused) as caught:
+        read("slow")
+    assert_says(caught.value, "is a view that took SQLite", "half an hour", "make a table of its rows")
+
+
+def test_a_modules_table_of_sqlite_is_no_stored_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may read a view."""
+    monkeypatch.setattr(server, "VIEW_STEPS", 10**6)
+    read = sqlite_file(
+        tmp_path / "t.sqlite",
+        "CREATE VIEW endless AS WITH RECURSIVE t(b) AS (SELECT 1 UNION ALL SELECT b % 100 + 1 FROM t) "
+        "SELECT b AS a, b AS rowid FROM t WHERE b < 0",
+        "CREATE VIRTUAL TABLE searched USING fts5(a, content = 'endless', content_rowid = 'rowid')",
+        "CREATE VIEW typed AS SELECT one.a FROM one, searched",
+        "CREATE TABLE one (a integer)",
+        "INSERT INTO one VALUES (1)",
+    )
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as database:
+        assert not server._is_stored(database, "searched")
+        assert server._is_stored(database, "ONE")
+    with pytest.raises(DataRefused) as caught:
+        read("typed")
+    assert_says(caught.value, "is a view that took SQLite")
+
+
+@pytest.mark.parametrize(
+    ("table", "stored"), [("plain", True), ("kept", True), ("computed", False), ("absent", False)]
+)
+def test_a_table_of_sqlite_with_a_computed_column_is_no_stored_one(
+    tmp_path: Path, table: str, stored: bool
+) -> None:
+    """Asked of SQLite, and of no table of the file's that is called as its functions are."""
+    path = tmp_path / "t.sqlite"
+    sqlite_file(
+        path,
+        "CREATE TABLE plain (a integer)",
+        "CREATE TABLE kept (a integer)",
+        "CREATE TABLE computed (a integer, b text AS (hex(zeroblob(a))) VIRTUAL)",
+        "CREATE TABLE pragma_table_list (schema text, name text, type text)",
+        "INSERT INTO pragma_table_list VALUES ('main', 'computed', 'table'), ('main', 'absent', 'table')",
+    )
+    with closing(sqlite3.connect(path)) as database:
+        assert server._is_stored(database, table) is stored
+
+
+def test_a_value_of_a_view_of_sqlite_has_a_size(tmp_path: Path) -> None:
+    """A step that makes one of a GB takes the memory of the machine."""
+    read = sqlite_file(
+        tmp_path / "t.sqlite",
+        "CREATE TABLE one (a text)",
+        "INSERT INTO one VALUES (printf('%.*c', 200000, 'x'))",
+        "CREATE VIEW seen AS SELECT a FROM one",
+        "CREATE VIEW large AS SELECT a FROM one WHERE length(replace(hex(zeroblob(400000000)), '0', 'xx')) > 0",
+    )
+    assert read("one") == 1
+    for table in ("seen", "large"):
+        with pytest.raises(DataRefused) as caught:
+            read(table)
+        assert_says(caught.value, "is a view with a value of more than 100,000 bytes", "make a table")
 
 
 def test_a_name_that_stands_twice_in_a_parquet_file_is_seen_twice(tmp_path: Path) -> None:

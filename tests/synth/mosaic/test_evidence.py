@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.functionality import Handle, Level
+from mpc_protocols.functionality import Handle, Level, unobserved
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.evidence import Joint, beside_columns, evidence
-from synth.algorithms.mosaic.loop import NOISE_LIMIT
+from synth.algorithms.mosaic.loop import NOISE_LIMIT, MosaicRun
 from synth.algorithms.mosaic.small import PICKS
 from synth.budget.accounting import Accountant
 from synth.mrf import Measurement, fit
-from synth.run import Measured, Synthesis
+from synth.run import ROUND_ITERATIONS, Measured, Synthesis
+from synth.small_table import Bought
 from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle
 from tests.synth.oracles import codes_domain
@@ -130,3 +131,24 @@ def test_a_trial_that_finds_dependence_goes_on() -> None:
     assert guard.rho <= PLAN.budget.rho_cap
     diagonal = found.model.marginal(("a", "b")).reshape(4, 4).trace()
     assert diagonal > 0.9 * found.model.total
+
+
+def test_a_run_whose_last_batch_shows_no_dependence_any_more_has_independent_columns_as_it_says() -> None:
+    codes = np.stack(np.unravel_index(np.arange(FEW), tuple(DOMAIN.sizes.values())), axis=1)
+    guard = Accountant(PLAN.budget)
+    run = MosaicRun(PairsFirst(codes.astype(np.int64), DOMAIN, guard, PLAN.charges), PLAN, unobserved)
+    run.measure_all_columns()
+    run.choose_resolutions()
+    run.refit(0, ROUND_ITERATIONS)
+
+    def goes_on(bought: Sequence[Bought], price: Fraction) -> bool:
+        if run.left > PLAN.budget.rho_cap / 1000:
+            return True
+        run.fall_back()
+        return False
+
+    run.adaptive(*PLAN.pick_rho, PICKS, goes_on)
+    run.finish()
+    found = run.synthesis()
+    assert found.fallback is not None and any(len(m.clique) > 1 for m in found.measurements)
+    assert all(len(clique) == 1 for clique in found.model.cliques)
