@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors, losses, peel
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated.scores.dealer import DEALERS
@@ -58,11 +59,17 @@ class TrioGates(TrioBitGates):
     def concatenate(self, numbers: Sequence[RingShare]) -> RingShare:
         return ring.concatenate(list(numbers))
 
+    def open_place(self, x: RingShare) -> int:
+        """Reveal where in its group a selection's winner stands: x of shape (1,). 1 round."""
+        return int(ring.open_ring(self.trio, x)[0])
+
+    @by_shape(lambda gates, x: (x.shape, x.dtype))
     def negative(self, x: RingShare) -> BitShare:
         """See `engine.interface.Gates`; the cheaper adder."""
         planes = 8 * np.dtype(x.dtype).itemsize
         return signs(self.trio, x, planes, adder_for(planes - 1, words_for(len(x)), self.trio.latency_bytes))
 
+    @by_shape(lambda gates, left, right: (left.shape, left.dtype))
     def less(self, left: RingShare, right: RingShare) -> BitShare:
         """See `engine.interface.Gates`; 4 rounds for 32 bits (`scores.shared_sign`)."""
         return shared_signs(self.trio, left - right, 8 * np.dtype(left.dtype).itemsize)
@@ -210,8 +217,7 @@ def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
     winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
     group = int(argmax_rows(gates, winners.reshape(1, -1))[0])
     places = flags[group].scaled(np.arange(GROUP))
-    place = ring.open_ring(gates.trio, ring.segment_sums(places, np.array([GROUP])))
-    position = group * GROUP + int(place[0])
+    position = group * GROUP + gates.open_place(ring.segment_sums(places, np.array([GROUP])))
     if position >= len(keys):
         raise ProtocolAborted(NO_CANDIDATE)
     return position
