@@ -4,9 +4,11 @@
 # make crypten  adds PyTorch and CrypTen to the environment, for what needs them (750 MB)
 # make kernel  adds llvmlite to the environment, with which proofs of products take less time (60 MB)
 # make second-opinion  another implementation of AIM beside ours, on the demo's survey; DATA=DIR TABLES=NAME,.. on other tables
+# make benchmark  Cosynth beside MPyC, dpmm, SmartNoise and SDV, build/benchmark.md; DATA=DIR TABLES=NAME,.. for other tables (10 GB)
 # make engines  tests the counting of large tables by Dask and, where there is a Java runtime, by Spark (900 MB)
 # make fleet  Flower as courier: 20 simulated nodes; NODES=1000 ROUNDS=10 SHARE=0.1, or DEPLOYED=1 for SuperLink and SuperNodes (900 MB)
 # make cross-check  a result judged by SDMetrics beside our own judgement; RESULT=DIR REAL=FILE.csv
+# make habits  Synthesizer beside SDV's and SmartNoise's: the same six lines, times and quality; scikit-learn's functions on it (2 GB)
 # make sbom   writes build/cosynth.cdx.json: what Cosynth is installed with, from the lock file, as CycloneDX
 # make dist   writes dist/: wheel and sdist (built twice, byte for byte alike), the SBOM, and SHA256SUMS
 # make site   builds docs/ as a site, build/site/index.html
@@ -15,7 +17,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick crypten kernel second-opinion cross-check engines fleet sbom dist site lock clean
+.PHONY: demo test quick crypten kernel benchmark second-opinion cross-check habits engines fleet sbom dist site lock clean
 
 demo: .venv/demo.stamp
 	$(BIN)/cosynth demo
@@ -72,6 +74,11 @@ second-opinion: .venv-second-opinion/made.stamp .venv/demo.stamp
 	.venv-second-opinion/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-second-opinion.txt
 	touch $@
 
+# In environments that comparisons have anyway.
+benchmark: .venv-second-opinion/made.stamp .venv-habits/made.stamp .venv/demo.stamp
+	$(BIN)/python -m tests.acceptance.benchmark build/benchmark.md --peer dpmm=.venv-second-opinion/bin/python \
+	  --peer smartnoise-synth=.venv-smartnoise/bin/python --peer sdv=.venv-habits/bin/python $(if $(DATA),--data $(DATA)) $(if $(TABLES),--tables $(TABLES))
+
 # In an environment of its own: engines that custodians may have, and Cosynth does not need.
 engines: .venv-engines/made.stamp
 	.venv-engines/bin/python -m pytest -p no:xdist tests/parties/data/tallies
@@ -102,6 +109,18 @@ cross-check: .venv-cross-check/made.stamp .venv/demo.stamp
 	.venv-cross-check/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cross-check.txt
 	touch $@
 
+# In environments of their own: SDV and SmartNoise agree on no pandas, and neither on ours.
+habits: .venv-habits/made.stamp .venv/demo.stamp
+	$(BIN)/python -m tests.acceptance.habits --python .venv-habits/bin/python --smartnoise .venv-smartnoise/bin/python
+
+.venv-habits/made.stamp: requirements-habits.txt requirements-smartnoise.txt
+	$(PYTHON) -m venv .venv-habits
+	.venv-habits/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-habits.txt
+	$(PYTHON) -m venv .venv-smartnoise
+	.venv-smartnoise/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-smartnoise.txt || \
+	  echo "SmartNoise cannot be installed here: it is left out of make habits, and named."
+	touch $@
+
 # In an environment of its own: the tool is no part of what it describes.
 sbom: .venv-sbom/made.stamp
 	@mkdir -p build/sbom
@@ -127,7 +146,7 @@ dist: .venv-dist/made.stamp sbom
 # In an environment of its own: nothing of it is needed to run Cosynth. Strict: a warning is an error.
 site: .venv-docs/made.stamp
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet --config-file website/mkdocs.yml
-	@echo "open build/site/index.html"
+	@echo "open build/site/index.html; with its search: $(PYTHON) -m http.server --directory build/site"
 
 .venv-docs/made.stamp: requirements-docs.lock
 	$(PYTHON) -m venv .venv-docs
@@ -146,4 +165,4 @@ lock:
 	printf 'mkdocs>=1.6,<2\nmkdocs-material>=9.8,<10\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements-docs.lock -
 
 clean:
-	rm -rf .venv .venv-sbom .venv-second-opinion .venv-engines .venv-cross-check .venv-fleet .venv-docs .venv-dist build dist *.egg-info
+	rm -rf .venv .venv-sbom .venv-second-opinion .venv-engines .venv-cross-check .venv-habits .venv-smartnoise .venv-fleet .venv-docs .venv-dist build dist *.egg-info

@@ -226,6 +226,17 @@ class Algorithm(ABC, Generic[C, P]):
         Raises `StudyInvalid`.
         """
 
+    def small_share(self, plan: P, measurements: Sequence[Measured], noisy_total: float) -> float | None:
+        """The noise of a typical question as a share of the rows where the table is so small that a run which buys no joint
+        marginal says so by `synth.run.Run.fall_back`, and 0 where it is not; None if an auditor cannot tell. measurements: of the
+        whole run, in order."""
+        return None
+
+    def completed(self, plan: P, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An event as run.json has it, and what the plan says of its noise that the event does not: for an accountant that knows
+        no plans."""
+        return event
+
     @abstractmethod
     def asks(self, plan: P) -> str:
         """What the parties will ask of the data, in words."""

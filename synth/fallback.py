@@ -51,6 +51,12 @@ def noise_share(plan: Plan, cells: int, noisy_total: float) -> float:
     return min(MAX_SHARE, float(mean_noise(sigma2) * cells / Fraction(noisy_total)))
 
 
+def small_share(plan: Plan, cells: int, noisy_total: float, limit: float) -> float:
+    """`noise_share` of a typical question, where it is above the limit and so the table small for its budget; else 0."""
+    share = noise_share(plan, cells, noisy_total)
+    return share if share > limit else 0.0
+
+
 def least_share(columns: int) -> Fraction:
     """The least of the budget that a measurement on a small table of so many columns, or at the end of a run, may get."""
     return min(MIN_COLUMNS / columns, MIN_TRIAL / TRIAL_ROUNDS * (1 - TRIAL_SELECTING))

@@ -76,6 +76,20 @@ def test_an_example_ends_with_its_table(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_two_owners_run_without_a_third_as_the_page_says(tmp_path: Path) -> None:
+    study, out = copied("two_owners", tmp_path / "two"), tmp_path / "out"
+    text = study.read_text(encoding="utf-8")
+    alone = text[: text.rindex("[[party]]")].replace('backend = "replicated"', 'backend = "pair"')
+    study.write_text(alone, encoding="utf-8")
+    end = processes.run(
+        "run", study, "--out", out, ledger=tmp_path / "ledger.db", scratch=tmp_path / "scratch"
+    )
+    assert end.code == 0, end.complaint
+    run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    assert run["backend"] == "pair" and run["rows"] > 100
+
+
+@pytest.mark.slow
 def test_the_python_example_prints_what_came_of_it(tmp_path: Path) -> None:
     pytest.importorskip("cosynth")
     study = copied("three_custodians", tmp_path / "study")

@@ -21,12 +21,15 @@ PROJECT = {
     "CHANGELOG.md": "project/changelog.md",
     "examples/README.md": "project/examples.md",
     "runner/demo/README.md": "project/demo.md",
+    "packaging/README.md": "project/packaging.md",
 }
 """Pages outside docs/, and what they are called on the site."""
 FIRST = {
     "Start": [
+        "howto/tour.md",
         "howto/first-study.md",
         "howto/python.md",
+        "howto/protocols.md",
         "howto/choose.md",
         "howto/read-a-report.md",
         "howto/judge-a-result.md",
@@ -40,6 +43,7 @@ FIRST = {
         "howto/databases.md",
         "howto/large-tables.md",
         "howto/vertical.md",
+        "howto/linked.md",
         "howto/contribute.md",
         "howto/fleet.md",
         "howto/watch-a-run.md",
@@ -58,7 +62,13 @@ FIRST = {
     "Change it": ["howto/audit-a-run.md"],
 }
 """Pages that come first in their sections; every other one follows in its folder's section, by name."""
+CODE, HYPHENATED, MAX_WHOLE = re.compile(r"<code>([^<]*)</code>"), re.compile(r"[^\s]*-[^\s]*"), 40
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+CODE_WITH_BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
+"""Code in a cell whose bar a forge wants escaped; the site's tables show the escape."""
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+HEAD, ROW = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL), re.compile(r"<tr>.*?</tr>", re.DOTALL)
+CELL, TAG = re.compile(r"<td\b"), re.compile(r"<[^>]+>")
 PICTURE = re.compile(r'(<img src=")([^"]+)(")')
 
 
@@ -106,8 +116,41 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with links as the site has them."""
+    """The page with links as the site has them; the first one has the whole width."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     return rewritten(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """The page's HTML. Browsers end a line after the hyphens of an option, which then reads as two; on a telephone a row stands
+    as a paragraph, in which each cell needs the name of its column.
+    """
+
+    def whole(found: re.Match[str]) -> str:
+        word = found.group()
+        return word if len(word) > MAX_WHOLE else f'<span class="whole">{word}</span>'
+
+    named = TABLE.sub(lambda table: with_labels(table.group()), html)
+    return CODE.sub(lambda code: f"<code>{HYPHENATED.sub(whole, code[1])}</code>", named)
+
+
+def with_labels(table: str) -> str:
+    """A table of three columns or more, whose cells behind the first have their column's name as `data-label`."""
+    names = [TAG.sub("", name).strip().replace('"', "&quot;") for name in HEAD.findall(table)]
+    if len(names) < 3:
+        return table
+
+    def row(cells: re.Match[str]) -> str:
+        labels = iter(["", *names[1:]])
+
+        def cell(start: re.Match[str]) -> str:
+            label = next(labels, "")
+            return f'{start.group()} data-label="{label}"' if label else start.group()
+
+        return CELL.sub(cell, cells.group())
+
+    return ROW.sub(row, table)
 
 
 def rewritten(markdown: str, page: str) -> str:
@@ -126,6 +169,8 @@ def rewritten(markdown: str, page: str) -> str:
         if place.startswith("docs/"):
             return f"[{text}]({relpath(place.removeprefix('docs/'), dirname(page) or '.')}{mark}{fragment})"
         if (ROOT / place).exists():
+            if text.strip("`") == place:
+                return f"`{place}`"
             return text if text.startswith("`") else f"{text} (`{place}`)"
         return found.group()
 
@@ -135,4 +180,5 @@ def rewritten(markdown: str, page: str) -> str:
             return found.group()
         return f"{found[1]}{relpath(place.removeprefix('docs/'), dirname(page) or '.')}{found[3]}"
 
-    return PICTURE.sub(picture, LINK.sub(link, markdown))
+    plain = CODE_WITH_BAR.sub(lambda found: found.group().replace(r"\|", "|"), markdown)
+    return PICTURE.sub(picture, LINK.sub(link, plain))

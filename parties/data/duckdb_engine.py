@@ -2,7 +2,8 @@
 
 Either way a table is opened for reading only, its rows are streamed in Arrow record batches, all statements of one opening see
 the same rows, and nothing is fetched from the network but that table. A DuckDB database is locked by who has it open: nobody
-writes it while a reader holds it, and a reader within one transaction sees one snapshot in any case.
+writes it while a reader holds it, and a reader within one transaction sees one snapshot in any case. It may be somebody else's,
+and hold a view without an end: what is no table of it is computed for `VIEW_S` seconds at most.
 
 Errors are the libraries' own, which quote records and addresses: `source.py` is the only caller and forwards none of them.
 """
@@ -10,16 +11,20 @@ Errors are the libraries' own, which quote records and addresses: `source.py` is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
+
+T = TypeVar("T")
 
 # DuckDB must not fetch code from the network, and must leave room for the counts in 2 GiB
 _LIMITS: Mapping[str, Any] = {
@@ -33,6 +38,44 @@ _SETTINGS = (
 )  # a moment in time is the same text at every custodian
 ROW_NUMBER = "file_row_number"
 """DuckDB's name for a row's place in a Parquet file, unless the file has a column that is called so."""
+
+
+VIEW_S = 1800.0
+"""How long a view of a DuckDB database may be computed, in all statements of one opening together: it may have no end. What its
+reader does with the rows meanwhile does not count; tables have an end, and no limit."""
+
+
+class Endless(Exception):
+    """A view was computed for longer than `VIEW_S`. Says no more."""
+
+
+class _Allowance:
+    """The time that a connection's statements may take together; then the one under way is interrupted."""
+
+    def __init__(self, connection: DuckDBPyConnection, seconds: float) -> None:
+        self._connection, self._left_s, self._is_over = connection, seconds, False
+
+    def spend(self, call: Callable[[], T]) -> T:
+        """The call's result. Raises `Endless`."""
+        if self._left_s <= 0:
+            raise Endless
+        began = time.monotonic()
+        timer = threading.Timer(self._left_s, self._stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            return call()
+        except Exception:
+            if self._is_over:
+                raise Endless from None
+            raise
+        finally:
+            timer.cancel()
+            self._left_s -= time.monotonic() - began
+
+    def _stop(self) -> None:
+        self._is_over = True
+        self._connection.interrupt()
 
 
 def numbered(columns: Iterable[str]) -> bool:
@@ -70,14 +113,17 @@ class DuckDB:
         spill: str,
         shared: Shared | None = None,
         more: Sequence[str] = (),
+        view_s: float | None = None,
     ) -> None:
-        """shared: what reads files for many sources; None: a DuckDB of its own. more: settings."""
+        """shared: what reads files for many sources; None: a DuckDB of its own. more: settings. view_s: how long it may be
+        computed; None: for as long as it takes."""
         self._connection = _connect(database, spill) if shared is None else shared.cursor()
         try:
             for statement in (*_SETTINGS, *more):
                 self._connection.execute(statement)
             self._connection.begin()
             self.table = table
+            self._allowance = None if view_s is None else _Allowance(self._connection, view_s)
             relation = self._connection.sql(f"SELECT * FROM {table}")
             self.fields: tuple[str, ...] = tuple(relation.columns)
             self._kinds = [str(kind) for kind in relation.types]
@@ -112,35 +158,67 @@ class DuckDB:
         return cls(None, table, spill, shared, () if rows is None else ("SET threads = 1",))
 
     @classmethod
-    def database(cls, path: Path, table: str, spill: str) -> DuckDB:
-        """A table or view (`people`, or `schema.people`) of a database, opened read-only."""
-        return cls(path, ".".join(map(_quoted, parts(table))), spill)
+    def database(cls, path: Path, table: str, spill: str, view_s: float | None = None) -> DuckDB:
+        """A table or view (`people`, or `schema.people`) of a database, opened read-only. view_s: in place of `VIEW_S`."""
+        found = cls(
+            path, ".".join(map(_quoted, parts(table))), spill, view_s=VIEW_S if view_s is None else view_s
+        )
+        if found._is_table(parts(table)):
+            found._allowance = None
+        return found
+
+    def _is_table(self, names: Sequence[str]) -> bool:
+        """Whether it is stored, and no view: then it has an end. Names are alike whatever their capitals."""
+        *schema, table = names
+        [(stored,)] = self._connection.execute(
+            "SELECT count(*) FROM duckdb_tables() WHERE lower(table_name) = lower($1) AND lower(schema_name) = lower($2) "
+            "AND database_name = current_database()",
+            [table, ".".join(schema) or "main"],
+        ).fetchall()
+        return bool(stored)
+
+    def _spent(self, call: Callable[[], T]) -> T:
+        """The call's result, within what a view may take."""
+        return call() if self._allowance is None else self._allowance.spend(call)
 
     def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """See `Engine`."""
-        reader: Iterator[pa.RecordBatch] = self._connection.sql(
-            f"SELECT {', '.join(map(_quoted, fields))} FROM {self.table}"
-        ).to_arrow_reader(rows)
-        return reader
+        reader: Iterator[pa.RecordBatch] = self._spent(
+            lambda: self._connection.sql(
+                f"SELECT {', '.join(map(_quoted, fields))} FROM {self.table}"
+            ).to_arrow_reader(rows)
+        )
+        return reader if self._allowance is None else self._within(reader)
+
+    def _within(self, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while (batch := self._spent(lambda: next(reader, None))) is not None:
+            yield batch
 
     def units(self, field: str, bound: int) -> tuple[bool, bool]:
         """See `Engine`. The GROUP BY may spill."""
         unit = _quoted(field)
         if self._kinds[self.fields.index(field)].startswith(("VARCHAR", "ENUM")):
             unit = f"nullif({unit}, '')"
-        ((above, absent),) = self._connection.sql(
-            f"SELECT bool_or(unit IS NOT NULL AND size > {bound:d}), bool_or(unit IS NULL) FROM "
-            f"(SELECT {unit} AS unit, count(*) AS size FROM {self.table} GROUP BY ALL)"
-        ).fetchall()
+        ((above, absent),) = self._spent(
+            lambda: self._connection.sql(
+                f"SELECT bool_or(unit IS NOT NULL AND size > {bound:d}), bool_or(unit IS NULL) FROM "
+                f"(SELECT {unit} AS unit, count(*) AS size FROM {self.table} GROUP BY ALL)"
+            ).fetchall()
+        )
         return bool(above), bool(absent)  # NULL over no rows
 
     def schema(self) -> pa.Schema:
         """The columns in the types that the stream has."""
-        return self._connection.sql(f"SELECT * FROM {self.table} LIMIT 0").to_arrow_table().schema
+        empty = self._spent(
+            lambda: self._connection.sql(f"SELECT * FROM {self.table} LIMIT 0").to_arrow_table()
+        )
+        return empty.schema
 
     def query(self, sql: str, values: Sequence[Any], most: int) -> list[tuple[Any, ...]]:
         """Up to `most` rows of a statement's result. values: bound to $1, $2, ..."""
-        found: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchmany(most)
+        found: list[tuple[Any, ...]] = self._spent(
+            lambda: self._connection.execute(sql, values).fetchmany(most)
+        )
         return found
 
     def close(self) -> None:

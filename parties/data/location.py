@@ -20,6 +20,7 @@ from parties.data.table_names import parts
 
 if TYPE_CHECKING:
     from parties.data.harmony.recipe import Recipe
+    from parties.data.linked.places import LinkedPlaces
 
 
 KINDS_OF_FILES: Mapping[str, Literal["csv", "parquet", "xlsx"]] = {
@@ -42,7 +43,9 @@ class Location:
 
     dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
     rows: of a Parquet file, only those from the first number to before the second; None: all. state: the size and the time
-    (mtime_ns) that the file must have; None: any.
+    (mtime_ns) that the file must have; None: any. linked: where the tables of children are, whose people this
+    table lists; then the
+    source is of a row a person (`linked/`).
     """
 
     kind: Literal["csv", "parquet", "xlsx", "duckdb", "sqlite", "postgres", "server"]
@@ -56,6 +59,7 @@ class Location:
     push_down: bool = False
     rows: tuple[int, int] | None = None
     state: tuple[int, int] | None = None
+    linked: LinkedPlaces | None = field(default=None, repr=False)
 
 
 def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.installation import pip_install
+from parties.data import duckdb_engine
 from parties.data.postgres import UnknownType
 from parties.data.sql.products import PRODUCTS
+from parties.data.sql.server import VIEW_STEPS
 
 if TYPE_CHECKING:
     from parties.data.location import Location
@@ -117,6 +119,20 @@ def unread(location: Location, error: Exception) -> str:
     """What went wrong while reading, in our own words: of the library's text only the line's number is kept."""
     if _out_of_memory(error):
         return _too_large(location)
+    if isinstance(error, duckdb_engine.Endless):
+        return (
+            f"{location.label} is a view that was computed for {duckdb_engine.VIEW_S / 60:g} minutes without coming to its end, "
+            "and may have none; make a table of its rows."
+        )
+    if (
+        location.kind == "sqlite"
+        and type(error).__name__ == "OperationalError"
+        and "interrupted" in str(error)
+    ):
+        return (
+            f"{location.label} is a view that took SQLite {VIEW_STEPS:.0e} steps without coming to its end, and may have none; "
+            "make a table of its rows."
+        )
     if location.kind == "parquet":
         return f"{location.label} is not a whole Parquet file, or it is encrypted or damaged."
     if isinstance(error, UnknownType):

@@ -23,9 +23,10 @@ would otherwise show its first record.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from parties.data.harmony.values import Change
+    from parties.data.linked.places import LinkedPlaces
     from parties.data.sql.grouping import Grouping, Row
     from parties.data.sql.statements import Statement
 
@@ -86,6 +88,8 @@ def open_source(location: Location) -> Source:
             )
         if not path.is_file() or not os.access(path, os.R_OK):
             raise DataRefused(f"{path} is not a file that this user may read.")
+    if location.linked is not None:
+        return _unfolded(location, location.linked)
     if location.kind == "xlsx":
         return _of_workbook(location)
     return _opened(location)
@@ -100,13 +104,25 @@ def _opened(location: Location) -> Source:
 
 
 def _of_workbook(location: Location) -> Source:
-    """Of a copy of its first sheet, which is removed when the source is closed."""
+    """Of a copy of its first sheet."""
     from parties.data.excel import as_csv
 
+    return _of_copy(lambda folder: as_csv(location, folder))
+
+
+def _unfolded(location: Location, linked: LinkedPlaces) -> Source:
+    """Of a copy with a row a person."""
+    from parties.data.linked.places import as_parquet
+
+    return _of_copy(lambda folder: as_parquet(location, linked, folder))
+
+
+def _of_copy(write: Callable[[Path], Location]) -> Source:
+    """Of a copy that is written into a folder which nobody else may enter, and is removed when the source is closed."""
     copy = Scratch()
     _spills.add(copy)
     try:
-        source = _opened(as_csv(location, copy.path))
+        source = _opened(write(copy.path))
     except BaseException:
         copy.close()
         _spills.discard(copy)

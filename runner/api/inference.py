@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from runner.results.finished_run import FinishedRun
     from synth.inference import Answer, Target
+    from synth.inference.parts import Codes_of
     from synth.run import Measured
 
 COLUMNS = (
@@ -58,6 +59,8 @@ def answers(
     def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
         return allowed(domain, {name: value})[name]
 
+    if "linked" in run.facts:
+        _check_of_people(run, questions, codes_of)
     return infer(
         questions,
         domain,
@@ -69,6 +72,19 @@ def answers(
         target=target,
         joint=joint,
     )
+
+
+def _check_of_people(run: FinishedRun, questions: Sequence[str], codes_of: Codes_of) -> None:
+    """Raise `UsageError` for a question of linked tables about a single child drawn; what cannot be read is answered as ever."""
+    from runner.results.linked import check_of_people
+    from synth.inference.needed import needed
+
+    for text in questions:
+        try:
+            names = {name for clique in needed([text], run.domain, codes_of) for name in clique}
+        except UsageError:
+            continue
+        check_of_people(run.facts, run.domain, sorted(names), "`infer`")
 
 
 def registered(facts: Mapping[str, Any]) -> tuple[str, ...]:

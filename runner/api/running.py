@@ -45,7 +45,7 @@ def load(directory: str | os.PathLike[str]) -> Run:
 
 def run_study(
     study: str | os.PathLike[str] | Study,
-    data: Mapping[str, pd.DataFrame] | None = None,
+    data: Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]] | None = None,
     out: str | os.PathLike[str] = "out",
     *,
     replace: bool = False,
@@ -55,7 +55,8 @@ def run_study(
 ) -> Run:
     """Run a study with all its parties on this machine.
 
-    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them. out: new or empty;
+    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them; of
+    linked tables a mapping of them, by name. out: new or empty;
     with `replace` also the directory of an earlier run, whose files give way to this one's if it succeeds.
     ledger: of the parties named, the keys of a private file's [ledger]: `dataset` names the population, so that all runs on it
     add up (default: "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict of
@@ -80,10 +81,18 @@ def run_study(
         else:
             path = study.path
         files = {}
-        for number, (name, frame) in enumerate((data or {}).items()):
-            files[name] = folder / f"{number}.parquet"
-            names[files[name]] = f"The frame of party {name}"
-            written(frame, files[name], names[files[name]])
+        for number, (name, given) in enumerate((data or {}).items()):
+            if isinstance(given, Mapping):  # linked tables: a folder with a file of each
+                files[name] = folder / str(number)
+                files[name].mkdir()
+                own = {files[name] / f"{table}.parquet": frame for table, frame in given.items()}
+                names |= {file: f"The frame {file.stem} of party {name}" for file in own}
+            else:
+                files[name] = folder / f"{number}.parquet"
+                own = {files[name]: given}
+                names[files[name]] = f"The frame of party {name}"
+            for file, frame in own.items():
+                written(frame, file, names[file])
         with named(names), redirect_stdout(nowhere) if quiet else nullcontext():
             summary = launch(
                 path,

@@ -94,7 +94,7 @@ def _found(run: Callable[[Subject], Finding], subject: Subject) -> Finding:
         return run(subject)
     except CosynthError as error:
         return Finding(Verdict.ERROR, f"The run that is audited ended: {error.sentence}")
-    except Exception as error:  # the other checks are worth having
+    except (Exception, SystemExit) as error:  # the other checks are worth having, and no check ends the audit
         return Finding(Verdict.ERROR, f"The check itself failed: {type(error).__name__}: {error}")
 
 

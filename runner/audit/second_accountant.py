@@ -6,6 +6,7 @@ summed up numerically, orders by themselves, and converted to epsilon at a delta
     noise      sum over the integers of P^a Q^(1-a), P and Q discrete Gaussians that lie s apart (Canonne, Kamath, Steinke 2020)
     selection  two outcomes whose likelihood ratios differ by e^eps', the worst pair of a mechanism of bounded range eps'
                (Dong, Durfee, Rogers 2020), by a search over where the range lies
+    response   two outcomes, or one and the others, by their probabilities
     training   an integral of powers of the likelihood ratio of a mixture, noise about a sample, over a grid
     epsilon    min over a of  RDP(a) + ln((a - 1) / a) - (ln delta + ln a) / (a - 1)        (Canonne, Kamath, Steinke 2020)
 
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from mpc_protocols.functionality import Event
+from synth.algorithm import CHOICES, OWN_MODEL
 
 ORDERS = (
     1.01,
@@ -50,6 +52,8 @@ ORDERS = (
     2048.0,
 )
 MAX_NOISE = 300.0
+_SMALL = 0.05
+"""Up to such a divergence of noise its sum is taken less 1, so that all its digits are kept."""
 _TAILS = 14.0
 _GRID = 400
 _REFINED, _ZOOMS = 40, 3
@@ -65,18 +69,41 @@ def noise(sigma2: float, shift: int, order: float) -> float:
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     at, shifted = -(x**2) / (2 * sigma2), -((x - shift) ** 2) / (2 * sigma2)
     normaliser = _log_sum(at)
-    return float((_log_sum(order * shifted + (1 - order) * at) - normaliser) / (order - 1))
+    if (power := order * shift**2 / (2 * sigma2)) > _SMALL:
+        return float((_log_sum(order * shifted + (1 - order) * at) - normaliser) / (order - 1))
+    # the sum less 1, of x and -x together: at orders near 1 its logarithm would be a difference of two that are all but equal
+    more = 2 * np.exp(-power) * np.sinh(order * shift * x / (2 * sigma2)) ** 2 + math.expm1(-power)
+    return math.log1p(float((np.exp(at - normaliser) * more).sum())) / (order - 1)
 
 
 @lru_cache(maxsize=4096)
 def bounded_range(epsilon: float, order: float) -> float:
     """Divergence of order a of the worst mechanism whose log-likelihood ratios lie within an interval of this length."""
     t = np.linspace(0, epsilon, _GRID + 1)[1:-1]
+    if order * epsilon < 1:  # as in `noise`
+        mass, other = np.expm1(epsilon - t), np.exp(epsilon - t) * np.expm1(t)
+        more = (mass * np.expm1(order * t) + other * np.expm1(order * (t - epsilon))) / math.expm1(epsilon)
+        return float(np.log1p(more).max() / (order - 1))
     mass = (np.exp(-t) - math.exp(-epsilon)) / -math.expm1(-epsilon)
     with np.errstate(divide="ignore"):
         terms = np.stack([np.log(mass) + order * t, np.log1p(-mass) + order * (t - epsilon)])
     peak = terms.max(axis=0)
     return float(((peak + np.log(np.exp(terms - peak).sum(axis=0))) / (order - 1)).max())
+
+
+@lru_cache(maxsize=4096)
+def response(values: int, keep: float, order: float) -> float:
+    """Divergence of order a of a code of so many values that is told as it is with probability `keep`, else as another one, all
+    alike."""
+    other = (1 - keep) / (values - 1)
+    ratio = math.log(keep / other)
+    if order * ratio < 1:  # as in `noise`
+        more = other * math.expm1(order * ratio) + keep * math.expm1(-order * ratio)
+        return math.log1p(more) / (order - 1)
+    terms = [math.log(other) + order * ratio, math.log(keep) - order * ratio]
+    if values > 2:
+        terms.append(math.log((values - 2) * other))
+    return _log_sum(np.array(terms)) / (order - 1)
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +121,8 @@ def sampled(noise2: float, rate: float, order: float) -> float:
 
 
 def divergence(event: Mapping[str, Any], order: float, moves: int, unit_rows: int) -> float:
-    """Of one event as run.json has it. moves: cells of a marginal that one changed row moves.
+    """Of one event as run.json has it, completed by its plan (`synth.algorithm.Algorithm.completed`). moves: cells of a marginal
+    that one changed row moves.
 
     Raises `ValueError` for a kind of event that it does not know.
     """
@@ -108,12 +136,25 @@ def divergence(event: Mapping[str, Any], order: float, moves: int, unit_rows: in
         if "rate" in event:
             return float(event["steps"] * sampled(noise2, float(Fraction(event["rate"])), order))
         return float(event["exposures"] * len(event["owners"]) * order * moves**2 / (2 * noise2))
+    if what == CHOICES:
+        return bounded_range(float(Fraction(event["epsilon"])), order)
+    if what == OWN_MODEL:  # an owner's own word: a budget that nobody else has seen spent
+        return float(order * event["budget"])
+    if what == "responses":
+        told = zip(event["values"], event["keep"], strict=True)
+        return sum(response(values, float(Fraction(keep)), order) for values, keep in told)
+    if what == "label":
+        return response(2, 1 - float(Fraction(event["flip"].replace("2^64", str(1 << 64)))), order)
     texts = event["sigma2"]
+    if what == "sizes":  # where nobody is asked there is no noise
+        return noise(float(Fraction(texts)), unit_rows, order) if Fraction(texts) else 0.0
+    if what == "label-rate":
+        return moves * noise(float(Fraction(texts)), unit_rows, order)
     if what == "total":
         return noise(float(Fraction(texts)), unit_rows, order)
     count = len(event["cliques"])
     variances = [texts] * count if isinstance(texts, str) else texts
-    if what == "measure":
+    if what in ("measure", "sum"):
         return sum(moves * noise(float(Fraction(text)), unit_rows, order) for text in variances)
     if what == "distances":
         return sum(noise(float(Fraction(text)), moves * unit_rows, order) for text in variances)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from runner.launch import ports
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkProcess
 
 T = TypeVar("T")
+_LOOK_S = 1.0
+"""How often it is asked whether a process that has told nothing is still there."""
 
 
 def cores() -> int:
@@ -36,6 +38,7 @@ def side_by_side(tasks: Sequence[Callable[[], T]], jobs: int) -> Iterator[T | No
         return
     context = multiprocessing.get_context("fork")
     running: dict[Connection, tuple[ForkProcess, int, int]] = {}
+    jobs = min(jobs, len(tasks), ports.MAX_SHARES)
     slots, results, ahead = set(range(jobs)), dict[int, T | None](), iter(range(len(tasks)))
     try:
         for wanted in range(len(tasks)):
@@ -49,12 +52,9 @@ def side_by_side(tasks: Sequence[Callable[[], T]], jobs: int) -> Iterator[T | No
                     process.start()
                     theirs.close()  # so that the end of the process shows here
                     running[ours] = process, number, slot
-                for ended in cast("list[Connection]", wait(list(running))):
+                for ended in _ended(running):
                     process, number, slot = running.pop(ended)
-                    try:
-                        results[number] = ended.recv()
-                    except EOFError:
-                        results[number] = None
+                    results[number] = _result(ended)
                     ended.close()
                     process.join()
                     slots.add(slot)
@@ -64,6 +64,24 @@ def side_by_side(tasks: Sequence[Callable[[], T]], jobs: int) -> Iterator[T | No
             process.terminate()
         for process, _, _ in running.values():
             process.join()
+
+
+def _ended(running: Mapping[Connection, tuple[ForkProcess, int, int]]) -> list[Connection]:
+    """Whose task has told its result, or whose process has ended: one that it has left behind may hold its end open."""
+    while not (
+        ended := wait(list(running), _LOOK_S)
+        or [ours for ours, (process, _, _) in running.items() if not process.is_alive()]
+    ):
+        pass
+    return cast("list[Connection]", ended)
+
+
+def _result(ours: Connection) -> Any:
+    """What a task has told; None if nothing whole can be read, whatever was begun."""
+    try:
+        return ours.recv() if ours.poll() else None
+    except Exception:  # cut off, or of what this process cannot read
+        return None
 
 
 def _told(task: Callable[[], T], told: Connection, slot: int, jobs: int) -> None:

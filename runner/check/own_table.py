@@ -31,7 +31,10 @@ def own_table(party: str, data: DataLocation, found: Survey) -> Iterator[Finding
         yield note(f"{party}: {found.filtered:,} rows are left out by [harmonise] filter")
     if found.unnamed:
         yield note(f"{party}: {found.unnamed:,} rows have no identifier and are left out (missing_ids)")
+    unstated = _unstated(data)
     for text, count in found.broken.items():
+        if text in unstated:
+            continue  # what unfolding makes true
         yield note(f"{party}: {count:,} rows break the study's constraint {text}")
     for column in found.columns:
         yield note(f"{party}: {column.name}: {_words(column, found.rows)}")
@@ -40,6 +43,15 @@ def own_table(party: str, data: DataLocation, found: Survey) -> Iterator[Finding
         yield note(
             f"{party}: identifiers of {name} look like this once normalised, 9 a digit, a letters: {words}"
         )
+
+
+def _unstated(data: DataLocation) -> set[str]:
+    """Constraints of linked tables that no study states."""
+    if data.linked is None:
+        return set()
+    return {one.text for one in data.linked.unfolded.constraints} - {
+        one.text for one in data.linked.people.constraints
+    }
 
 
 def _words(column: ColumnSurvey, rows: int) -> str:

@@ -25,7 +25,7 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.installation import program
-from runner.check import contributors, parts, vertical
+from runner.check import contributors, linked, parts, vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
@@ -288,6 +288,8 @@ def _table(
     study: Study, party: str, data: DataLocation, allow_empty: bool, *, owner: bool
 ) -> Generator[Finding, None, int | None]:
     """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner asks."""
+    if owner and data.linked is not None:
+        yield from linked.own_children(party, data)
     if isinstance(study, VerticalStudy):
         return (yield from vertical.records(study, party, data, allow_empty, owner=owner))
     if data.parts is not None:
@@ -312,7 +314,7 @@ def _table(
         yield problem(DataRefused(f"{party}: {sentence}"))
     if not found.problems:
         yield fine(f"{party}: its table fits the study")
-    if ignored:
+    if ignored := tuple(name for name in ignored if data.linked is None or name != data.linked.key):
         yield note(f"{party}: columns that the study does not use are ignored: {', '.join(ignored)}")
     if owner:
         yield from own_table(party, data, found)

@@ -22,7 +22,8 @@ gets no interval but the reason, and what would have to be measured. Asking cost
 
 questions: mean(age), mean(income | sex == 'F'), mean(income) | sex, share(work == 'Private' | age < 30),
 differences and ratios of these, count(...), sum(...), median(age), quantile(age, 0.9), corr(age, income),
-table(sex, work), and regressions: "income ~ age + C(sex)", "logistic(smoker == 'yes' ~ age)"
+cramers_v(work, sex), table(sex, work), and regressions: "income ~ age + C(sex)",
+"logistic(smoker == 'yes' ~ age)"
 """
 
 

@@ -15,7 +15,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.installation import program
 from runner.commands import command
 from runner.failures import reason
-from runner.starting.template import CONFIRM, private_template, template, with_custodians
+from runner.starting.template import CONFIRM, called, private_template, template, with_custodians
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -142,6 +142,7 @@ def run(arguments: argparse.Namespace) -> None:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
     from runner.study.schema import schema_text
 
+    files["study.toml"] = called(files["study.toml"], directory.resolve().name)
     files["study.schema.json"] = schema_text()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -195,6 +196,6 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"""{study} {described}. Next:
   1. {first}
   2. {program()} check {study}{more}
-  3. {program()} plan {study}
+  3. {program()} plan {study}{more}
   4. {program()} run {study} --out {directory / "out"}{more}
 {directory / "private.example.toml"} shows what a party keeps to itself in a deployment.""")

@@ -148,7 +148,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     out = arguments.out or Path("out")
     if arguments.resume and _is_done(arguments, out):
-        return
+        with _watched(arguments, out):  # operators wait to be told
+            return
     began = time.monotonic()
     if BACKENDS[load(arguments.study).backend].ideal:
         # this process does all the work, and none of its products is large enough for a second thread, which would only spin
@@ -214,12 +215,12 @@ def _party(arguments: argparse.Namespace) -> None:
 
             if ready is not None:
                 ready.wait()
-            try:
-                with _watched(arguments, out):
+            with _watched(arguments, out):
+                try:
                     run_party(options)
-            except PeerUnreachable:
-                if not done:
-                    raise
+                except PeerUnreachable:
+                    if not done:
+                        raise
             if done:  # what was to be told of this session alone
                 for name_of_log in UNFINISHED.values():
                     (out / name_of_log).unlink(missing_ok=True)

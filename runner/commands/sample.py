@@ -16,6 +16,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import for_stream
 from runner.commands import command, whole_number
 from runner.failures import reason
+from runner.results import outdir
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -41,6 +42,7 @@ def add(commands: Commands) -> None:
         examples="  cosynth sample out --rows 100000 > more.csv\n"
         "  cosynth sample out --rows 1000 --seed 7 --out more.parquet\n"
         "  cosynth sample out -n 3000 --replicates 20 -o made.csv    # made.1.csv to made.20.csv\n"
+        "  cosynth sample out --rows 1000 --out more                 # of linked tables: a folder\n"
         "  cosynth sample out -n 1e4 --where work=private --where age=30..40 -o some.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
@@ -104,6 +106,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seed is not None and arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
     target: Path | None = arguments.out
+    if "linked" in outdir.finished(arguments.dir):
+        _linked(arguments)
+        return
     suffix = ".csv" if target is None else target.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out {target} must end in .csv or .parquet, which says what is written.")
@@ -151,6 +156,50 @@ def run(arguments: argparse.Namespace) -> None:
         if target is None:
             raise
         raise UsageError(f"--out {target} cannot be written ({reason(error)}); name another file.") from None
+    tell(texts_of(finished.facts))
+
+
+def _linked(arguments: argparse.Namespace) -> None:
+    """A folder of tables, none of which is in place before all are made. --rows are people."""
+    import numpy as np
+
+    from runner.results.finished_run import open_run
+    from runner.results.linked import People, check_of_people, linked_of, write_tables
+    from runner.results.warnings import tell, texts_of
+
+    target: Path | None = arguments.out
+    if target is None or target.suffix or (target.exists() and not target.is_dir()):
+        raise UsageError(
+            f"{arguments.dir} holds linked tables, of which `sample` writes a folder; name one as --out FOLDER."
+        )
+    if arguments.replicates is not None:
+        raise UsageError("--replicates are of one table, and this run holds linked tables; leave it out.")
+    finished = open_run(arguments.dir)
+    linked = linked_of(finished.facts, finished.domain, arguments.dir)
+    assert linked is not None
+    seed, model = secrets.randbits(64) if arguments.seed is None else arguments.seed, finished.model
+    if arguments.where:
+        from runner.api.conditions import allowed
+        from synth.mrf import conditional
+
+        where = conditions(arguments.where)
+        check_of_people(finished.facts, finished.domain, where, "--where")
+        try:
+            model = conditional.given(model, allowed(finished.domain, where))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    codes = model.sample(arguments.rows, np.random.default_rng([seed, 0]))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".cosynth-", dir=target) as name:
+            people = People.of(linked, codes, seed)
+            made = write_tables(Path(name), linked, finished.model, people, seed, safe=arguments.csv_safe)
+            for file in made:
+                file.replace(target / file.name)
+    except OSError as error:
+        raise UsageError(
+            f"--out {target} cannot be written ({reason(error)}); name another folder."
+        ) from None
     tell(texts_of(finished.facts))
 
 

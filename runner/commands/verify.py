@@ -83,8 +83,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from parties.budget.ledger import Ledger
     from runner.check.finding import problem
+    from runner.results.outdir import RUN
     from runner.study import load, private_file
     from runner.verification.files import files
+    from runner.verification.linked import linked_tables
     from runner.verification.place import Place
     from runner.verification.recomputed import recomputed
     from runner.verification.signers import Authority
@@ -105,10 +107,18 @@ def run(arguments: argparse.Namespace) -> None:
     def findings() -> Iterator[Finding]:
         try:
             yield from files(places, own, ca)
-            yield from spending(places, ledgers)
+            yield from spending(places, ledgers, own)
             yield from recomputed(places[0], own)
+            for place in places:
+                yield from linked_tables(place)
         except CosynthError as error:  # nothing after it can be read
             yield problem(error)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError):
+            yield problem(
+                UsageError(
+                    f"{places[0].directory / RUN} is not as a run writes it; it is damaged or of another version."
+                )
+            )
 
     for finding in findings():
         kind = "problem" if finding.error else "not checked" if finding.note else "holds"

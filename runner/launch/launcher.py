@@ -30,7 +30,16 @@ from runner.launch.first_failure import as_error, first_cause
 from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.record.progress import Display
-from runner.results.outdir import PARTY_FOLDERS, PRIVATE_LOG, USAGE, claim, finished, install, sweep
+from runner.results.outdir import (
+    ONE_MACHINE,
+    PARTY_FOLDERS,
+    PRIVATE_LOG,
+    USAGE,
+    claim,
+    finished,
+    install,
+    sweep,
+)
 from runner.study import Study, load, private_file
 from runner.study.claim import claim_of
 from runner.study.trained import trained
@@ -147,7 +156,7 @@ def _parties(
         )
         _conclude(out, children, by_user)
     run = finished(out / PARTY_FOLDERS / study.leader.name)
-    run["deployment"] = "one-machine"
+    run["deployment"] = ONE_MACHINE
     for child in children:  # functions of how much data a party has: not for the folder that is passed on
         used = {"cpu_s": round(child.usage.cpu_s, 3), "peak_rss_mb": round(child.usage.peak_rss_mb, 1)}
         (out / PARTY_FOLDERS / child.party / USAGE).write_text(json.dumps(used) + "\n", encoding="utf-8")

@@ -10,6 +10,7 @@ _LOW, _HIGH = 20_000, 32_768
 """Below the ports that Linux, the BSDs and Windows give to outgoing connections: a port that is free when it is chosen and taken
 when the party comes to listen on it would end the run."""
 _ATTEMPTS = 1_000
+MAX_SHARES = (_HIGH - _LOW) // 100
 _share = (0, 1)
 
 
@@ -19,7 +20,7 @@ def draw_from(number: int, of: int) -> None:
     Processes that look for ports at the same time would else find the same one free. Raises `ValueError`.
     """
     global _share
-    if not 0 <= number < of <= (_HIGH - _LOW) // 100:
+    if not 0 <= number < of <= MAX_SHARES:
         raise ValueError(f"There is no share {number} of {of} of the ports.")
     _share = number, of
 

@@ -24,7 +24,7 @@ from runner.party.record.logs import recording
 from runner.party.record.run_json import describe
 from runner.party.record.software import software
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume, state_digest
-from runner.results.outdir import PARTY_FOLDERS, state
+from runner.results.outdir import ONE_MACHINE, PARTY_FOLDERS, state
 from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.cohorts import cohorts_of
@@ -240,7 +240,7 @@ class _Clear:
             shared,
             self.session,
             digest(self.study, ""),
-            "one-machine",
+            ONE_MACHINE,
             owned,
             *self.closings[:1],
         )

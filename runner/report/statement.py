@@ -25,6 +25,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
 from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
 from runner.report.training_text import training
+from runner.results.outdir import ONE_MACHINE, linked_tables_of
 from runner.results.warnings import texts_of
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
@@ -93,7 +94,10 @@ def _headline(facts: Mapping[str, Any]) -> str:
     names = listed([party["name"] for party in facts["parties"]])
     made = f"{whole(facts['rows'])} synthetic rows of {spelled(len(facts['columns']))} columns"
     how = "computed in the clear on behalf of" if in_the_clear(facts) else "computed together by"
-    return f"{made}, {how} {names}"
+    tables = ""
+    if files := linked_tables_of(facts):
+        tables = f" (a row a person; folded to the linked tables {listed(list(files))})"
+    return f"{made}{tables}, {how} {names}"
 
 
 _NO_PROMISE = (
@@ -123,7 +127,7 @@ def _warnings(facts: Mapping[str, Any]) -> tuple[str, ...]:
             f"This run protected nothing. Its backend was “{facts['backend']}”: one process gathered every party’s data in the "
             "clear, as a trusted curator would. That is for tests, simulation and baselines."
         )
-    elif facts["deployment"] == "one-machine":
+    elif facts["deployment"] == ONE_MACHINE:
         found.append(
             "This run took place on one machine, and a run on one machine protects nobody from that machine: "
             "whoever controls it could read every party’s records."

@@ -65,6 +65,7 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
 
     Raises `UsageError` for a run of another version, of a plug-in that is not installed here, or a run.json that was altered.
     """
+    from runner.study.linked import tree_of
     from runner.study.read import read_tree
 
     plug_ins: object = None
@@ -77,6 +78,8 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
         rest = {key: value for key, value in tree["domain"].items() if key not in ("file", "columns")}
         tree["domain"] = {"columns": columns, **rest}
         tree.pop("contributors", None)
+        if "table" in tree:
+            tree["table"] = tree_of(tree["table"])
         plug_ins = tree.pop("plug_ins", None)
         found = read_tree(file, tree)[0]
     except (KeyError, TypeError, AttributeError, ValueError):

@@ -35,6 +35,8 @@ USAGE = "usage.json"
 """A party's CPU seconds and largest resident memory (MiB) in a run on one machine: with its own files, not beside the results."""
 EVENTS = "events.jsonl"
 RUN = "run.json"
+ONE_MACHINE, DISTRIBUTED = "one-machine", "distributed"
+"""What run.json calls the deployment."""
 STATES = "state-*.bin"
 """What a party keeps so that its run can be resumed (`parties.budget.run_state`)."""
 JOURNALS = "journal-*.jsonl"
@@ -191,6 +193,16 @@ def table_of(run: Mapping[str, Any]) -> str:
     return str(name)
 
 
+def linked_tables_of(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the files of a run's linked tables; none of a run of one table. run: the content of run.json, which may be of
+    another party and is not believed: nothing that is no plain name of a file comes back."""
+    with contextlib.suppress(KeyError, TypeError, AttributeError):
+        stated = run["linked"]
+        names = [stated["parent"], *(one["name"] for one in stated["tables"])]
+        return tuple(f"{name}.csv" for name in names if str(name).isidentifier() and str(name).isascii())
+    return ()
+
+
 def finished(directory: Path) -> dict[str, Any]:
     """The run.json of a finished run in `directory`. Raises `UsageError` if there is none."""
     try:
@@ -217,13 +229,17 @@ def install(
     The events and the log that the run has written in `target` itself take their places there; they may still be open.
     """
     staged, places, gone = [], [], []
+    with contextlib.suppress(UsageError):
+        gone += [
+            target / name for name in linked_tables_of(finished(target)) if name not in linked_tables_of(run)
+        ]
     try:
         for name, content in (halves or {}).items():
             part = target / f".{name}.part"
             staged.append(part)
             _write_own(part, content)
             places.append((part, target / name))
-        for name in FILES:
+        for name in (*linked_tables_of(run), *FILES):
             part = target / f".{name}.part"
             if name == RUN:
                 part.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")

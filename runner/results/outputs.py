@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,18 @@ def write_outputs(
     """Write all files of a finished run into `directory`. run: the content of run.json; result: of result.json, if there is
     one. sign: of the folder where they lie before any is in its place, what signatures.json is to hold; it may raise."""
     from runner.report import render
+    from runner.results.linked import People, linked_of, seed_of, write_tables
+    from synth.mrf import Model
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         write_table(staging / outdir.table_of(run), release.codes, domain, release.decode_seed)
         (staging / "measurements.json").write_text(measurements_json(release, domain), encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
+        if (linked := linked_of(run, domain, directory)) is not None:
+            people = People.of(linked, release.codes, release.decode_seed)
+            seed = seed_of(staging / outdir.table_of(run), staging / "model.npz")
+            write_tables(staging, linked, Model.from_bytes(release.model), people, seed)
         if result is not None:
             (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
@@ -105,14 +111,21 @@ def write_table(
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([harmless(name) for name in domain.names] if safe else domain.names)
-        for columns in _decoded(codes, domain, seed):
-            for j, column in enumerate(domain.columns):
-                if isinstance(column, Calendar):
-                    columns[j] = [None if value is None else value.isoformat() for value in columns[j]]
-            rows = zip(*columns, strict=True)
+        for columns in decoded(codes, domain, seed):
+            rows = zip(*shown_in_csv(columns, domain), strict=True)
             writer.writerows(
                 [harmless(value) for value in row] for row in rows
             ) if safe else writer.writerows(rows)
+
+
+def shown_in_csv(columns: Sequence[list[Any]], domain: Domain) -> list[list[Any]]:
+    """Values of the domain's columns as a CSV file has them: days and times as ISO 8601 writes them."""
+    return [
+        [None if value is None else value.isoformat() for value in values]
+        if isinstance(column, Calendar)
+        else values
+        for column, values in zip(domain.columns, columns, strict=True)
+    ]
 
 
 def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
@@ -127,7 +140,7 @@ def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, s
     types = [_arrow_type(column) for column in domain.columns]
     schema = pa.schema(list(zip(domain.names, types, strict=True)))
     with parquet.ParquetWriter(path, schema) as writer:
-        for columns in _decoded(codes, domain, seed):
+        for columns in decoded(codes, domain, seed):
             arrays = [
                 pa.array(
                     [None if v is None else str(v) for v in column] if pa.types.is_string(kind) else column,
@@ -143,7 +156,7 @@ def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.D
     import pandas as pd
 
     values: list[list[Any]] = [[] for _ in domain.names]
-    for block in _decoded(codes, domain, seed):
+    for block in decoded(codes, domain, seed):
         for known, more in zip(values, block, strict=True):
             known += more
     frame = {}
@@ -157,7 +170,7 @@ def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.D
     return pd.DataFrame(frame)
 
 
-def _decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
+def decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
     """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten times the table."""
     rng = np.random.default_rng(seed)
     for start in range(0, len(codes), BLOCK_ROWS):

@@ -16,6 +16,7 @@ from typing import Literal
 
 from mpc_protocols.errors import UsageError
 from runner.results.finished_run import FinishedRun
+from runner.results.linked import check_of_people
 from runner.study.table import nearest
 from synth.run import Measured
 
@@ -60,6 +61,7 @@ def ask(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[st
             raise UsageError(
                 f"{place} has no column {name}{nearest(name, domain.names)}; its columns: {', '.join(domain.names)}."
             )
+    check_of_people(run.facts, domain, asked, "A marginal")
     if len(set(asked)) != len(asked) or not asked:
         raise UsageError("A column is named twice, or none is; name each once.")
     if (cells := domain.cells(asked)) > MAX_LISTED_CELLS:

@@ -202,6 +202,15 @@ def _line(setting: str, comment: str, more: list[str]) -> str:
     )
 
 
+def called(text: str, name: str) -> str:
+    """The template's study by this name, under which a ledger counts what its custodians spend; "" leaves it as it is."""
+    return (
+        text.replace('name = "example"', f"name = {json.dumps(name, ensure_ascii=False)}", 1)
+        if name
+        else text
+    )
+
+
 def with_custodians(text: str, names: Sequence[str]) -> str:
     """The template's study with these custodians as its parties, and, if they are two, a third that computes."""
     head = text[: text.index("[[party]]")]

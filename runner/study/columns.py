@@ -18,12 +18,17 @@ from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
 from synth.workload import KEYS, MAX_CANDIDATES, Workload
 
 
-def read_domain(table: Table, path: Path) -> tuple[tuple[str, ...], Domain | None]:
-    """The declared names and the domain, from the table's columns or its file; every bad column is a problem of its own."""
+def read_domain(
+    table: Table, path: Path, where: str = "[domain.columns]"
+) -> tuple[tuple[str, ...], Domain | None]:
+    """The declared names and the domain, from the table's columns or its file; every bad column is a problem of its own.
+
+    where: what sentences call its columns.
+    """
     if ("file" in table) == ("columns" in table):
         table.problem("needs either file or columns, and only one of them")
         return (), None
-    given, prefix = table.raw.get("columns"), "[domain.columns]"
+    given, prefix = table.raw.get("columns"), where
     if "file" in table:
         file = path.parent / table.text("file", expected="the name of a JSON file")
         given, prefix = _read_json(table, file), str(file)

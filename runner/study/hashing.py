@@ -36,7 +36,10 @@ def agreed_tree(study: Study) -> dict[str, Any]:
         {key: value for key, value in entry.items() if key != "data"} for entry in study.tree["party"]
     ]
     # the order of columns decides which marginals a seed chooses, and JSON objects have none: the domain goes as a list
-    tree["domain"] = {"file": study.tree["domain"].get("file"), **study.domain.to_spec()}
+    own = study.domain if study.linked is None else study.linked.people
+    tree["domain"] = {"file": study.tree["domain"].get("file"), **own.to_spec()}
+    if study.linked is not None:
+        tree["table"] = study.linked.to_spec()
     if study.contributors is not None:  # with the content of the files that it names
         tree["contributors"] = study.contributors.public()
     if installed := plug_ins_of(study):

@@ -69,7 +69,11 @@ def of(
     if algorithm is None:
         configured = [table for table in tables if table in ALGORITHMS.names]
         algorithm = configured[0] if len(configured) == 1 else proposed().name
-    if workload is None and ((known := ALGORITHMS.get(algorithm)) is None or known.workload):
+    if (
+        workload is None
+        and "table" not in tables
+        and ((known := ALGORITHMS.get(algorithm)) is None or known.workload)
+    ):
         workload = {"degree": min(2, len(columns))}
     tree: dict[str, Any] = {
         "study": {"name": name, "algorithm": algorithm, "backend": backend, "partition": partition},
@@ -84,7 +88,15 @@ def of(
         ],
     }
     for key, table in tables.items():
-        tree[key] = {**tree[key], **table} if isinstance(tree.get(key), Mapping) else table
+        stated = tree.get(key)
+        if isinstance(stated, Mapping) and isinstance(table, Mapping):
+            if twice := [entry for entry in table if entry in stated]:
+                raise StudyInvalid(
+                    f"{IN_CODE}: [{key}] {twice[0]} is a parameter of its own; leave it out of {key}."
+                )
+            tree[key] = {**stated, **table}
+        else:
+            tree[key] = table
     return from_dict(tree)
 
 
@@ -117,12 +129,15 @@ def _with_paths(table: Any, keys: Collection[str], base: Path) -> Any:
     }
 
 
-def _with_data(party: object, base: Path) -> object:
+def _with_data(party: Any, base: Path) -> Any:
     data = party.get("data") if isinstance(party, dict) else None
     if isinstance(party, dict) and isinstance(data, str) and "://" not in data:
         return {**party, "data": str(base / os.path.expanduser(data))}
     if isinstance(party, dict) and isinstance(data, dict) and isinstance(data.get("url"), str):
         return {**party, "data": {**data, "url": placed(data["url"], base)}}
+    if isinstance(party, dict) and isinstance(data, dict):
+        tables = {name: _with_data({"data": place}, base)["data"] for name, place in data.items()}
+        return {**party, "data": tables}
     return party
 
 

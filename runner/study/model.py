@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mpc_protocols.options import Options
     from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
+    from parties.data.linked.draw_key import DrawKey
     from parties.data.location import Location
     from parties.data.tallies.places import DaskCluster, TallyFiles
     from runner.starting.proposed import Proposed
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from runner.study.inference import Inference
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
+    from synth.linked.tables import LinkedTables
     from synth.workload import Workload
 
 
@@ -44,6 +46,10 @@ class DataLocation:
 
     The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
     table; None: it is read as it is. push_down: its rows may not leave the database.
+
+    tables: of several tables that are named, the places by name, until they are found to be the study's; then
+    `children` has those
+    of the tables of children, `linked` is the study's, and this is where the parent table is. draws: the key of the draws.
     """
 
     path: Path | None = None
@@ -54,6 +60,10 @@ class DataLocation:
     push_down: bool = False
     tallies: TallyFiles | None = None
     cluster: DaskCluster | None = None
+    tables: Mapping[str, DataLocation] | None = None
+    children: Mapping[str, DataLocation] | None = None
+    linked: LinkedTables | None = field(default=None, repr=False)
+    draws: DrawKey | None = field(default=None, repr=False)
 
     @property
     def parts(self) -> TallyFiles | DaskCluster | None:
@@ -74,7 +84,13 @@ class DataLocation:
             if self.path is not None
             else {"url": self.url, "table": self.table, "push_down": self.push_down}
         )
-        return replace(place, dialect=self.dialect, recipe=self.recipe)
+        place = replace(place, dialect=self.dialect, recipe=self.recipe)
+        if self.linked is None:
+            return place
+        from parties.data.linked.places import LinkedPlaces
+
+        children = {name: child.locate() for name, child in (self.children or {}).items()}
+        return replace(place, linked=LinkedPlaces(self.linked, children, self.draws))
 
 
 @dataclass(frozen=True)
@@ -222,7 +238,9 @@ class Study:
     """A valid study; of vertical partitions, a `VerticalStudy`.
 
     config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it. contributors: who
-    may leave a bundle; None of a study without. inference: the questions that are registered; None of a study without.
+    may leave a bundle; None of a study without. inference: the questions that are registered; None of a study
+    without. linked: the
+    tables that belong together, of which `domain` has a row a person; None of a study of one table.
     """
 
     path: Path
@@ -242,6 +260,7 @@ class Study:
     tree: Mapping[str, Any] = field(repr=False)
     contributors: Contributors | None
     inference: Inference | None
+    linked: LinkedTables | None
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Study:
@@ -428,6 +447,7 @@ class Study:
             "session": dict(vars(self.session)),
             **({} if self.contributors is None else {"contributors": self.contributors.public()}),
             **({} if self.inference is None else {"inference": self.inference.public()}),
+            **({} if self.linked is None else {"table": self.linked.to_spec()}),
             "party": [
                 {
                     "name": party.name,

@@ -165,6 +165,10 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
                 path.parent,
             )
         )
+    if isinstance(given, dict) and given and not given.keys() & set(keys.DATA):
+        names = Table(given, table.file, f"{table.where} data".strip(), tuple(given), table.problems)
+        places = {name: read_location(names.under(name), path, servers=servers) for name in given}
+        return DataLocation(tables={name: place for name, place in places.items() if place is not None})
     if isinstance(given, dict):
         inner = Table(given, table.file, f"{table.where} data".strip(), keys.DATA, table.problems)
         url, name = inner.text("url"), inner.text("table")

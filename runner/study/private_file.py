@@ -22,6 +22,7 @@ from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
 from runner.party.options import CertificateFiles
+from runner.study.linked import placed
 from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
 from runner.study.parties import read_address, read_location
@@ -136,7 +137,15 @@ def location(
             f"{study.path}: the rows of a vertical study are read by one process; remove `workers` from the private file of "
             f"party {name}."
         )
-    return found and read_by_rules(study, found, private.rules)
+    if found is None:
+        return None
+    found = read_by_rules(study, found, private.rules)
+    if found.linked is None:
+        return found
+    from parties.data.linked.draw_key import DrawKey
+    from runner.study.hashing import digest
+
+    return replace(found, draws=DrawKey(private.ledger.file, digest(study, "")))
 
 
 def idle_here(study: Study) -> dict[str, StudyInvalid]:
@@ -162,6 +171,7 @@ def _idle(study: Study, name: str) -> StudyInvalid:
 
 def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:
     """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that does not fit."""
+    found = placed(study.linked, found, str(study.path), study.partition == "horizontal")
     if found.push_down and isinstance(study, VerticalStudy):
         raise StudyInvalid(
             f"{study.path}: data has push_down = true, and owners of different columns need their rows; leave it out."
@@ -170,6 +180,8 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
         _check_parts(study, found.parts.by_unit)
     if not rules.stated:
         return found
+    if found.linked is not None:
+        return _linked_by_rules(found, rules)
     alignment = study.alignment if isinstance(study, VerticalStudy) else None
     if alignment is not None and not alignment.psu:
         for key, stated in (("filter", rules.filter is not None), ("missing_ids", rules.leave_out)):
@@ -187,6 +199,17 @@ def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocati
     unit = study.privacy.unit.id
     identifiers = alignment.id if alignment is not None else () if unit is None else (unit,)
     return replace(found, dialect=rules.dialect, recipe=fit(rules, study.domain, identifiers))
+
+
+def _linked_by_rules(found: DataLocation, rules: Rules) -> DataLocation:
+    """How CSV files are written holds for all of them. Raises `StudyInvalid` for [harmonise]."""
+    if replace(rules, dialect=RFC) != Rules(rules.file, stated=True):
+        raise StudyInvalid(
+            f"{rules.file}: [harmonise] is not read for linked tables; make the columns fit where the tables are "
+            f"exported, and remove it."
+        )
+    children = {name: replace(child, dialect=rules.dialect) for name, child in (found.children or {}).items()}
+    return replace(found, dialect=rules.dialect, children=children)
 
 
 def _check_parts(study: Study, by_unit: bool) -> None:

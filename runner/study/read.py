@@ -8,18 +8,20 @@ are typos and get the choices. Standard library only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import Any, cast
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.installation import program
 from mpc_protocols.options import Options
-from runner.study import inference, keys, together
+from runner.study import inference, keys, linked, together
 from runner.study.columns import check_workload, has_workload, read_domain
 from runner.study.contributors import read_contributors
-from runner.study.model import Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
+from runner.study.model import Party, Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, read_toml, shown
 from runner.study.together import PARTITIONS, SECURITIES
@@ -29,6 +31,7 @@ from synth.config import AlgorithmConfig
 from synth.domain import Domain
 from synth.domain.domain import DOMAIN_KEYS
 from synth.judgement.parameters import MAX_DELTA
+from synth.linked.tables import LinkedTables
 from synth.training import Training
 from synth.workload import KEYS
 
@@ -37,6 +40,7 @@ SECTIONS = (
     "privacy",
     "workload",
     "domain",
+    "table",
     "alignment",
     "session",
     "contributors",
@@ -77,11 +81,11 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths start, and its name."""
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
-    needed = ("study", "privacy", *(("workload",) if has_workload(tree) else ()), "domain", "party")
+    stated = has_workload(tree) and "table" not in tree  # linked tables have a workload of their own
+    needed = ("study", "privacy", *(("workload",) if stated else ()), "domain", "party")
     for name in needed:
         if name not in root:
-            header = "[[party]]" if name == "party" else f"[{name}]"
-            root.problem(f"has no {header} table; `{program()} init DIR` writes an example")
+            root.problem(f"has no {_header(name)} table; {_where_one_is(name, path)}")
 
     def section(name: str, known: tuple[str, ...]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
@@ -102,6 +106,9 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         partition = head.choice("partition", PARTITIONS)
     privacy = _privacy(section("privacy", keys.PRIVACY), "privacy" in root)
     names, domain = read_domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)
+    tables = linked.read_linked(root, domain) if "table" in root else None
+    if tables is not None:
+        names, domain = tables.unfolded.names, tables.unfolded
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
     security, research = _security(head, backend), head.flag("research", False)
@@ -111,7 +118,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         together.runs(head, algorithm, backend, partition)
         if malicious:
             together.against_deviation(head, root, algorithm, config)
-    if algorithm is not None and domain is not None:
+    if algorithm is not None and domain is not None and tables is None:
         together.constraints(root, algorithm, domain)
     workload = section("workload", KEYS)
     if algorithm is not None and not algorithm.workload and "workload" in root:
@@ -134,7 +141,15 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     session = _session(session_table)
     together.waits(session_table, malicious)
     parties = (
-        read_parties(tree["party"], path, found, backend, partition, session.tls, domain)
+        read_parties(
+            tree["party"] if tables is None else linked.expanded(tables, tree["party"]),
+            path,
+            found,
+            backend,
+            partition,
+            session.tls,
+            domain,
+        )
         if "party" in root
         else ()
     )
@@ -158,6 +173,10 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
             misfit = algorithm.misfit(config, privacy.adjacency, not alignment.psu)
             if misfit is not None:
                 head.problem(f'= "{algorithm.name}" {misfit}', "algorithm")
+    if tables is not None:
+        linked.check_study(tables, root, algorithm, privacy, alignment)
+    if "table" not in root or tables is not None:
+        parties = _placed(root, parties, tables, partition)
     if isinstance(algorithm, Training) and backend is not None:
         together.training(head, alignment, str(path), found, algorithm, backend)
     if found or domain is None or algorithm is None or backend is None:
@@ -171,7 +190,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         security=security,
         research=research,
         privacy=privacy,
-        workload_spec=workload.raw,
+        workload_spec=workload.raw or ({} if tables is None else {"cliques": tables.cliques}),
         config=config,
         options=options,
         domain=domain,
@@ -180,8 +199,39 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         tree=tree,
         contributors=contributors,
         inference=questions,
+        linked=tables,
     )
     return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
+
+
+def _placed(
+    root: Table, parties: tuple[Party, ...], tables: LinkedTables | None, partition: str
+) -> tuple[Party, ...]:
+    """The parties with their data by the names of the study's tables."""
+    found = []
+    for party in parties:
+        if party.data is not None:
+            try:
+                where = f"{root.file}: [[party]] {party.name}"
+                party = replace(
+                    party, data=linked.placed(tables, party.data, where, partition == "horizontal")
+                )
+            except StudyInvalid as error:
+                root.problems.append(error.sentence)
+        found.append(party)
+    return tuple(found)
+
+
+def _header(name: str) -> str:
+    return "[[party]]" if name == "party" else f"[{name}]"
+
+
+def _where_one_is(name: str, path: Path) -> str:
+    """What to do about a table that a study lacks: `init --from` leaves the proposed columns beside the study."""
+    proposed = path.with_name("domain.proposed.toml")
+    if name == "domain" and proposed.is_file():
+        return f"confirm the columns that {proposed} proposes, then append it: `cat {quote(str(proposed))} >> {quote(str(path))}`"
+    return f"`{program()} init DIR` writes an example"
 
 
 def _tables_of_backends() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.options import Option, Options
 from mpc_protocols.psu.method import methods, vias
 from parties.data.sql.addresses import FILES
-from runner.study import contributors, inference, keys, vertical
+from runner.study import contributors, inference, keys, linked, vertical
 from runner.study.together import PARTITIONS, SECURITIES
 from synth.algorithm import ALGORITHMS
 from synth.domain import BROKEN_ROWS
@@ -26,6 +26,7 @@ from synth.domain.dates import DAYS, SECONDS
 from synth.domain.domain import DOMAIN_KEYS
 from synth.domain.kinds import KINDS
 from synth.domain.numbers import SCALES
+from synth.linked.tables import MAX_CHILDREN, NAME
 from synth.workload import KEYS
 
 Schema = dict[str, Any]
@@ -160,15 +161,34 @@ def _alignment() -> Schema:
 def _party() -> Schema:
     file = {"type": "string", "pattern": f"^({'|'.join(FILES)})://"}  # a server's stands in the private file
     data = _table(keys.DATA, {"url": file, "table": TEXT, "push_down": FLAG}, ("url", "table"))
+    names = {"pattern": NAME.pattern, "not": {"enum": sorted(linked.RESERVED)}}
+    tables = {
+        "type": "object",
+        "propertyNames": names,
+        "additionalProperties": {"anyOf": [TEXT, data]},
+        "minProperties": 1,
+    }
     forms = {
         "name": TEXT,
         "address": TEXT,
-        "data": {"anyOf": [TEXT, data]},
+        "data": {"anyOf": [TEXT, data, tables]},
         "compute": FLAG,
         "fingerprint": TEXT,
         "columns": TEXTS,
     }
     return {"type": "array", "minItems": 1, "items": _table(keys.PARTY, forms, ("name", "address"))}
+
+
+def _linked() -> Schema:
+    forms = {
+        "parent": TEXT,
+        "key": TEXT,
+        "max_rows": {**WHOLE, "maximum": MAX_CHILDREN},
+        "order": TEXT,
+        "columns": _columns(),
+    }
+    child = _table(linked.KEYS, forms, [key for key in linked.KEYS if key != "order"])
+    return {"type": "object", "additionalProperties": child, "minProperties": 1}
 
 
 def _close() -> Schema:
@@ -209,6 +229,7 @@ def schema() -> Schema:
         **{algorithm.name: _declared(algorithm.config) for algorithm in ALGORITHMS},
         **{backend.name: _declared(backend.options) for backend in backends},
         "domain": _domain(),
+        "table": _linked(),
         "alignment": _alignment(),
         "contributors": _table(
             contributors.KEYS,

@@ -127,6 +127,10 @@ class Table:
             foreign_text.shown(f"{self.file}: {place}{' ' if place else ''}{sentence}.", line=True)
         )
 
+    def under(self, key: str) -> Table:
+        """The value of a key as the `data` of a table of its own, for readers of that key."""
+        return Table({"data": self.raw[key]}, self.file, f"{self.where} {key}:", ("data",), self.problems)
+
     def __contains__(self, key: str) -> bool:
         return key in self.raw
 

@@ -78,4 +78,9 @@ def _value(value: object) -> str:
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return f"[{', '.join(map(_value, value))}]"
-    raise TypeError(f"TOML has no form of {value!r:.60}.")
+    told = (
+        str(value)
+        if value is None or isinstance(value, float)
+        else f"an object of type {type(value).__name__}"
+    )
+    raise TypeError(f"TOML has no form of {told}.")  # not the object: somebody may have given rows by mistake

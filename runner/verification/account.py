@@ -86,7 +86,7 @@ class Account:
             yield from (
                 name for name, x, y in zip(names, stated, expected, strict=True) if not close(x, float(y))
             )
-            if not privacy["beta"] <= float(plan.budget.beta_cap) * (1 + ROUNDING):
+            if not privacy["beta"] <= self._most_distance:
                 yield "beta"
         events = privacy["events"]
         if not close(privacy["rho_spent"], math.fsum(event["rho"] for event in events)):
@@ -175,11 +175,21 @@ class Account:
             close(told[names[client]], rho) for client, rho in spent.items()
         ):
             return False
+        distances = {of["name"]: of["beta"] for of in privacy["clients"]}
+        if not all(0 <= beta <= self._most_distance for beta in distances.values()):
+            return False
         most = max(spent.values(), default=0.0)
         return any(
-            close(spent[client], most) and canonical(list(own)) == canonical(privacy["events"])
+            close(spent[client], most)
+            and close(distances[names[client]], privacy["beta"])
+            and canonical(list(own)) == canonical(privacy["events"])
             for client, own in by_client.items()
         )
+
+    @property
+    def _most_distance(self) -> float:
+        """What the plan bounds beta by."""
+        return math.inf if self.plan is None else float(self.plan.budget.beta_cap) * (1 + ROUNDING)
 
 
 def close(stated: object, expected: float) -> bool:

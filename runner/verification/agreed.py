@@ -95,6 +95,7 @@ def follows(place: Place) -> Iterator[Finding]:
         "table": None if sound else RESEARCH_TABLE,
         "columns": columns_of(study.domain),
         "constraints": constraints_of(study.domain).get("constraints"),
+        "linked": None if study.linked is None else study.linked.to_spec(),
         **({"claim": claim_of(study)} if protocol_of(run) == str(PROTOCOL) else {}),
     }
     stated = {name: run.get(name) for name in expected}

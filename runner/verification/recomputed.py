@@ -17,18 +17,19 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, StudiesDiffer
 from runner.check.finding import Finding, fine, note, problem
 from runner.party.record.events import PHASES, PROOF_STEPS, WITHHELD
 from runner.party.record.run_json import alignment_facts
-from runner.party.synthesis import most_rows, plan_of
+from runner.party.synthesis import most_rows
 from runner.report import files
 from runner.results.finished_run import agreed_study
-from runner.results.outdir import RUN, SIGNATURES
+from runner.results.outdir import DISTRIBUTED, ONE_MACHINE, RUN, SIGNATURES
 from runner.results.release import Release, event_from_json
 from runner.results.warnings import relations_of, warnings_of
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.hashing import protocol_of
-from runner.study.owners import Ownership, ownership
+from runner.study.owners import Ownership
 from runner.study.trained import trained, training_of
 from runner.verification.account import Account, close
+from runner.verification.planned import owned_of, planned
 from runner.verification.signers import GIVER
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS, CHOICES
@@ -55,8 +56,9 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
         )
         return
     try:
-        owned = _owned(study, run)
-        statements = Statements(study, files.load(place.directory), _plan_of(study, run, own, owned), owned)
+        owned = owned_of(study, run)
+        plan = planned(study, run, own, owned)
+        statements = Statements(study, files.load(place.directory), plan, owned)
         restated, account = list(statements.differing()), list(statements.account.differing())
     except CosynthError as error:
         yield problem(error)
@@ -86,25 +88,6 @@ def recomputed(place: Place, own: Study | None = None) -> Iterator[Finding]:
             f"what {RUN} says of its release follows from the table, the measurements, the model and the study; the word of "
             f"{whose} are {', '.join(statements.on_their_word())}"
         )
-
-
-def _owned(study: Study, run: Mapping[str, Any]) -> Ownership | None:
-    """Who owns which columns, as run.json has it, of a study that joins records. Raises `StudyInvalid` for misfits."""
-    if not isinstance(study, VerticalStudy) or trained(study) is not None:
-        return None
-    return ownership(study, {owner["name"]: owner["columns"] for owner in run["alignment"]["owners"]})
-
-
-def _plan_of(study: Study, run: Mapping[str, Any], own: Study | None, owned: Ownership | None) -> Plan | None:
-    """The plan; None where rounds of arrivals or earlier waves decide it and no study that reads them is named, or where owners'
-    columns do, which run.json does not tell."""
-    if trained(study) is not None:
-        return None
-    told = run["agreed"].get("contributors", {})
-    if told.get("after") or told.get("schedule") == "arriving":
-        return None if own is None else plan_of(own)
-    plan = plan_of(study)
-    return plan if owned is None else plan.knowing(owned.columns)
 
 
 @dataclass(frozen=True)
@@ -148,6 +131,7 @@ class Statements:
             "inputs": self._inputs,
             "alignment": self._alignment,
             "version": self._version,
+            "deployment": self._deployment,
         }
         yield from (name for name, look in looks.items() if not look())
         if not self._table_is_possible():
@@ -155,10 +139,10 @@ class Statements:
 
     def on_their_word(self) -> Iterator[str]:
         """What of run.json cannot be recomputed, in words."""
-        yield "times, traffic and software"
+        yield "times, traffic, software and where the parties ran"
         if "soundness" in self.facts:
             yield "the number of proof batches"
-        if "fallback" in self.facts:
+        if "fallback" in self.facts and self._small_share is None:
             yield "how large the noise of a joint marginal would have been"
         if not self.account.is_told or self.account.in_rounds:
             yield "the samplers' distance (a bound is recomputed)"
@@ -182,11 +166,15 @@ class Statements:
     @property
     def _asks_oracle(self) -> bool:
         """Whether a synthesizer asks an oracle, once, and draws the table from its model."""
+        return self._runs_once and not self._collected.get("registered")
+
+    @property
+    def _runs_once(self) -> bool:
+        """Whether the study's algorithm asks an oracle, once."""
         study = self.study
         return not (
             self.account.in_rounds
             or self._collected.get("after")
-            or self._collected.get("registered")
             or cohorts_of(study) is not None
             or trained(study) is not None
             or ALGORITHMS[study.algorithm].reporting(study.config) is not None
@@ -253,8 +241,11 @@ class Statements:
             return False
         if not self.account.side_by_side and selected != [event["clique"] for event in self._picks]:
             return False
+        last = len(selected) + (
+            not self.account.side_by_side
+        )  # after which single columns are measured again
         return all(
-            m.round <= len(selected) + 1
+            m.round <= last
             and (not 1 <= m.round <= len(selected) or list(m.columns) == selected[m.round - 1])
             for m in self.run.measurements
         )
@@ -271,16 +262,29 @@ class Statements:
         )
 
     def _fallback(self) -> bool:
-        """Whether a run that says so has given up joint marginals, and no other one has."""
-        sizes = self.study.domain.sizes
-        joint = any(len(clique) > 1 for clique in self.run.model.cliques)
-        text, run = self.facts.get("fallback"), self.run
+        """Whether a run that says so has given up joint marginals, and no other one has; where the plan tells which tables are
+        too small, whether this one was, and by how much."""
+        sizes, run = self.study.domain.sizes, self.run
+        joint = any(len(clique) > 1 for clique in run.model.cliques)
+        text, share = self.facts.get("fallback"), self._small_share
         if text is None:
             followed = any(sum(sizes[name] > 1 for name in m.columns) > 1 for m in run.measurements)
-            return joint or not followed
+            return joint or not (followed or share)
+        if joint or share == 0.0:
+            return False
         tried = any(len(m.clique) > 1 for m in run.measurements)
-        shares = [*(percent / 100 for percent in range(101)), MAX_SHARE]
-        return not joint and text in {sentence(run.noisy_total, share, tried=tried) for share in shares}
+        shares = [*(percent / 100 for percent in range(101)), MAX_SHARE] if share is None else [share]
+        return text in {sentence(run.noisy_total, share, tried=tried) for share in shares}
+
+    @cached_property
+    def _small_share(self) -> float | None:
+        """As `synth.algorithm.Algorithm.small_share`; None where no plan is known."""
+        if not self._runs_once:
+            return 0.0  # nothing of such a run gives up
+        if self.plan is None:
+            return None
+        algorithm = ALGORITHMS[self.study.algorithm]
+        return algorithm.small_share(self.plan, self.run.measurements, self.run.noisy_total)
 
     def _relations(self) -> bool:
         expected = None if self._verdict is None else json.loads(json.dumps(self._verdict.to_json()))
@@ -338,6 +342,12 @@ class Statements:
         if self.owned is None or self.plan is None:
             return False
         return alike(told, json.loads(json.dumps(alignment_facts(study, self.plan, self.owned))))
+
+    def _deployment(self) -> bool:
+        """Whether it is one that there is; one process cannot be several machines."""
+        return self.facts["deployment"] in (
+            (ONE_MACHINE,) if self.study.descriptor.ideal else (ONE_MACHINE, DISTRIBUTED)
+        )
 
     def _version(self) -> bool:
         software = self.facts["software"]

@@ -16,7 +16,7 @@ from mpc_protocols.errors import CosynthError, PeerIdentity
 from runner.check.finding import Finding, fine, note, problem
 from runner.results import signatures
 from runner.results.finished_run import agreed_study
-from runner.results.outdir import RUN, SIGNATURES
+from runner.results.outdir import ONE_MACHINE, RUN, SIGNATURES
 from runner.study import Study
 from runner.study.trained import training_of
 from runner.verification.place import Place
@@ -90,7 +90,7 @@ def signed(place: Place, own: Study | None = None, ca: Authority | None = None) 
         resumed = (
             f"signed under CA {shown[:16]}.., and the study was agreed under {run['ca'][:16]}..: the run was"
         )
-        if run["deployment"] != "one-machine":  # where every start makes new keys
+        if run["deployment"] != ONE_MACHINE:  # where every start makes new keys
             yield problem(
                 PeerIdentity(
                     f"{path} is {resumed} resumed with other certificates, or signed by others; ask the parties for their "

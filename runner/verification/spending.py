@@ -19,7 +19,9 @@ from runner.check.finding import Finding, fine, note, problem
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import JOURNALS, RUN
 from runner.study import Study
+from runner.study.trained import training_of
 from runner.verification.place import Place
+from runner.verification.planned import owned_of, planned
 from synth.algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -28,10 +30,10 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 
 
-def spending(places: Sequence[Place], ledgers: Sequence[Path]) -> Iterator[Finding]:
-    """All of it. Raises `UsageError` for what cannot be read."""
+def spending(places: Sequence[Place], ledgers: Sequence[Path], own: Study | None = None) -> Iterator[Finding]:
+    """All of it. own: the study that the auditor holds. Raises `UsageError` for what cannot be read."""
     try:
-        yield from charged(places[0])
+        yield from charged(places[0], own)
     except (KeyError, TypeError, ValueError, ArithmeticError):
         raise UsageError(
             f"{places[0].directory / RUN} states no events; it is damaged or of another version."
@@ -41,13 +43,15 @@ def spending(places: Sequence[Place], ledgers: Sequence[Path]) -> Iterator[Findi
         yield booked(places[0], ledger)
 
 
-def charged(place: Place) -> Iterator[Finding]:
-    """Each event's rho, their sum, the cap, and what it comes to in the study's epsilon and delta."""
+def charged(place: Place, own: Study | None = None) -> Iterator[Finding]:
+    """Each event's rho, their sum, the cap, and what it comes to in the study's epsilon and delta. own: as `spending`'s."""
     privacy, file = place.run["privacy"], place.directory / RUN
     study = agreed_study(place.run, file)
     yield from _promised(privacy, study, file)
     open_handed = [event for event in privacy["events"] if event.get("claim") == "none"]
-    events = [event for event in privacy["events"] if event.get("claim") != "none"]
+    events = _completed(
+        place.run, study, own, [event for event in privacy["events"] if event.get("claim") != "none"]
+    )
     if open_handed and ALGORITHMS[study.algorithm].sound(study.config):
         yield problem(
             BudgetRefused(
@@ -97,6 +101,17 @@ def charged(place: Place) -> Iterator[Finding]:
             f"{len(events)} events, recomputed one by one: rho {spent:.6g} of {privacy['rho']:.6g}, epsilon {found:.4g} of "
             f"{epsilon:g} at delta {delta:g}"
         )
+
+
+def _completed(
+    run: Mapping[str, Any], study: Study, own: Study | None, events: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Events, each with what the study's plan says of its noise where the event does not."""
+    algorithm = ALGORITHMS[study.algorithm]
+    if not events or training_of(study) is not None:
+        return list(events)
+    plan = planned(study, run, own, owned_of(study, run))
+    return list(events) if plan is None else [algorithm.completed(plan, event) for event in events]
 
 
 def _promised(privacy: Mapping[str, Any], study: Study, file: Path) -> Iterator[Finding]:

@@ -36,6 +36,11 @@ class Follower:
     directory: Path
     story: Story = field(default_factory=Story)
     _tails: dict[Path, _Tail] = field(default_factory=dict)
+    _earlier: dict[Path, tuple[int, int, int] | None] = field(default_factory=dict)
+
+    def pass_over(self) -> None:
+        """Take what is there now for an earlier run's: it tells nothing until it changes."""
+        self._earlier = {path: _stamp(path) for path in self._paths()}
 
     def look(self) -> dict[str, Any]:
         """Read what is new; the state, and whether a run is under way, has finished or has ended without results."""
@@ -61,6 +66,7 @@ class Follower:
     def _paths(self) -> list[Path]:
         own = [*sorted(self.directory.glob(f"{PARTY_FOLDERS}/*")), self.directory]
         found = [path for folder in own if (path := newest(folder)) is not None]
+        found = [path for path in found if self._earlier.get(path, ()) != _stamp(path)]
         return found[:-1] if len(found) > 1 and found[-1].parent == self.directory else found
 
     def _replaced(self, path: Path, tail: _Tail) -> bool:
@@ -87,6 +93,15 @@ class Follower:
                 continue
             if isinstance(event, dict):
                 self.story.take(event)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes with a file: its inode, its size and when it was written; None if it is gone."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def newest(folder: Path) -> Path | None:

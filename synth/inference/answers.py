@@ -18,6 +18,7 @@ from synth.inference.estimands import ZERO, Estimand, estimands
 from synth.inference.language import Question, parse
 from synth.inference.licence import NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
+from synth.inference.needed import needed
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
 from synth.inference.variance import Disturbance
@@ -31,6 +32,10 @@ DISAGREEMENT = 3.0
 SURE = 4.0
 """Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
 a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
+
+
+CHOSEN = 0.5
+"""The share of the noise below which a selection can follow what chance made of the rows (`docs/design/inference.md` 12)."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ def infer(
         whole, reason = None, error.sentence
     counts = {name: model.marginal((name,)) for name in domain.names}
     release = _Release(domain, model, ReadOff(domain.sizes, whole or (), counts), codes_of, target)
+    release.chosen = _chosen(facts, domain, codes_of)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
             release.by_model(question, text)  # a question that does not fit the columns says so first
@@ -99,12 +105,21 @@ def infer(
     ]
 
 
+def _chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> frozenset[frozenset[str]]:
+    """The sets of columns that a run measured because it selected them: neither registered nor part of what is."""
+    queries = ((facts.get("public_study") or {}).get("inference") or {}).get("queries", ())
+    registered = [frozenset(clique) for clique in needed(queries, domain, codes_of)] if queries else []
+    selected = (frozenset(clique) for clique in facts.get("selected", ()))
+    return frozenset(clique for clique in selected if not any(clique <= whole for whole in registered))
+
+
 class _Release:
     def __init__(
         self, domain: Domain, model: Model, read_off: ReadOff, codes_of: Codes_of, target: Target
     ) -> None:
         self._domain, self._model, self._read_off = domain, model, read_off
         self._codes_of, self._target = codes_of, target
+        self.chosen: frozenset[frozenset[str]] = frozenset()
 
     def by_model(self, question: Question, text: str) -> list[Estimand]:
         """What the released model says. Raises as `estimands`."""
@@ -140,7 +155,7 @@ class _Release:
             list(told) if told is not None and len(told) == len(found) else [None] * len(found)
         )
         return [
-            Reading(self._target, disturbances[0], estimand, other)
+            Reading(self._target, disturbances[0], estimand, other, self.chosen)
             for estimand, other in zip(found, beside, strict=True)
         ]
 
@@ -166,12 +181,13 @@ class _Refusal:
 
 @dataclass(frozen=True)
 class Reading:
-    """An estimand with what disturbs it. beside: the same by the model."""
+    """An estimand with what disturbs it. beside: the same by the model. chosen: sets of columns that the run has selected."""
 
     target: Target
     disturbance: Disturbance
     estimand: Estimand
     beside: Estimand | None
+    chosen: frozenset[frozenset[str]] = frozenset()
 
     def __call__(self, z: float) -> Answer:
         estimand = self.estimand
@@ -187,6 +203,8 @@ class Reading:
                 variance = self.disturbance.noise(weights, weights) + self._people(divisor)
                 if abs(divisor.value) <= SURE * math.sqrt(variance):
                     raise Uncertain(ZERO)
+            if estimand.strength:
+                return self._strength(z)
             return self._quantile(z) if estimand.cumulative else self._scalar(z)
         except Uncertain as error:
             return self._refused(error.sentence)
@@ -269,6 +287,8 @@ class Reading:
         table = (
             None if self.beside is None or math.isnan(self.beside.scalar.value) else self.beside.scalar.value
         )
+        noise_share = noise / (noise + people) if noise + people > 0 else 0.0
+        note = self._note(table, scalar.value, math.sqrt(noise), max(less, more))
         return Answer(
             "",
             self.estimand.name,
@@ -280,9 +300,25 @@ class Reading:
             clipped(high + more),
             (clipped(low - max(less, least)), clipped(high + max(more, most))),
             math.sqrt(noise + people),
-            noise / (noise + people) if noise + people > 0 else 0.0,
+            noise_share,
             table,
-            self._note(table, scalar.value, math.sqrt(noise), max(less, more)),
+            " ".join(
+                filter(None, (note, self._selection(self.disturbance.columns(scalar.gradient), noise_share)))
+            ),
+        )
+
+    def _selection(self, columns: frozenset[str], noise_share: float) -> str:
+        """What a selection by the rows does to an answer about the people."""
+        if (
+            self.target != "population"
+            or len(columns) < 2
+            or noise_share >= CHOSEN
+            or not any(columns <= clique for clique in self.chosen)
+        ):
+            return ""
+        return (
+            "These columns were selected because they looked related in the rows: of the people the relation may be weaker "
+            "than the interval says. That of these rows alone holds; so does a question that the study registers."
         )
 
     @staticmethod
@@ -292,6 +328,33 @@ class Reading:
         return (
             f"The table says {table:.4g}, which the noise does not explain: its model departs from the measurements here (counts "
             "below 0, smoothing, shrinking, or a fit that stopped early); the interval is by the measurements."
+        )
+
+    def _strength(self, z: float) -> Answer:
+        columns, labels = zip(*self.estimand.strength, strict=True)
+        found = self.disturbance.strength(columns, z, SURE, of_people=self.target == "population")
+        noise, people = found.noise**2, found.people**2
+        left_out = "; ".join(
+            f"without {name} = {', '.join(told[code] for code in codes)}, which hardly any row may have"
+            for name, told, codes in zip(columns, labels, found.left_out, strict=True)
+            if codes
+        )
+        noise_share = noise / (noise + people) if noise + people > 0 else 0.0
+        selection = self._selection(frozenset(columns), noise_share)
+        return Answer(
+            "",
+            self.estimand.name,
+            0.0,
+            self.target,
+            "measured",
+            found.value,
+            found.low,
+            found.high,
+            (found.low, found.high),
+            math.sqrt(noise + people),
+            noise_share,
+            None if left_out or self.beside is None else self.beside.scalar.value,
+            " ".join(filter(None, (left_out and f"{left_out[0].upper()}{left_out[1:]}.", selection))),
         )
 
     def _quantile(self, z: float) -> Answer:

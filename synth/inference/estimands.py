@@ -15,6 +15,7 @@ from synth.inference.licence import Unanswerable, Uncertain
 from synth.inference.moments import Moments, Part, Scalar
 from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 from synth.inference.regression import coefficients
+from synth.judgement.relations import cramers_v
 
 MAX_ANSWERS = 1000
 """Of one question."""
@@ -28,14 +29,16 @@ Parts = Mapping[str, Part]
 @dataclass(frozen=True, eq=False)
 class Estimand:
     """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the smallest and the
-    largest number of each code; at: which quantile. guards: numbers that must be clearly positive, each with what it means if it
-    is not. divisors: numbers that must be clearly away from 0. reason: why there is no answer, if there is none."""
+    largest number of each code; at: which quantile. strength: of Cramer's V, both columns in domain order, with their codes'
+    labels. guards: numbers that must be clearly positive, each with what it means if it is not. divisors: numbers that
+    must be clearly away from 0. reason: why there is no answer, if there is none."""
 
     name: str
     scalar: Scalar
     cumulative: tuple[Scalar, ...] = ()
     ends: tuple[tuple[float, float], ...] = ()
     at: float = 0.0
+    strength: tuple[tuple[str, tuple[str, ...]], ...] = ()
     guards: tuple[tuple[Scalar, str], ...] = ()
     divisors: tuple[Scalar, ...] = ()
     reason: str = ""
@@ -108,6 +111,8 @@ class _Asker:
     def _estimand(self, expression: Expression, name: str, given: Parts) -> Estimand:
         if isinstance(expression, Call) and expression.name in ("median", "quantile"):
             return self._quantile(expression, name, given)
+        if isinstance(expression, Call) and expression.name == "cramers_v":
+            return self._cramers_v(expression.columns, name, given)
         self._guards, self._divisors = [], []
         scalar = self._value(expression, given)
         return Estimand(name, scalar, guards=tuple(self._guards), divisors=tuple(self._divisors))
@@ -147,14 +152,13 @@ class _Asker:
 
     def _call(self, call: Call, given: Parts) -> Scalar:
         need(self._domain, call.columns)
-        if call.name in ("median", "quantile"):
+        if call.name in ("median", "quantile", "cramers_v"):
+            what = "Cramer's V" if call.name == "cramers_v" else "A quantile"
             raise Unanswerable(
-                "A quantile stands by itself; it has no place in a sum, a difference or a quotient."
+                f"{what} stands by itself; it has no place in a sum, a difference or a quotient."
             )
         if call.name == "corr":
             return self._correlation(call.columns[0], call.columns[1], given)
-        if call.name == "cramers_v":
-            return self._cramers_v(call.columns[0], call.columns[1])
         group = self._conditions(call, given)
         if call.name in ("share", "count"):
             wanted = joined(of_conditions(self._domain, call.of, self._codes_of), group)
@@ -206,12 +210,17 @@ class _Asker:
         found = (sxy - sx * sy / n) / product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))
         return Scalar(found.value, found.gradient, low=-1.0, high=1.0)
 
-    def _cramers_v(self, one: str, other: str) -> Scalar:
-        self._distinct([one, other])
-        raise Unanswerable(
-            "Cramer's V of noisy counts is pulled upwards by the noise, and no interval that holds near 0 is at hand: ask for "
-            f"differences of shares, or table({one}, {other})."
+    def _cramers_v(self, columns: Sequence[str], name: str, given: Parts) -> Estimand:
+        need(self._domain, columns)
+        self._distinct(columns)
+        if given:
+            raise Unanswerable("Cramer's V is of all rows; it takes no groups.")
+        pair = tuple(column for column in self._domain.names if column in columns)
+        labelled = tuple(
+            (column, tuple(map(self._domain[column].label, range(self._domain[column].size))))
+            for column in pair
         )
+        return Estimand(name, Scalar(cramers_v(self._moments.table(pair)), high=1.0), strength=labelled)
 
     def _quantile(self, call: Call, name: str, given: Parts) -> Estimand:
         need(self._domain, call.columns)

@@ -22,6 +22,9 @@ from synth.inference.licence import Unanswerable
 
 Value = str | int | float | bool
 MAX_LENGTH = 2000
+MAX_DEPTH, MAX_OPERATIONS = 30, 100
+"""Of brackets and signs inside one another, and of operations in one question: each is a call inside another one."""
+MAX_WHOLE = 1 << 63
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<quoted>`[^`]+`)"
     r"|(?P<name>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/(),|&<>\[\]]))"
@@ -153,7 +156,14 @@ class _Reader:
             assert match.lastgroup is not None
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
             place = match.end()
-        self._place = 0
+        self._place = self._depth = self._operations = 0
+
+    def _count(self) -> None:
+        self._operations += 1
+        if self._operations > MAX_OPERATIONS:
+            raise Unanswerable(
+                f"The question {self._whole!r:.80} has more than {MAX_OPERATIONS} operations; ask it in parts."
+            )
 
     def _at(self, ahead: int = 0) -> tuple[str, str]:
         place = self._place + ahead
@@ -205,7 +215,9 @@ class _Reader:
             if kind != "number":
                 self._refuse("a number")
             self._place += 1
-            number = float(text) if re.search(r"[.eE]", text) else int(text)
+            number: int | float = float(text)
+            if not re.search(r"[.eE]", text) and number < MAX_WHOLE:
+                number = int(text)
             return -number if negative else number
         if kind not in ("text", "name"):
             self._refuse("a value")
@@ -252,6 +264,7 @@ class _Reader:
         while True:
             for sign in "+-":
                 if self.takes(sign):
+                    self._count()
                     found = Binary(sign, found, self._term())
                     break
             else:
@@ -262,12 +275,23 @@ class _Reader:
         while True:
             for sign in "*/":
                 if self.takes(sign):
+                    self._count()
                     found = Binary(sign, found, self._factor())
                     break
             else:
                 return found
 
     def _factor(self) -> Expression:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Unanswerable(
+                f"The question {self._whole!r:.80} has more than {MAX_DEPTH} brackets or signs inside one another."
+            )
+        found = self._inner()
+        self._depth -= 1
+        return found
+
+    def _inner(self) -> Expression:
         if self.takes("-"):
             return Binary("-", Number(0.0), self._factor())
         if self.takes("("):

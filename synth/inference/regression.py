@@ -12,8 +12,10 @@ value of any column are left out. An outcome that is a column of texts needs a c
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from synth.inference.moments import Array, Moment, Moments, Part, Scalar
 from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 
 MAX_TERMS = 60
+MAX_EXPONENT, MAX_WORK = 9, 10_000
+"""Of (a + b + ..)**n, and of the products that multiplying out a formula takes: somebody else may have written it."""
 COLLINEAR = 1e-8
 MAX_ITERATIONS = 50
 DECIDED = (
@@ -52,8 +56,6 @@ def coefficients(
     if both := sorted(set(outcome) & columns):
         raise Unanswerable(f"The column {both[0]} is on both sides of the formula.")
     there = {name: present(domain[name]) for name in domain.names if name in columns | set(outcome)}
-    if len(design) > MAX_TERMS:
-        raise Unanswerable(f"The formula has {len(design)} terms; at most {MAX_TERMS} are fitted.")
     parts = [part for _, part in design]
     _check(parts, {name: part for name, part in there.items() if name in columns})
     right = [moments.product(joined(part, outcome, there)) for part in parts]
@@ -72,14 +74,27 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
     try:
         from formulaic import Formula
         from formulaic.errors import FormulaicError
+        from formulaic.parser import DefaultFormulaParser
     except ImportError:
         raise UsageError(
             "Regressions are written in formulaic's language; install it: pip install formulaic."
         ) from None
     try:
+        if _work(DefaultFormulaParser().get_ast(formula)) > MAX_WORK:
+            raise Unanswerable(
+                f"The formula {formula!r:.60} would be multiplied out into very many terms; at most {MAX_TERMS} are fitted."
+            )
         terms = list(Formula(formula))
         factors = [[(factor.expr, factor.eval_method.value) for factor in term.factors] for term in terms]
-    except (FormulaicError, SyntaxError, AttributeError, TypeError, ValueError, RecursionError):
+    except (
+        FormulaicError,
+        SyntaxError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ):
         raise Unanswerable(
             f"The formula {formula!r:.60} cannot be read; write it as age + sex, or age * C(sex)."
         ) from None
@@ -96,12 +111,34 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
                     )
                 continue
             sides.append(_factor(text, formula, domain, columns))
+        _check_terms(len(design) + math.prod(map(len, sides)))
         for combination in itertools.product(*sides):
             name = ":".join(label for label, _ in combination) or "Intercept"
             design.append((name, joined(*(part for _, part in combination))))
     if not design:
         raise Unanswerable(f"The formula {formula!r:.60} has no term.")
     return design, columns
+
+
+def _check_terms(count: int) -> None:
+    if count > MAX_TERMS:
+        raise Unanswerable(f"The formula has {count} terms or more; at most {MAX_TERMS} are fitted.")
+
+
+def _work(node: Any) -> int:
+    """How many products multiplying out a formula takes, at most; 1 of a single factor. node: formulaic's tree of it, in which
+    nothing has been multiplied out. Raises ValueError for an exponent that no formula has."""
+    if not hasattr(node, "operator"):
+        return 1
+    sign, sizes = node.operator.symbol, [_work(each) for each in node.args]
+    if sign in ("**", "^"):
+        exponent = int(str(getattr(node.args[1], "token", "")))
+        if not 1 <= exponent <= MAX_EXPONENT:
+            raise ValueError(f"The exponent of a formula is a whole number from 1 to {MAX_EXPONENT}.")
+        return min(int(sizes[0] ** exponent) * exponent, MAX_WORK + 1)
+    added = 0 if sign == ":" else sum(sizes)
+    multiplied = 0 if sign in ("+", "-") else math.prod(sizes)
+    return min(added + multiplied, MAX_WORK + 1)
 
 
 def _factor(text: str, formula: str, domain: Domain, columns: set[str]) -> list[tuple[str, dict[str, Part]]]:

@@ -16,8 +16,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from synth.inference.licence import Uncertain
 from synth.inference.moments import Array, Moment
 from synth.inference.read_off import Clique, Coarse, ReadOff
+from synth.inference.strength import Strength, strength
 from synth.mrf import Model
 
 MAX_JOINT_CELLS = 1 << 20
@@ -43,6 +45,12 @@ class Disturbance:
             self._coarse[key] = self._read_off.coarse(self._moments[key])
         return self._coarse[key]
 
+    def columns(self, gradient: Gradient) -> frozenset[str]:
+        """The columns of a function."""
+        return frozenset(
+            name for key, slope in gradient.items() if slope for name in self._moments[key].columns
+        )
+
     def weights(self, gradient: Gradient) -> list[Array]:
         """The weight of every released count in a function, one flat array a measurement."""
         tables: dict[Clique, Array] = {}
@@ -66,7 +74,7 @@ class Disturbance:
     def people(self, gradient: Gradient) -> float:
         """The variance of a function of what N people, drawn from many, have."""
         used = {key: slope for key, slope in gradient.items() if slope}
-        columns = {name for key in used for name in self._moments[key].columns}
+        columns = self.columns(gradient)
         union = tuple(name for name in self._model.sizes if name in columns)
         if math.prod(self._model.sizes[name] for name in union) <= MAX_JOINT_CELLS:
             influence = np.zeros([self._model.sizes[name] for name in union])
@@ -105,6 +113,14 @@ class Disturbance:
         error = math.sqrt(max(0.0, float((squares * estimate.solved(squares)).sum())))
         noise = float((influence * estimate.solved(influence)).sum())
         return value if error <= OPEN * (value + noise) else None
+
+    def strength(self, columns: Clique, z: float, sure: float, *, of_people: bool) -> Strength:
+        """Cramer's V of two columns (`strength.py`). Raises `Uncertain` where they were counted together over bins only."""
+        if columns not in self._read_off.resolutions(columns):
+            raise Uncertain(
+                f"{' and '.join(columns)} were counted together over bins only, and Cramer's V depends on these; ask for shares."
+            )
+        return strength(self._read_off.estimate(columns), self._rows, z, sure, of_people=of_people)
 
     def _rows_drawn(self) -> NDArray[np.int64]:
         """Seeded, so that the same release gives the same interval."""

@@ -13,60 +13,39 @@ than the limit is stopped, and named.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
 from runner.bench.utility.options import spread
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import Table, chosen, names
-from runner.demo import survey
-from synth.domain import Codes, Domain
+from runner.demo import coded, prepare, survey
+from runner.study import load
 from synth.metrics import workload_error
+from tests.acceptance import peers
 
 SIDE = Path(__file__).with_name("dpmm_side.py")
 OURS = ("independent", "aim:rounds=adaptive", "mosaic")
 DELTA, MODEL_MB, ITERATIONS = 1e-5, 4, 100
+PORTS = (7101, 7102, 7103)  # nobody listens
 
 
 def demo() -> Table:
-    """The demo's survey, the values of each column numbered in order."""
-    columns = {name: np.unique(values, return_inverse=True) for name, values in survey().items()}
-    domain = Domain(tuple(columns), tuple(Codes(len(values)) for values, _ in columns.values()))
-    return Table("demo", domain, np.column_stack([codes for _, codes in columns.values()]).astype(np.int64))
+    """The demo's survey, coded by the demo's study."""
+    with tempfile.TemporaryDirectory() as folder:
+        domain = load(prepare(Path(folder), PORTS)).domain
+    return Table("demo", domain, coded(survey(), domain))
 
 
 def dpmm(table: Table, seed: int, options: argparse.Namespace) -> tuple[float, float] | None:
     """(error, CPU seconds) of one run of dpmm's AIM; None if it took longer than the limit."""
-    columns = list(table.domain.names)
-    with tempfile.TemporaryDirectory() as folder:
-        study = {"sizes": table.domain.sizes, "workload": table.workload.cliques}
-        Path(folder, "study.json").write_text(json.dumps(study), encoding="utf-8")
-        pd.DataFrame(table.codes, columns=columns).to_csv(Path(folder, "codes.csv"), index=False)
-        numbers = (options.epsilon, DELTA, seed, MODEL_MB, options.iterations)
-        try:
-            said = subprocess.run(
-                [str(options.python), str(SIDE), folder, *map(str, numbers)],
-                check=True,
-                stdout=subprocess.PIPE,
-                text=True,
-                timeout=options.limit_s,
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-            )
-        except subprocess.TimeoutExpired:
-            print(
-                f"{table.name}: seed {seed} of dpmm's AIM took longer than {options.limit_s:g} s", flush=True
-            )
-            return None
-        codes = pd.read_csv(Path(folder, "synthetic.csv"))[columns].to_numpy(np.int64)
-    error = workload_error(table.codes, codes, table.domain, table.workload.cliques)
-    return error, float(said.stdout.split()[-1])
+    numbers = (options.epsilon, DELTA, seed, MODEL_MB, options.iterations)
+    made = peers.table_of(options.python, SIDE, table, numbers, options.limit_s)
+    if made is None:
+        print(f"{table.name}: seed {seed} of dpmm's AIM took longer than {options.limit_s:g} s", flush=True)
+        return None
+    return workload_error(table.codes, made.codes, table.domain, table.workload.cliques), made.cpu_s
 
 
 def show(table: Table, row: str, runs: Sequence[tuple[float, float]]) -> None:

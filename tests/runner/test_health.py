@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mpc_protocols.errors import PeerLost, UsageError
+from mpc_protocols.errors import Interrupted, PeerLost, UsageError
+from runner.watch import health
 from runner.watch.health import Health
 from tests.runner.test_watch import EVENTS
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """A directory in which a run tells of itself."""
+    """A directory in which a run is about to tell of itself."""
     directory = tmp_path / "out"
     directory.mkdir()
-    (directory / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     return directory
+
+
+def tell(out: Path) -> None:
+    (out / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
 
 
 @pytest.fixture
@@ -46,9 +52,10 @@ def test_a_file_says_how_it_goes_and_how_it_ended(out: Path, tmp_path: Path) -> 
     file = tmp_path / "health.json"
     with Health(out, file):
         begun = json.loads(file.read_text())
-        assert begun["state"] == "running" and begun["code"] is None
+        assert begun["state"] == "running" and begun["code"] is None and begun["step"] == 0
+        tell(out)
     ended = json.loads(file.read_text())
-    assert ended["state"] == "finished" and ended["code"] == 0 and ended["step"] == begun["step"] > 0
+    assert ended["state"] == "finished" and ended["code"] == 0 and ended["step"] > 0
     assert 0 < ended["budget_spent"] <= 1 and ended["renewed"] >= ended["began"]
     assert [path.name for path in tmp_path.iterdir() if "health" in path.name] == ["health.json"]
 
@@ -85,3 +92,60 @@ def test_a_file_that_cannot_be_written_is_refused_first_and_ends_nothing_later(
     with Health(out, folder / "health.json"):
         (folder / "health.json").unlink()
         folder.rmdir()
+
+
+def test_an_earlier_run_in_the_directory_is_not_this_one(out: Path, tmp_path: Path) -> None:
+    tell(out)
+    with pytest.raises(PeerLost), Health(out, tmp_path / "health.json"):
+        raise PeerLost("north has gone.")
+    told_of = json.loads((tmp_path / "health.json").read_text())
+    assert told_of["step"] == 0 and told_of["budget_spent"] == 0.0 and told_of["parties_done"] == 0
+
+
+def test_an_interrupted_run_leaves_its_own_code(out: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), Health(out, tmp_path / "health.json"):
+        raise KeyboardInterrupt
+    assert json.loads((tmp_path / "health.json").read_text())["code"] == Interrupted.exit_code
+
+
+@pytest.mark.parametrize("kind", ["text", "link", "pipe", "folder"])
+def test_nothing_but_an_earlier_health_is_replaced(out: Path, tmp_path: Path, kind: str) -> None:
+    file, study = tmp_path / "health.json", tmp_path / "study.toml"
+    study.write_text("[study]\n")
+    if kind == "text":
+        file = study
+    elif kind == "link":
+        file.symlink_to(study)
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    before = file.lstat().st_ino
+    with pytest.raises(UsageError, match="--health"):
+        Health(out, file)
+    assert file.lstat().st_ino == before and study.read_text() == "[study]\n"
+    for ours in (tmp_path / "again.json", tmp_path / "again.prom"):
+        ours.touch()
+        for _ in range(2):
+            with Health(out, ours):
+                pass
+
+
+def test_no_result_of_the_run_is_replaced(out: Path) -> None:
+    with pytest.raises(UsageError, match="among the run's results"):
+        Health(out, out / "run.json")
+    assert not list(out.iterdir())
+
+
+def test_a_full_queue_of_systemds_holds_nothing_up(
+    out: Path, systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever listens has stopped reading: `sendto` would wait without end."""
+    monkeypatch.setattr(health, "HEARD_S", 0.01)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as more, contextlib.suppress(BlockingIOError):
+        more.setblocking(False)
+        while True:
+            more.sendto(b"STATUS=x", systemd.getsockname())
+    with Health(out, None):
+        pass
+    assert not any(text.startswith("READY") for text in told(systemd))

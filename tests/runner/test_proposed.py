@@ -76,8 +76,12 @@ def test_three_hospitals_become_a_study_that_runs(
         "# TO BE ASKED: Weight: loud's numbers are about 2.2" in proposed
         and "# id: it looks like" in proposed
     )
+    capsys.readouterr()
+    assert main(["check", str(out / "study.toml")]) == 10  # before the columns are confirmed and appended
+    assert f"cat {out / 'domain.proposed.toml'} >> {out / 'study.toml'}" in capsys.readouterr().out
     with (out / "study.toml").open("a") as study:
         study.write(proposed)
+    assert load(out / "study.toml").name == out.name  # a ledger's accounts are called by it
     assert [party.name for party in load(out / "study.toml").parties] == ["plain", "german", "loud"]
     private = [
         a for name in ("plain", "german", "loud") for a in ("--private", f"{name}={out / f'{name}.toml'}")

@@ -50,7 +50,10 @@ def account(**changes: Any) -> Account:
     privacy = {
         "events": [both, south],
         "all_events": [{**both, "of": ["north", "south"]}, {**south, "of": ["south"]}],
-        "clients": [{"name": "north", "rho_spent": 0.1}, {"name": "south", "rho_spent": 0.1 + 0.2}],
+        "clients": [
+            {"name": "north", "rho_spent": 0.1, "beta": 0.0},
+            {"name": "south", "rho_spent": 0.1 + 0.2, "beta": 0.0},
+        ],
         "rho_spent": 0.1 + 0.2,
         "noisy_total": 5.0,
         "beta": 0.0,
@@ -65,8 +68,13 @@ def test_the_events_are_those_of_the_custodian_that_is_charged_most() -> None:
     cut: list[dict[str, Any]] = [
         {"events": [both], "rho_spent": 0.1},  # the other one's
         {"all_events": [{**both, "of": ["north"]}, {**south, "of": ["south"]}]},
-        {"clients": [{"name": "north", "rho_spent": 0.1}]},
-        {"clients": [{"name": "north", "rho_spent": 0.1}, {"name": "south", "rho_spent": 0.1}]},
+        {"clients": [{"name": "north", "rho_spent": 0.1, "beta": 0.0}]},
+        {
+            "clients": [
+                {"name": "north", "rho_spent": 0.1, "beta": 0.0},
+                {"name": "south", "rho_spent": 0.1, "beta": 0.0},
+            ]
+        },
     ]
     for changes in cut:
         assert list(account(**changes).differing()) == ["events"], changes

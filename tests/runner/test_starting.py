@@ -183,7 +183,8 @@ def keys(node: object, table: str = "") -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     if isinstance(node, dict):
         for name, part in node.get("properties", {}).items():
-            found |= {(table, name)} | keys(part, table or name)
+            # columns of a linked table have the keys of [domain.columns]
+            found |= {(table, name)} | keys(part, "domain" if name == "columns" else table or name)
         for word in ("items", "additionalProperties"):
             found |= keys(node.get(word), table)
         for word in ("oneOf", "anyOf"):
@@ -196,7 +197,7 @@ def test_the_reference_names_every_key() -> None:
     page = PAGE.read_text(encoding="utf-8")
     headings = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
     for table, name in sorted(keys(schema())):
-        about = [part for part in headings if not table or f"[{table}]" in part.split("\n")[0]]
+        about = [part for part in headings if not table or re.search(rf"\[{table}[].]", part.split("\n")[0])]
         assert any(re.search(rf"\b{name}\b", part) for part in about), (
             f"{PAGE.name} says nothing of [{table}] {name}"
         )
@@ -222,7 +223,11 @@ def fits(value: object, form: Any, whole: str = "") -> bool:
         return False
     if ("enum" in form and value not in form["enum"]) or ("const" in form and value != form["const"]):
         return False
+    if "not" in form and fits(value, form["not"]):
+        return False
     if isinstance(value, dict):
+        if not all(fits(name, form.get("propertyNames", {})) for name in value):
+            return False
         known, more = form.get("properties", {}), form.get("additionalProperties", True)
         if any(key not in value for key in form.get("required", ())) or len(value) < form.get(
             "minProperties", 0

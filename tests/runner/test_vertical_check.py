@@ -195,6 +195,10 @@ def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.Ca
         budget.beta_cap,
     )
     assert f"{expected:.3g} with this study" in told
+    # the study's, the run's and the account's epsilon are three: one line says why
+    (why,) = (text for _, text in findings if text.startswith("why not epsilon"))
+    assert f"why not epsilon {float(study.privacy.epsilon):g}:" in why and "with the sizes" in why
+    assert f"is epsilon {expected:.3g} at the cap's delta 1e-05" in why
 
 
 def test_tables_in_row_order_have_the_same_number_of_rows(

@@ -10,6 +10,7 @@ them.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import warnings
@@ -28,12 +29,19 @@ from parties.data.sql.products import PRODUCTS, Expression, Product
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import pyarrow as pa
 
     from parties.data.sql.statements import Statement
 
 _LOGGERS = ("sqlalchemy", "snowflake", "google", "oracledb", "pymysql", "urllib3")
 """That may quote statements, values or addresses."""
+
+
+VIEW_STEPS, STEPS = 10**11, 10**7
+"""How many steps of SQLite's machine a view may take in all statements of one opening, about half an hour: it may have no end.
+Tables have one, and no limit. STEPS: after so many each time it is asked."""
 
 
 class ForeignValue(Exception):
@@ -58,7 +66,7 @@ class Database:
         self._engine: Any = None
         self._connection: Any = None
         try:
-            self._engine = self._created(url, path)
+            self._engine = self._created(url, path, parts(table)[-1])
             self._connection = self._engine.connect()
             for statement in self.product.begin:
                 self._connection.exec_driver_sql(statement)
@@ -81,19 +89,12 @@ class Database:
         if any(mark in name for name in names for mark in self.product.unquotable):
             raise ValueError("A name cannot be quoted.")
 
-    def _created(self, url: str, path: Path | None) -> Any:
+    def _created(self, url: str, path: Path | None, table: str) -> Any:
         import sqlalchemy as sa
 
         options: dict[str, Any] = {"hide_parameters": True, "poolclass": sa.pool.NullPool}
         if path is not None:
-            import sqlite3
-
-            address = f"{path.resolve().as_uri()}?mode=ro"
-            return sa.create_engine(
-                "sqlite://",
-                creator=lambda: sqlite3.connect(address, uri=True, check_same_thread=False),
-                **options,
-            )
+            return sa.create_engine("sqlite://", creator=lambda: _file(path, table), **options)
         made = sa.engine.make_url(url)
         made = made.set(drivername=self.product.driver)
         if made.password is None and (password := os.environ.get(self.product.password or " ")):
@@ -181,6 +182,18 @@ class Database:
             with suppress(Exception):  # nothing was written: there is nothing to lose
                 if each is not None:
                     each.close() if each is self._connection else each.dispose()
+
+
+def _file(path: Path, table: str) -> sqlite3.Connection:
+    """A SQLite database for reading, which gives a view up that takes more than `VIEW_STEPS`."""
+    import sqlite3
+
+    found = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    views = "SELECT count(*) FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
+    if found.execute(views, [table]).fetchone() != (0,):
+        asked = itertools.count(1)
+        found.set_progress_handler(lambda: next(asked) * STEPS > VIEW_STEPS, STEPS)
+    return found
 
 
 def trimmed(value: Expression, kind: Kind) -> Expression:

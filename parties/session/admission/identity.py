@@ -22,9 +22,10 @@ import hashlib
 import re
 import ssl
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -102,6 +103,10 @@ class Identity:
     )
     _expire: dict[Lapsing, datetime] = field(default_factory=dict, repr=False, compare=False)
     """When what was proved ends: each party's certificate, this one's too, and the CA that it rests on."""
+    _began: tuple[datetime, float] = field(
+        default_factory=lambda: (datetime.now(UTC), time.monotonic()), repr=False, compare=False
+    )
+    """When the session began, by the clock, and by one that nobody sets."""
 
     def greeting(self, verdict: int = GO_ON) -> Greeting:
         """This party's greeting."""
@@ -169,8 +174,9 @@ class Identity:
             self._expire[Lapsing(peer.name, "CA")] = _end_of_ca(x509.load_der_x509_certificate(proved), known)
 
     def expired(self) -> Lapsing | None:
-        """What was valid when the session began and is not now."""
-        now = datetime.now(UTC)
+        """What was valid when the session began and is not now, though the clock were set back meanwhile."""
+        began, at = self._began
+        now = max(datetime.now(UTC), began + timedelta(seconds=time.monotonic() - at))
         return next((each for each, end in self._expire.items() if end < now), None)
 
 

@@ -24,7 +24,7 @@ from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.side_by_side import side_by_side
 from runner.launch import ports
 
-TIMEOUT_S = 600
+TIMEOUT_S = 1800
 
 
 @dataclass(frozen=True)

@@ -10,77 +10,23 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import hashlib
 import resource
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mpc_protocols.wire import Traffic, Wire
+from mpc_protocols.own_session import OwnSession
+from mpc_protocols.wire import Wire
 from runner.bench.registry import Task
 
 
-class JobWire:
+class JobWire(OwnSession):
     """A fork of the party's wire for one job, with a session id of its own: no mask of another job is ever met again."""
 
     def __init__(self, wire: Wire, number: int) -> None:
-        self._whole, self._wire = wire, wire.fork(f"job {number}")
-        self._id = hashlib.sha256(wire.session_id + b"job" + number.to_bytes(8, "big")).digest()
-
-    @property
-    def me(self) -> int:
-        """This party's number."""
-        return self._wire.me
-
-    @property
-    def computing(self) -> int:
-        """The number of computing parties."""
-        return self._wire.computing
-
-    @property
-    def contributors(self) -> Sequence[int]:
-        """Numbers of the other custodians."""
-        return self._wire.contributors
-
-    @property
-    def session_id(self) -> bytes:
-        """32 public bytes of this job."""
-        return self._id
-
-    def key(self, peer: int) -> bytes:
-        """See `Wire.key`."""
-        return self._wire.key(peer)
-
-    def set_key(self, members: Sequence[int]) -> bytes:
-        """See `Wire.set_key`."""
-        return self._wire.set_key(members)
-
-    def send(self, peer: int, payload: bytes | bytearray | memoryview) -> None:
-        """See `Wire.send`."""
-        self._wire.send(peer, payload)
-
-    def receive(self, peer: int, size: int) -> memoryview:
-        """See `Wire.receive`."""
-        return self._wire.receive(peer, size)
-
-    def receive_up_to(self, peer: int, limit: int) -> memoryview:
-        """See `Wire.receive_up_to`."""
-        return self._wire.receive_up_to(peer, limit)
-
-    def fork(self, name: str) -> Wire:
-        """See `Wire.fork`."""
-        return self._wire.fork(name)
-
-    def count_proof(self) -> None:
-        """See `Wire.count_proof`."""
-        self._wire.count_proof()
-
-    def traffic(self) -> Traffic:
-        """See `Wire.traffic`."""
-        return self._wire.traffic()
+        super().__init__(wire, f"job {number}")
 
 
 def barrier(wire: Wire) -> None:

@@ -20,6 +20,7 @@ from mpc_protocols.errors import ProtocolAborted
 from runner.party.custodian import PRIVATE
 from runner.party.record.software import software
 from runner.party.session import ca_fingerprint
+from runner.results.outdir import DISTRIBUTED, ONE_MACHINE
 from runner.study import Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 
@@ -110,7 +111,7 @@ class Run:
     @property
     def mode(self) -> str:
         """What the results say of where it ran."""
-        return "one-machine" if self.options.one_machine else "distributed"
+        return ONE_MACHINE if self.options.one_machine else DISTRIBUTED
 
     def join(self, owned: Ownership, join: Callable[..., Joined]) -> Joined:
         """Phase "align": this party's part in joining the owners' records. What it begins stays on record however it ends.

@@ -146,6 +146,7 @@ def describe(
             "session": session.hex(),
             "columns": columns_of(study.domain),
             **constraints_of(study.domain),
+            **({} if study.linked is None else {"linked": study.linked.to_spec()}),
             "public_study": study.public(),
             **({"inputs": _inputs(study, release)} if study.checks_inputs else {}),
             **(

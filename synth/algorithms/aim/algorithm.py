@@ -11,11 +11,13 @@ from synth.algorithm import SOUND, Algorithm, PromiseWithReserved, WhileArriving
 from synth.config import ADAPTIVE, RoundConfig, rounds_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.aim.arriving import ArrivingPlan
     from synth.algorithms.aim.plan import AimPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 
@@ -68,6 +70,11 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
         from synth.algorithms.aim.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(self, plan: AimPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
+        from synth.algorithms.aim import loop
+
+        return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: AimPlan) -> str:
         return (

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
+from synth import fallback
 from synth.budget.charges import MAX_EPSILON
-from synth.fallback import joining_cells, noise_share
+from synth.fallback import joining_cells
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 from synth.small_table import Bought, buy_few
 
@@ -41,11 +42,10 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
     run.measure_columns(plan.one_way, plan.sigma2, 0)
     run.measure_reserved()
     run.refit(0, ROUND_ITERATIONS)
-    joining = joining_cells(plan.candidates)
     fixed, sigma2, epsilon = plan.config.fixed_rounds, plan.sigma2, plan.epsilon
-    if noise_share(plan, joining, run.noisy_total) > NOISE_LIMIT:
+    if small_share(plan, run.noisy_total):
         run.share(plan.shared(run.noisy_total))
-        buy_few(run, joining, NOISE_LIMIT, plan.weight, plan.rounds[1])
+        buy_few(run, joining_cells(plan.candidates), NOISE_LIMIT, plan.weight, plan.rounds[1])
         return run.synthesis()
     run.share(plan.shared(run.noisy_total))
     last = False
@@ -66,6 +66,11 @@ def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) ->
         if fixed is None and not moved:
             sigma2, epsilon = sigma2 / 4, epsilon * 2
     return run.synthesis()
+
+
+def small_share(plan: AimPlan, noisy_total: float) -> float:
+    """See `synth.algorithm.Algorithm`."""
+    return fallback.small_share(plan, joining_cells(plan.candidates), noisy_total, NOISE_LIMIT)
 
 
 def is_news(bought: Bought) -> bool:

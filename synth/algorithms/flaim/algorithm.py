@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mpc_protocols.options import option
-from synth.algorithm import NO_CLAIM, SOUND, Algorithm, CohortRounds, Promise
+from synth.algorithm import CHOICES, NO_CLAIM, SOUND, Algorithm, CohortRounds, Promise
 from synth.algorithms.flaim.variants import VARIANTS
 from synth.config import ModelConfig, rounds_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.flaim.plan import FlaimPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 EVERY_ROUND = "all"
@@ -105,6 +107,20 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
         from synth.algorithms.flaim.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(self, plan: FlaimPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
+        return 0.0
+
+    def completed(self, plan: FlaimPlan, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        from mpc_protocols.functionality import SUM
+        from synth.algorithms.flaim.plan import SIZES
+
+        if event["what"] == SIZES:
+            return {**event, "sigma2": str(plan.size_sigma2)}
+        if event["what"] == SUM and [tuple(clique) for clique in event["cliques"]] != list(plan.one_way):
+            # marginals that clients chose: each client fills the one that it chose (`client.py`), with the rest of its vector 0
+            return {**event, "sigma2": [event["sigma2"]]}
+        return {**event, "epsilon": str(plan.epsilon)} if event["what"] == CHOICES else event
 
     def asks(self, plan: FlaimPlan) -> str:
         variant, config = plan.variant, plan.config

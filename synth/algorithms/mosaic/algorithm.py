@@ -10,10 +10,12 @@ from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mosaic.plan import MosaicPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 
@@ -63,6 +65,12 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
         from synth.algorithms.mosaic.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(self, plan: MosaicPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
+        from synth.algorithms.mosaic.loop import NOISE_LIMIT
+        from synth.algorithms.mosaic.small import small_share
+
+        return small_share(plan, measurements, noisy_total, NOISE_LIMIT)
 
     def asks(self, plan: MosaicPlan) -> str:
         return (

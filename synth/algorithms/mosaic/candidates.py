@@ -13,10 +13,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Level
+from synth import fallback
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
 from synth.domain import Domain
+
+if TYPE_CHECKING:
+    from synth.run import Measured
 
 PRICE_BITS = 20
 
@@ -95,6 +100,25 @@ def candidates(
                 cells = math.prod(grid.sizes[name] for name in clique)
                 found[clique] = Candidate(columns, clique, cells, weights[columns])
     return list(found.values())
+
+
+def grid_of(domain: Domain, columns: Sequence[Measured]) -> Grid:
+    """The grid that the one-way marginals of all columns give."""
+    counts = {m.clique[0]: m.values.tolist() for m in columns}
+    return Grid(domain, levels_of(domain, counts, {m.clique[0]: m.sigma2 for m in columns}))
+
+
+def joint_candidates(
+    grid: Grid, cliques: Iterable[Clique], weights: Mapping[Clique, int], budgets: Sequence[int]
+) -> list[Candidate]:
+    """Those of several columns."""
+    return [c for c in candidates(grid, cliques, weights, budgets) if len(c.columns) > 1]
+
+
+def typical_cells(offered: Sequence[Candidate]) -> int:
+    """Of a typical question: a median candidate, or twice what it takes to join a column to another, whichever is more."""
+    joint = {c.clique: c.cells for c in offered if len(c.columns) > 1}
+    return max(fallback.median(c.cells for c in offered), 2 * fallback.joining_cells(joint))
 
 
 def prices(offered: Sequence[Candidate]) -> list[Fraction]:

@@ -26,7 +26,15 @@ import numpy as np
 
 from mpc_protocols.functionality import unobserved
 from synth.algorithms.mosaic.answers import Resolutions, answers
-from synth.algorithms.mosaic.candidates import Candidate, Grid, Priced, candidates, levels_of, prices
+from synth.algorithms.mosaic.candidates import (
+    Candidate,
+    Priced,
+    candidates,
+    grid_of,
+    joint_candidates,
+    prices,
+    typical_cells,
+)
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
@@ -34,7 +42,7 @@ from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
-from synth.fallback import joining_cells, median, noise_share
+from synth.fallback import noise_share
 from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
@@ -130,19 +138,16 @@ class MosaicRun(Run):
     def choose_resolutions(self) -> None:
         """Derive bins and candidates from the columns' marginals, and make them available."""
         domain, weights = self.plan.domain, self.plan.workload.weights
-        counts = {m.clique[0]: m.values.tolist() for m in self.measurements}
-        levels = levels_of(domain, counts, {m.clique[0]: m.sigma2 for m in self.measurements})
-        self.grid = Grid(domain, levels)
+        self.grid = grid_of(domain, self.measurements)
         self.levels = dict(self.grid.levels)
         self.chains = Chains(domain.sizes, self.levels)
         self.column_set = self.chains.columns()
         self.resolutions = Resolutions(self.grid)
         self.candidates = candidates(self.grid, self.plan.candidates, weights, self.plan.budgets)
-        self._typical = self.typical_cells()
+        self._typical = typical_cells(self.candidates)
         self.is_small = noise_share(self.plan, self._typical, self.noisy_total) > NOISE_LIMIT
         if self.is_small:
-            coarse = candidates(self.grid, self.plan.candidates, weights, SMALL_BUDGETS)
-            self.candidates = [candidate for candidate in coarse if len(candidate.columns) > 1]
+            self.candidates = joint_candidates(self.grid, self.plan.candidates, weights, SMALL_BUDGETS)
         self.related = related(list(dict.fromkeys(c.columns for c in self.candidates)))
         self.shares = (
             dict(zip(self.candidates, prices(self.candidates), strict=True)) if self.candidates else {}
@@ -151,11 +156,6 @@ class MosaicRun(Run):
         used = {name for clique in cliques for name in clique}
         handles = self.oracle.prepare(cliques, [level for name, level in self.levels.items() if name in used])
         self.handles |= dict(zip(cliques, handles, strict=True))
-
-    def typical_cells(self) -> int:
-        """Of a typical question: a median candidate, or twice what it takes to join a column to another, whichever is more."""
-        joint = {c.clique: c.cells for c in self.candidates if len(c.columns) > 1}
-        return max(median(c.cells for c in self.candidates), 2 * joining_cells(joint))
 
     def fall_back(self, cells: int | None = None, limit: float = NOISE_LIMIT) -> None:
         """See `Run`; of a typical question, if none is named."""

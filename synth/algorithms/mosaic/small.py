@@ -12,13 +12,22 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from synth.algorithms.mosaic.candidates import two_thirds
+from synth import fallback
+from synth.algorithms.mosaic.candidates import (
+    candidates,
+    grid_of,
+    joint_candidates,
+    two_thirds,
+    typical_cells,
+)
 from synth.algorithms.mosaic.plan import SMALL_BUDGETS
 from synth.fallback import median
 from synth.small_table import DIGITS, Bought, SmallTable
 
 if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun
+    from synth.algorithms.mosaic.plan import MosaicPlan
+    from synth.run import Measured
 
 PICKS = 3
 """Selections of a batch."""
@@ -31,6 +40,19 @@ CLEAR, DEAR = 0.15, 0.25
 useless."""
 SELECTING = 6
 """A selection costs this part of a measurement."""
+
+
+def small_share(
+    plan: MosaicPlan, measurements: Sequence[Measured], noisy_total: float, limit: float
+) -> float:
+    """See `synth.algorithm.Algorithm`. limit: of the noise of a typical question, above which the table is small."""
+    grid, weights = grid_of(plan.domain, measurements[: len(plan.one_way)]), plan.workload.weights
+    if plan.config.fixed_rounds is not None or not joint_candidates(
+        grid, plan.candidates, weights, SMALL_BUDGETS
+    ):
+        return 0.0
+    typical = typical_cells(candidates(grid, plan.candidates, weights, plan.budgets))
+    return fallback.small_share(plan, typical, noisy_total, limit)
 
 
 class SmallMosaic:
@@ -60,6 +82,8 @@ class SmallMosaic:
         unit = self._unit(trial / PICKS)
         run.shares = {c: two_thirds(c.cells, CELLS) for c in run.candidates}
         run.adaptive(unit / SELECTING, unit, PICKS, self._goes_on)
+        if all(len(m.clique) == 1 for m in run.measurements):  # nothing that is clear could be had
+            run.fall_back()
 
     def _unit(self, most: Fraction) -> Fraction:
         """The price of `CELLS` cells: what makes them clear, but no less than in the ordinary run, and no more than `most`."""

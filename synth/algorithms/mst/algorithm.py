@@ -9,10 +9,12 @@ from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mst.plan import MstPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 
@@ -42,6 +44,11 @@ class Mst(Algorithm["MstConfig", "MstPlan"]):
         from synth.algorithms.mst.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(self, plan: MstPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
+        from synth.algorithms.mst import loop
+
+        return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: MstPlan) -> str:
         return (

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.functionality import Observe, unobserved
+from synth import fallback
 from synth.algorithms.mst.plan import TRIAL_EDGES, Components
-from synth.fallback import joining_cells, noise_share
+from synth.fallback import joining_cells
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
 from synth.small_table import Bought, SmallTable
 
@@ -50,7 +51,7 @@ def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) ->
     run.refit(0, ROUND_ITERATIONS if plan.candidates else FINAL_ITERATIONS)
     joining = joining_cells(plan.candidates)
     tree = Tree(run)
-    if plan.candidates and noise_share(plan, joining, run.noisy_total) > NOISE_LIMIT:
+    if small_share(plan, run.noisy_total):
         small_table(tree, joining)
         return run.synthesis()
     run.share(list(plan.candidates))
@@ -59,6 +60,11 @@ def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) ->
         tree.measure(run.left, run.selected)
         run.refit(len(run.selected), FINAL_ITERATIONS)
     return run.synthesis()
+
+
+def small_share(plan: MstPlan, noisy_total: float) -> float:
+    """See `synth.algorithm.Algorithm`."""
+    return fallback.small_share(plan, joining_cells(plan.candidates), noisy_total, NOISE_LIMIT)
 
 
 class Tree:

@@ -9,10 +9,12 @@ from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import RoundConfig, rounds_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mwem.plan import MwemPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 
@@ -44,6 +46,11 @@ class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
         from synth.algorithms.mwem.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(self, plan: MwemPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
+        from synth.algorithms.mwem import loop
+
+        return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: MwemPlan) -> str:
         return (

@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
-from synth.fallback import median, noise_share
+from synth import fallback
+from synth.fallback import median
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
 from synth.small_table import buy_few
 
@@ -35,11 +36,10 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -
     run = Rounds(oracle, plan, observe)
     run.count_rows(plan.total_sigma2)
     run.measure_reserved()
-    typical = median(plan.candidates.values())
-    if noise_share(plan, typical, run.noisy_total) > NOISE_LIMIT:
+    if small_share(plan, run.noisy_total):
         run.share(plan.can_win(plan.sigma2, run.noisy_total))
         run.measure_columns(plan.one_way, plan.small_sigma2, 0)
-        buy_few(run, typical, NOISE_LIMIT, plan.weight, plan.rounds[1])
+        buy_few(run, median(plan.candidates.values()), NOISE_LIMIT, plan.weight, plan.rounds[1])
         return run.synthesis()
     if plan.uncovered:
         run.measure_columns(plan.uncovered, plan.sigma2, 0)
@@ -55,3 +55,8 @@ def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -
             break
         run.round(candidates, plan.sigma2, plan.epsilon, last)
     return run.synthesis()
+
+
+def small_share(plan: MwemPlan, noisy_total: float) -> float:
+    """See `synth.algorithm.Algorithm`."""
+    return fallback.small_share(plan, median(plan.candidates.values()), noisy_total, NOISE_LIMIT)

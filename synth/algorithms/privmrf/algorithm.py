@@ -10,10 +10,12 @@ from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.privmrf.plan import PrivMrfPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 
@@ -52,6 +54,11 @@ class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
         from synth.algorithms.privmrf.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(self, plan: PrivMrfPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
+        from synth.algorithms.privmrf import loop
+
+        return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: PrivMrfPlan) -> str:
         return (

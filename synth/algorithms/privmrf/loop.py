@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import unobserved
 from mpc_protocols.mechanisms.selection import most_candidates
+from synth import fallback
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.plan import MIN_SHARPENING
 from synth.budget.charges import mean_noise
-from synth.fallback import joining_cells, noise_share
+from synth.fallback import joining_cells
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis, root
 from synth.small_table import buy_few
 
@@ -51,6 +52,13 @@ def run(oracle: MarginalOracle, plan: PrivMrfPlan, observe: Observe = unobserved
     return PrivMrfRun(oracle, plan, observe).carry_out()
 
 
+def small_share(plan: PrivMrfPlan, noisy_total: float) -> float:
+    """See `synth.algorithm.Algorithm`."""
+    if not plan.pairs:
+        return 0.0
+    return fallback.small_share(plan, joining_cells(plan.candidates), noisy_total, NOISE_LIMIT)
+
+
 class PrivMrfRun(Run):
     """A run of PrivMRF. nodes: of the junction tree. dependence: of each pair, as a share of the rows."""
 
@@ -68,9 +76,8 @@ class PrivMrfRun(Run):
             self.refit(0, FINAL_ITERATIONS)
             return self.synthesis()
         self.refit(0, ROUND_ITERATIONS)
-        joining = joining_cells(plan.candidates)
-        if noise_share(plan, joining, self.noisy_total) > NOISE_LIMIT:
-            buy_few(self, joining, NOISE_LIMIT, lambda _: 1, plan.rounds[1])
+        if small_share(plan, self.noisy_total):
+            buy_few(self, joining_cells(plan.candidates), NOISE_LIMIT, lambda _: 1, plan.rounds[1])
             return self.synthesis()
         candidates = self.look_for_dependence()
         if candidates:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from mpc_protocols.options import option
 from synth.algorithm import NO_CLAIM, SOUND, Algorithm, Promise, PromiseWithReserved, Reporting
 from synth.algorithms.privmrf.algorithm import PrivMrf, PrivMrfConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mpc_protocols.functionality import Adjacency, MarginalOracle, Observe, Reporter, Reports
     from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
     from synth.algorithms.vertimrf.encoders.reports import Encoder
     from synth.algorithms.vertimrf.plan import VertiMrfPlan
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.run import Measured, Synthesis
     from synth.workload import Workload
 
 ON_SHARES: Final = "mpc"
@@ -152,6 +154,19 @@ class VertiMrf(Algorithm["VertiMrfConfig", "VertiMrfPlan | EncodedPlan"]):
         from synth.algorithms.vertimrf.plan import plan
 
         return plan(domain, workload, config, **promise)
+
+    def small_share(
+        self, plan: VertiMrfPlan | EncodedPlan, measurements: Sequence[Measured], noisy_total: float
+    ) -> float:
+        from synth.algorithms.privmrf.loop import small_share
+        from synth.algorithms.vertimrf.plan import VertiMrfPlan
+
+        return small_share(plan, noisy_total) if isinstance(plan, VertiMrfPlan) else 0.0
+
+    def completed(self, plan: VertiMrfPlan | EncodedPlan, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        from synth.algorithms.vertimrf.plan import VertiMrfPlan
+
+        return event if isinstance(plan, VertiMrfPlan) else plan.completed(event)
 
     def asks(self, plan: VertiMrfPlan | EncodedPlan) -> str:
         from synth.algorithms.vertimrf.plan import VertiMrfPlan

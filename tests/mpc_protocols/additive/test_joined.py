@@ -18,7 +18,7 @@ from mpc_protocols.additive.link import Link
 from mpc_protocols.additive.vertical import plan as planning
 from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.additive.vertical.plan import Order, make_plan
-from mpc_protocols.engine_dry_run import BlankNetwork
+from mpc_protocols.blank_network import BlankNetwork
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.memory_wire import MemoryNetwork

@@ -180,7 +180,11 @@ def test_rows_do_not_depend_on_file_order(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_two_runs_share_nothing(method: str) -> None:
-    """Fresh keys: no 16 bytes of one run's lists occur in the other's, even in the same session."""
+    """Fresh keys: no 16 bytes of one run's lists occur in the other's, even in the same session.
+
+    Only pieces of at least ten different bytes count: four small row numbers in a row (of which some lists are made) may
+    well be the same twice.
+    """
     lists = sets(10, 10, 5)
     one, two = (run(spec_of(method), *lists, session_id=bytes(32)) for _ in range(2))
     chunks = [
@@ -189,6 +193,7 @@ def test_two_runs_share_nothing(method: str) -> None:
             for frame in done.frames
             if len(frame.payload) >= 160
             for i in range(0, len(frame.payload) - 15, 16)
+            if len(set(frame.payload[i : i + 16])) >= 10
         }
         for done in (one, two)
     ]

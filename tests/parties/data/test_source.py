@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data import duckdb_engine
 from parties.data.location import locate
 from parties.data.source import Source, many_files, open_source
+from parties.data.sql import server
 from tests.parties.data.tables import (
     CANARY,
     assert_says,
@@ -173,6 +177,66 @@ def test_views_of_a_database_read_no_other_file(tmp_path: Path, view: str) -> No
     assert "other.csv" not in caught.value.sentence
     with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "own"})) as source:
         assert len(rows_of(source, ["a"])) == 3
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a % 100 + 1 FROM t) SELECT a FROM t",
+        "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a % 100 + 1 FROM t) SELECT a FROM t WHERE a < 0",
+        "SELECT x + y AS a FROM range(1000000000) s(x), range(1000000000) t(y) WHERE x * y = -1",
+        "SELECT count(*) AS a FROM range(1000000000), range(1000000000)",
+    ],
+    ids=["recursive", "without rows", "product", "aggregate"],
+)
+def test_a_view_without_an_end_is_given_up(
+    tmp_path: Path, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be somebody else's; whatever is asked of it, rows or counts. The table beside it has an end, and no limit."""
+    import duckdb
+
+    monkeypatch.setattr(duckdb_engine, "VIEW_S", 0.2)
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute("CREATE TABLE rows AS SELECT range AS a FROM range(5)")
+        database.execute(f"CREATE VIEW endless AS {view}")
+    asked: list[Callable[[Source], object]] = [
+        lambda source: sum(batch.num_rows for batch in source.batches(["a"])),
+        lambda source: source.units("a", 1),
+    ]
+    for ask in asked:
+        with (
+            open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "endless"})) as source,
+            pytest.raises(DataRefused) as caught,
+        ):
+            ask(source)
+        assert_says(caught.value, "table endless is a view that was computed for", "make a table of its rows")
+    with open_source(locate({"url": f"duckdb://{tmp_path}/t.duckdb", "table": "ROWS"})) as source:
+        engine = source._engine
+        assert isinstance(engine, duckdb_engine.DuckDB) and engine._allowance is None
+        assert len(rows_of(source, ["a"])) == 5
+
+
+@pytest.mark.parametrize("condition", ["", " WHERE b < 0"], ids=["recursive", "without rows"])
+def test_a_view_of_sqlite_without_an_end_is_given_up(
+    tmp_path: Path, condition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "STEPS", 10**4)
+    monkeypatch.setattr(server, "VIEW_STEPS", 10**6)
+    endless = "WITH RECURSIVE t(b) AS (SELECT 1 UNION ALL SELECT b % 100 + 1 FROM t) SELECT b FROM t"
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as database:
+        database.execute("CREATE TABLE rows (a integer)")
+        database.execute(f"INSERT INTO rows SELECT b FROM ({endless} LIMIT 300000)")
+        database.execute(f"CREATE VIEW endless AS SELECT a FROM rows, ({endless}){condition}")
+        database.commit()
+
+    def read(table: str) -> int:
+        with open_source(locate({"url": f"sqlite://{tmp_path}/t.sqlite", "table": table})) as source:
+            return sum(batch.num_rows for batch in source.batches(["a"]))
+
+    assert read("rows") == 300_000  # more steps than a view may take
+    with pytest.raises(DataRefused) as caught:
+        read("Endless")
+    assert_says(caught.value, "is a view that took SQLite 1e+11 steps", "make a table of its rows")
 
 
 def test_a_name_that_stands_twice_in_a_parquet_file_is_seen_twice(tmp_path: Path) -> None:

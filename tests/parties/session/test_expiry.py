@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +61,15 @@ def test_what_ends_first_ends_the_run(
     peers = {each for each in own._expire if each.party == "south"}
     assert peers == {Lapsing("south", "certificate"), Lapsing("south", "CA")}
     assert own._expire[Lapsing("south", what)] < datetime.now(UTC) + timedelta(days=11)
+
+
+def test_a_clock_that_is_set_back_gives_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = met(tmp_path, 30, 10)
+    in_days(monkeypatch, -5)
+    assert own.expired() is None
+    passed = time.monotonic() + 11 * 86_400
+    monkeypatch.setattr(identity, "time", SimpleNamespace(monotonic=lambda: passed))
+    assert own.expired() == Lapsing("north", "certificate")
 
 
 def test_an_old_authority_beside_the_one_that_issued_ends_nothing(

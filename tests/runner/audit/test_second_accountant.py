@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
+from mpc_protocols.mechanisms.randomised_response import Response
 from runner.audit import second_accountant
 from runner.verification.spending import ROUNDING
 from synth.budget.accounting import Budget
@@ -61,6 +63,37 @@ def test_a_bounded_range_costs_at_most_an_eighth_of_its_square() -> None:
     for epsilon in (0.01, 0.3, 1.0, 3.0):
         for order in second_accountant.ORDERS:
             assert second_accountant.bounded_range(epsilon, order) <= order * epsilon**2 / 8 * (1 + 1e-7)
+
+
+def test_wide_noise_and_small_selections_are_charged_to_the_digits_that_are_compared() -> None:
+    for sigma2 in (25.0, 1e3, 11681.0, 4e4, 8.9e4, 1e7):
+        event = {"what": "total", "sigma2": f"{sigma2:.0f}/1"}
+        assert second_accountant.rho(event, 1, 1) == pytest.approx(1 / (2 * sigma2), rel=ROUNDING)
+    for epsilon in (1e-4, 1e-3, 1e-2):
+        event = {"what": "choices", "epsilon": str(epsilon)}
+        assert second_accountant.rho(event, 1, 1) <= epsilon**2 / 8 * (1 + ROUNDING)
+
+
+def test_what_clients_and_owners_release_is_charged() -> None:
+    one = {"what": "measure", "cliques": [["a"], ["b"]], "sigma2": "40/1"}
+    assert second_accountant.rho({**one, "what": "sum"}, 2, 1) == second_accountant.rho(one, 2, 1)
+    assert second_accountant.rho({"what": "sizes", "sigma2": "0"}, 1, 1) == 0
+    assert second_accountant.rho({"what": "sizes", "sigma2": "50"}, 1, 2) == pytest.approx(4 / 100, rel=1e-9)
+    assert second_accountant.rho({"what": "label-rate", "sigma2": "50/1"}, 2, 1) == pytest.approx(2 / 100)
+    assert second_accountant.rho({"what": "own model", "budget": 0.1}, 1, 1) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("values", [2, 4])
+@pytest.mark.parametrize("keep", [0.5001, 0.6, 0.999])
+def test_a_response_costs_the_divergence_of_its_probabilities(values: int, keep: float) -> None:
+    other = (1 - keep) / (values - 1)
+    told = {"what": "responses", "keep": [str(Fraction(keep))], "values": [values]}
+    for order in (1.01, 2.0, 64.0):
+        terms = (keep**order * other ** (1 - order), other**order * keep ** (1 - order), (values - 2) * other)
+        expected = math.log(math.fsum(terms)) / (order - 1)
+        assert second_accountant.divergence(told, order, 1, 1) == pytest.approx(expected, rel=1e-4, abs=1e-12)
+    response = Response(values, round(keep * 2**64))
+    assert second_accountant.rho(told, 1, 1) <= float(response.rho) * (1 + ROUNDING)
 
 
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(1.5, 0.025, 6000), (0.5, 0.25, 10), (8.0, 0.5, 100)])

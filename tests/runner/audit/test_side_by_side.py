@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 from collections.abc import Callable
@@ -18,6 +20,15 @@ from runner.audit.side_by_side import side_by_side
 from runner.audit.subjects.subject import Subject
 from runner.cli import main
 from runner.launch import ports
+
+
+def _connections() -> list[multiprocessing.connection.Connection]:
+    """Those of this process."""
+    return [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, multiprocessing.connection.Connection) and not each.closed
+    ]
 
 
 def told(number: int) -> tuple[int, int]:
@@ -72,6 +83,58 @@ def test_a_check_whose_process_dies_is_an_error_and_the_others_go_on() -> None:
     first, second = driver.carry_out(nothing, [(group, check) for check in group.checks], jobs=2)
     assert (first.name, first.finding.verdict) == ("X.dies", Verdict.ERROR)
     assert (second.name, second.finding.verdict) == ("X.passes", Verdict.PASS)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_check_that_ends_its_process_is_an_error(jobs: int) -> None:
+    def leaves(_: Subject) -> Finding:
+        raise SystemExit(0)
+
+    group = Group("X", "", "", (Check("leaves", "", "exact", "", leaves),))
+    nothing: Any = SimpleNamespace()
+    results = list(driver.carry_out(nothing, [(group, group.checks[0])] * 2, jobs=jobs))
+    assert [result.finding.verdict for result in results] == [Verdict.ERROR] * 2
+
+
+class Unreadable:
+    """What cannot be read where it is told."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("none",)
+
+
+def test_what_cannot_be_read_is_no_result() -> None:
+    assert next(iter(side_by_side([Unreadable, os.getpid], 2))) is None
+
+
+def test_a_result_that_is_cut_off_is_none() -> None:
+    def cut() -> None:
+        [told] = [frame for frame in _connections() if frame.writable]
+        os.write(told.fileno(), (1000).to_bytes(4, "big") + b"begun")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert next(iter(side_by_side([cut, os.getpid], 2))) is None
+
+
+def test_a_process_that_is_left_behind_holds_nothing_up() -> None:
+    ours, theirs = os.pipe()
+
+    def leaves_another() -> None:
+        if not os.fork():
+            os.read(ours, 1)  # holds the pipe of the result open
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        assert next(iter(side_by_side([leaves_another, os.getpid], 2))) is None
+    finally:
+        os.write(theirs, b".")
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_more_at_a_time_than_there_are_shares_of_ports() -> None:
+    assert list(side_by_side([os.getpgrp, os.getpgrp], 10_000)) == [os.getpgrp()] * 2
 
 
 def test_two_at_a_time_draw_from_different_ports() -> None:

@@ -56,6 +56,36 @@ def test_what_does_not_fit_the_columns_is_refused(question: str) -> None:
         of(question)
 
 
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("(" * 600 + "count()" + ")" * 600, "inside one another"),
+        ("-" * 1900 + "count()", "inside one another"),
+        ("1+" * 950 + "count()", "more than 100 operations"),
+        ("1*" * 950 + "count()", "more than 100 operations"),
+        (f"count(age == {'9' * 1500})", "not a value of it"),
+        ("age ~ (sex + income + region)**60", "cannot be read"),
+        ("age ~ income**99999", "cannot be read"),
+        (f"age ~ (sex + income)**{'9' * 300}", "cannot be read"),
+        ("age ~ (sex + income + region + C(sex) + C(income) + C(region))^9", "very many terms"),
+        ("age ~ " + "*".join(["income", "sex", "region"] * 5), "very many terms"),
+        ("age ~ C(income):C(region):C(age)", "at most 60 are fitted"),
+        ("age ~ __import__('os').getpid()", "cannot be read"),
+        ("age ~ {__import__('os').getpid()}", "functions are not computed"),
+    ],
+)
+def test_what_somebody_else_has_written_to_be_read_without_end_is_refused(
+    question: str, sentence: str
+) -> None:
+    """A study is read before anybody has agreed to it."""
+    with pytest.raises(UsageError, match=sentence):
+        of(question)
+
+
+def test_formulas_are_multiplied_out_as_before() -> None:
+    assert of("age ~ (sex + income)**2") == of("age ~ sex * income") == {("sex", "age", "income")}
+
+
 def test_what_would_be_worked_at_for_minutes_is_refused() -> None:
     """A million cells for each of a thousand groups; and a table that a regression asks for."""
     wide = Domain(("a", "b", "c", "d"), (Codes(1000), Codes(1000), Codes(3000), Codes(2)))

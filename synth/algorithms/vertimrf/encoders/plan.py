@@ -12,19 +12,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Unpack
+from typing import Any, Final, Unpack
 
 from mpc_protocols.functionality import Event
 from synth.algorithm import OWN_MODEL, Promise
 from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 from synth.algorithms.privmrf.plan import PrivMrfPlan, questions, within
 from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
+from synth.algorithms.vertimrf.encoders.bins import encoded_sizes
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges
 from synth.domain import Domain
 from synth.plan import Plan, calibrate, check_sizes
 from synth.workload import Workload
 
+RESPONSES: Final = "responses"
+"""What the event is called of an owner's columns as randomised responses."""
 OWN_SHARE = Fraction(1, 2)
 MODEL_SHARE = 1 / 4
 """Of max_model_mb, for each owner's own structure, as with marginals on shares; less with more than four owners."""
@@ -90,6 +93,15 @@ class EncodedPlan(Plan):
             )
             for own in plans
         )
+
+    def completed(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See `synth.algorithm.Algorithm`: of responses, how many values each has; of an owner's own model, its budget."""
+        if event["what"] == RESPONSES:
+            sizes = encoded_sizes(self.domain.sizes)
+            return {**event, "values": [sizes[column] for column in event["columns"]]}
+        if event["what"] == OWN_MODEL:
+            return {**event, "budget": float(self.own_plan(event["columns"]).budget.rho_cap)}
+        return event
 
 
 def encoded_plan(

@@ -22,6 +22,7 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.mechanisms.randomised_response import Response, cell_variance, unmixed
 from synth.algorithms.vertimrf.encoders.bins import encoded_sizes
 from synth.algorithms.vertimrf.encoders.joint import Estimate
+from synth.algorithms.vertimrf.encoders.plan import RESPONSES
 
 if TYPE_CHECKING:
     from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
@@ -42,7 +43,7 @@ class Responses:
         """One for each owner that has something to tell."""
         return tuple(
             Event(
-                "responses",
+                RESPONSES,
                 sum((self.responses[column].rho for column in told), Fraction(0)),
                 Fraction(0),
                 {"columns": told, "keep": [str(self.responses[c].keep) for c in told]},

@@ -1,0 +1,55 @@
+"""Where a custodian's linked tables are, and the copy with a row a person that is made of them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import DataRefused
+from parties.data.harmony.rules import RFC
+from parties.data.linked.draw_key import BYTES, DrawKey
+
+if TYPE_CHECKING:
+    from parties.data.linked.unfold import Unfolding
+    from parties.data.location import Location
+    from synth.linked.tables import LinkedTables
+
+
+@dataclass(frozen=True)
+class LinkedPlaces:
+    """linked: the study's. children: by name, the tables that this custodian has. draws: the key of the draws; None: a fresh one,
+    for a look at the tables of which nothing is counted."""
+
+    linked: LinkedTables
+    children: Mapping[str, Location] = field(repr=False)
+    draws: DrawKey | None = field(default=None, repr=False)
+
+
+def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Location:
+    """The location of the copy in `folder`, which nobody else may enter. Raises `DataRefused`, also for orphans."""
+    path, told = written(location, linked, folder)
+    for one in told:
+        if one.orphans:
+            label = linked.children[one.name].label
+            raise DataRefused(
+                f'{label}, column "{linked.linked.key}", {one.orphan_place}: no row of {location.label} has this '
+                f"key; every row of "
+                f"{one.name} needs a row of {linked.linked.parent}."
+            )
+    return replace(location, kind="parquet", path=path, url="", dialect=RFC, state=None, linked=None)
+
+
+def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Path, list[Unfolding]]:
+    """The copy, and what its owner may know of it. Raises `DataRefused`, but not for orphans: those are in no row."""
+    from parties.data.linked.unfold import unfold
+    from parties.data.source import open_source
+
+    key = secrets.token_bytes(BYTES) if linked.draws is None else linked.draws.derive()
+    with ExitStack() as stack:
+        people = stack.enter_context(open_source(replace(location, linked=None)))
+        children = {name: stack.enter_context(open_source(place)) for name, place in linked.children.items()}
+        return unfold(people, children, linked.linked, key, folder)

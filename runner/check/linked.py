@@ -1,0 +1,42 @@
+"""What `check --party NAME` tells a custodian of linked tables, and nobody else (`docs/howto/linked.md`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mpc_protocols.errors import CosynthError
+from runner.check.finding import Finding, note
+
+if TYPE_CHECKING:
+    from runner.study import DataLocation
+
+
+def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
+    """Children without a parent, and people with more children than the study allows; nothing of tables that a run refuses for
+    another reason, which is told with them."""
+    from parties.data.linked.places import written
+    from parties.data.scratch import Scratch
+
+    place = data.locate()
+    if place.linked is None:
+        return
+    try:
+        with Scratch() as folder:
+            _, told = written(place, place.linked, folder)
+    except CosynthError:
+        return
+    for one in told:
+        child = next(each for each in place.linked.linked.children if each.name == one.name)
+        yield note(
+            f"{party}: what follows is private, about {one.children:,} rows of {one.name}: do not pass it on"
+        )
+        if one.orphans:
+            yield note(
+                f"{party}: {one.orphans:,} rows of {one.name} have no row of {place.linked.linked.parent}"
+            )
+        yield note(
+            f"{party}: {one.truncated:,} people have more than max_rows = {child.max_rows:,} rows of {one.name}; "
+            f"{one.left_out:,} rows "
+            "are left out, drawn at random"
+        )

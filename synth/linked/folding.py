@@ -1,0 +1,108 @@
+"""Tables that belong together, drawn from a released model of people's rows (`docs/design/linked.md` 4).
+
+A person's count of children and columns are those of its synthetic row; children are drawn one after the other, each from an
+exact conditional law, for all people at once. So keys refer to people that exist, always. No budget: released values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synth.linked.conditional import Codes, ConditionalLaw
+from synth.linked.kernel import kernel
+from synth.linked.tables import ChildTable, LinkedTables
+from synth.mrf import Model
+
+
+@dataclass(frozen=True)
+class Children:
+    """One folded table. person: of each child, the row of its person, from 0, rising. codes: (children, columns of the table)."""
+
+    table: ChildTable
+    person: Codes
+    codes: Codes
+
+
+def fold(
+    model: Model,
+    linked: LinkedTables,
+    child: ChildTable,
+    rows: NDArray[np.integer[Any]],
+    counts: NDArray[np.integer[Any]],
+    rng: np.random.Generator,
+) -> Children:
+    """The children of synthetic people. rows: codes of people in all columns of the model; counts: how many children each has."""
+    laws = _Laws(model, linked, child)
+    state = np.asarray(rows, dtype=np.int64).copy()
+    made, people = [laws.none], [np.zeros(0, dtype=np.int64)]
+    for number in range(int(counts.max(initial=0))):
+        here = np.flatnonzero(counts > number)
+        some = state[here]
+        drawn = laws.following(some, rng) if number else laws.first(some, counts[here], rng)
+        if number == 0 or child.order is not None:  # what the next one is given
+            state[np.ix_(here, laws.second)] = drawn
+        made.append(drawn)
+        people.append(here)
+    person = np.concatenate(people)
+    by_person = np.argsort(person, kind="stable")
+    return Children(child, person[by_person], np.concatenate(made)[by_person])
+
+
+class _Laws:
+    """Of a person's children. second: the places of B's columns in a row. none: no children."""
+
+    def __init__(self, model: Model, linked: LinkedTables, child: ChildTable) -> None:
+        self._model, self._linked, self._child = model, linked, child
+        place = {name: j for j, name in enumerate(model.sizes)}
+        self._first = [child.first(name) for name in child.domain.names]
+        self._second = [child.second(name) for name in child.domain.names]
+        self.second = np.array([place[name] for name in self._second], dtype=np.int64)
+        self.none = np.zeros((0, len(self._first)), dtype=np.int64)
+        self._absent = np.array([model.sizes[name] - 1 for name in self._second])
+        self._order = child.ordered_by
+        self._codes = [
+            # a child has every value that the study does not let it lack, and a place in the order
+            np.arange(model.sizes[name]) < column.size - (place == self._order and column.missing)
+            for place, (name, column) in enumerate(zip(self._first, child.domain.columns, strict=True))
+        ]
+        self._allowed: Mapping[str, NDArray[np.bool_]] = dict(zip(self._first, self._codes, strict=True))
+
+    @cached_property
+    def _alone(self) -> ConditionalLaw:
+        """A, given everything else."""
+        return ConditionalLaw(self._model, self._first, self._allowed)
+
+    @cached_property
+    def _both(self) -> ConditionalLaw:
+        """A and B, both there."""
+        allowed = {**self._allowed, **dict(zip(self._second, self._codes, strict=True))}
+        return ConditionalLaw(self._model, [*self._first, *self._second], allowed)
+
+    @cached_property
+    def _next(self) -> ConditionalLaw:
+        return ConditionalLaw(kernel(self._model, self._linked, self._child), self._first, self._allowed)
+
+    def first(self, rows: Codes, counts: NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
+        """Everybody's first child. Ordered: given that none is before it. Not ordered: given nothing of another one, which is
+        there unless it is the only one."""
+        rows = rows.copy()
+        rows[:, self.second] = self._absent
+        several = counts > 1
+        if self._child.order is not None or not several.any():
+            return self._alone.draw(rows, rng)
+        found = np.empty((len(rows), len(self._first)), dtype=np.int64)
+        found[~several] = self._alone.draw(rows[~several], rng)
+        found[several] = self._both.draw(rows[several], rng)[:, : len(self._first)]
+        return found
+
+    def following(self, rows: Codes, rng: np.random.Generator) -> Codes:
+        """The next child, given B's columns of the rows: the child before, or the first one."""
+        if self._order is None:
+            return self._next.draw(rows, rng)
+        return self._next.draw(rows, rng, {self._first[self._order]: rows[:, self.second[self._order]]})

@@ -1,0 +1,278 @@
+"""Unfolding: one row a person, which child is drawn, what is refused, and that a person moves one row."""
+
+import csv
+from collections import Counter
+from itertools import chain, combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mpc_protocols.errors import DataRefused
+from parties.data.linked.draw_key import SUFFIX, DrawKey
+from parties.data.linked.places import LinkedPlaces, as_parquet, written
+from parties.data.location import locate
+from synth.domain import Domain
+from synth.linked.tables import ChildTable, LinkedTables
+
+KEY = bytes(range(32))
+VISITS = Domain.from_spec(
+    {"columns": {"diag": {"kind": "categorical", "values": ["p", "q", "r"]}, "cost": 9}}
+)
+PEOPLE = Domain.from_spec({"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}})
+
+
+class Fixed:
+    """A key of the draws that a test chooses."""
+
+    def __init__(self, key: bytes = KEY) -> None:
+        self._key = key
+
+    def derive(self) -> bytes:
+        return self._key
+
+
+def linked(order: str | None = "day", most: int = 3) -> LinkedTables:
+    return LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", most, order, VISITS),))
+
+
+def write(path: Path, header: list[str], rows: list[list[object]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def places(
+    folder: Any,
+    people: Any,
+    visits: Any,
+    tables: Any,
+    key: Any = KEY,
+    header: Any = ("pid", "day", "diag", "cost"),
+) -> Any:
+    one = locate(write(folder / "patients.csv", ["pid", "sex"], people))
+    children = {"visits": locate(write(folder / "visits.csv", list(header), visits))}
+    return one, LinkedPlaces(tables, children, Fixed(key))  # type: ignore[arg-type]
+
+
+def unfolded(folder: Any, people: Any, visits: Any, tables: Any, key: Any = KEY) -> Any:
+    """The rows of the copy, by key."""
+    location, where = places(folder, people, visits, tables, key)
+    copy = as_parquet(location, where, folder)
+    table = pq.read_table(copy.path).to_pylist()
+    return {row.pop("pid"): row for row in table}
+
+
+ALICE = [["a", "2024-01-05", "p", 1], ["a", "2024-02-05", "q", 2], ["a", "2024-03-05", "r", 3]]
+
+
+def test_a_row_has_the_parents_columns_the_count_a_child_and_the_one_before_it(tmp_path: Path) -> None:
+    seen: set[Any] = set()
+    for number in range(60):
+        rows = unfolded(tmp_path, [["a", "f"], ["b", "m"]], ALICE, linked(), bytes([number]) * 32)
+        assert rows["b"] == {
+            "sex": "m", "visits_count": 0, "visits_diag": None, "visits_cost": None,
+            "visits_before_diag": None, "visits_before_cost": None,
+        }  # fmt: skip
+        assert rows["a"]["sex"] == "f" and rows["a"]["visits_count"] == 3
+        seen.add((rows["a"]["visits_diag"], rows["a"]["visits_before_diag"], rows["a"]["visits_before_cost"]))
+    assert seen == {("p", None, None), ("q", "p", "1"), ("r", "q", "2")}
+
+
+def test_without_an_order_the_other_child_is_any_other_one(tmp_path: Path) -> None:
+    seen: Counter[Any] = Counter()
+    for number in range(200):
+        row = unfolded(tmp_path, [["a", "f"]], ALICE, linked(None), bytes([number]) * 32)["a"]
+        seen[row["visits_diag"], row["visits_other_diag"]] += 1
+    assert set(seen) == set(permutations("pqr", 2))
+
+
+def test_the_child_drawn_is_uniform_among_a_persons_children_and_people_are_drawn_apart(
+    tmp_path: Path,
+) -> None:
+    """Chi-squares of 4,000 people: false alarm 1e-6 each."""
+    from scipy.stats import chisquare
+
+    people = [[f"k{number}", "f"] for number in range(4000)]
+    visits = [[key, f"2024-0{month}-01", diag, 0] for key, _ in people for month, diag in enumerate("pqr", 1)]
+    rows = unfolded(tmp_path, people, visits, linked())
+    drawn = [row["visits_diag"] for row in rows.values()]
+    assert chisquare(list(Counter(drawn).values())).pvalue > 1e-6
+    pairs = Counter(zip(drawn[::2], drawn[1::2], strict=True))
+    assert len(pairs) == 9 and chisquare(list(pairs.values())).pvalue > 1e-6
+
+
+def test_of_more_children_than_the_study_allows_all_are_as_likely_to_stay(tmp_path: Path) -> None:
+    from scipy.stats import chisquare
+
+    people = [[f"k{number}", "f"] for number in range(3000)]
+    visits = [[key, f"2024-0{month}-01", "p", month] for key, _ in people for month in range(1, 6)]
+    location, where = places(tmp_path, people, visits, linked(most=2))
+    _, told = written(location, where, tmp_path)
+    assert (told[0].truncated, told[0].left_out, told[0].orphans) == (3000, 9000, 0)
+    rows = unfolded(tmp_path, people, visits, linked(most=2))
+    assert {row["visits_count"] for row in rows.values()} == {2}
+    drawn = Counter(row["visits_cost"] for row in rows.values())
+    assert len(drawn) == 5 and chisquare(list(drawn.values())).pvalue > 1e-6
+
+
+def test_nothing_depends_on_the_order_of_lines(tmp_path: Path) -> None:
+    people = [[f"k{number}", "fm"[number % 2]] for number in range(40)]
+    rng = np.random.default_rng(1)
+    visits = [
+        [f"k{i}", f"2024-01-{d:02}", "pqr"[d % 3], d % 9] for i in range(40) for d in rng.integers(1, 28, 5)
+    ]
+    expected = unfolded(tmp_path, people, visits, linked())
+    rng.shuffle(visits)
+    rng.shuffle(people)
+    assert unfolded(tmp_path, people, visits, linked()) == expected
+
+
+@pytest.mark.parametrize("order", ["day", None])
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path: Path, order: Any, most: Any) -> None:
+    """All tables of up to three people with these children, against the table without any one of them, or with other children."""
+    sets = [
+        [],
+        [("2024-01-05", "p", 1)],
+        [("2024-01-05", "p", 1), ("2024-02-05", "q", 2), ("2024-03-05", "q", 2)],
+    ]
+    tables = linked(order, most)
+    for kinds in chain.from_iterable(combinations(range(3), size) for size in (2, 3)):
+        people = [[f"k{i}", "fm"[i % 2]] for i in kinds]
+        visits = [[f"k{i}", *row] for i in kinds for row in sets[i]]
+        rows = unfolded(tmp_path, people, visits, tables)
+        assert set(rows) == {key for key, _ in people}
+        for key, _ in people:
+            rest = [row for row in visits if row[0] != key]
+            fewer = unfolded(tmp_path, [row for row in people if row[0] != key], rest, tables)
+            assert fewer == {other: row for other, row in rows.items() if other != key}
+            for own in sets:
+                swapped = unfolded(tmp_path, people, rest + [[key, *row] for row in own], tables)
+                assert {o: r for o, r in swapped.items() if o != key} == fewer
+
+
+def test_equal_children_of_a_person_are_drawn_like_different_ones(tmp_path: Path) -> None:
+    same = [["a", "2024-01-05", "p", 1]] * 4
+    row = unfolded(tmp_path, [["a", "f"]], same, linked(most=3))["a"]
+    assert row["visits_count"] == 3 and row["visits_diag"] == "p"
+
+
+def test_of_children_that_tie_in_the_order_each_is_as_likely_to_come_first(tmp_path: Path) -> None:
+    """Chi-squares of 3,000 people with three visits on one day: false alarm 1e-6 each."""
+    from scipy.stats import chisquare
+
+    people = [[f"k{number}", "f"] for number in range(3000)]
+    visits = [[key, "2024-01-05", diag, 0] for key, _ in people for diag in "pqr"]
+    pairs = Counter(
+        (row["visits_diag"], row["visits_before_diag"])
+        for row in unfolded(tmp_path, people, visits, linked()).values()
+    )
+    assert set(pairs) == {*permutations("pqr", 2), ("p", None), ("q", None), ("r", None)}
+    assert chisquare(list(pairs.values())).pvalue > 1e-6
+
+
+def test_numbers_are_ordered_as_numbers_and_listed_values_as_listed(tmp_path: Path) -> None:
+    visits = [["a", "9", "q", 1], ["a", "10", "p", 2]]
+    for number in range(20):
+        row = unfolded(tmp_path, [["a", "f"]], visits, linked(), bytes([number]) * 32)["a"]
+        assert (row["visits_cost"], row["visits_before_cost"]) in {("1", None), ("2", "1")}
+    ordinal = Domain.from_spec({"columns": {"stage": {"kind": "ordinal", "values": ["low", "high"]}}})
+    tables = LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", 3, "stage", ordinal),))
+    location, where = places(
+        tmp_path, [["a", "f"]], [["a", "high"], ["a", "low"]], tables, header=("pid", "stage")
+    )
+    seen: set[Any] = set()
+    for number in range(20):
+        where = LinkedPlaces(tables, where.children, Fixed(bytes([number]) * 32))  # type: ignore[arg-type]
+        row = pq.read_table(as_parquet(location, where, tmp_path).path).to_pylist()[0]
+        seen.add((row["visits_stage"], row["visits_before_stage"]))
+    assert seen == {("low", None), ("high", "low")}
+
+
+SECRET = "Krankheit-77"
+
+
+@pytest.mark.parametrize(
+    ("people", "visits", "said"),
+    [
+        ([["a", "f"], ["a", "m"]], ALICE, 'patients.csv, column "pid", line 3: its person is there already'),
+        ([["a", "f"], ["", "m"]], ALICE, 'patients.csv, column "pid", line 3: a row has no key'),
+        ([["a", "f"]], [*ALICE, [SECRET, "2024-01-01", "p", 1]], 'visits.csv, column "pid", line 5: no row of'),
+        ([["a", "f"]], [*ALICE, ["", "2024-01-01", "p", 1]], 'visits.csv, column "pid", line 5: a row has no key'),
+        ([["a", "f"]], [["a", "", "p", 1]], 'visits.csv, column "day", line 2: a row has no value'),
+        ([["a", "f"]], [["a", "2024-01-01", "p", 1], ["a", SECRET, "p", 1]], 'visits.csv, column "day", line 3: the order'),
+        ([["a", "f"]], [["a", "1", "p", 1], ["a", "nan", "p", 1]], 'visits.csv, column "day", line 3: the order'),
+        ([["a", "f"]], [["a", "2024-01-01", SECRET, 1]], 'visits.csv, column "diag", line 2'),
+        ([["a", SECRET]], ALICE, 'patients.csv, column "sex", line 2'),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_by_its_own_line_without_a_value(
+    tmp_path: Path, people: Any, visits: Any, said: Any
+) -> None:
+    location, where = places(tmp_path, people, visits, linked())
+    with pytest.raises(DataRefused) as refused:
+        as_parquet(location, where, tmp_path)
+    assert said in refused.value.sentence
+    assert SECRET not in refused.value.sentence and refused.value.exit_code == 30
+
+
+LISTS = pa.array([[SECRET], [SECRET]])
+BYTES = pa.array([b"\xff" + SECRET.encode(), b"2"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("day", LISTS, "data of type list<l: string> have no order"),
+        ("day", BYTES, "data of type binary cannot be compared"),
+        ("day", pa.array([1.0, float("nan")]), "row 2: a row has no value"),
+        ("pid", LISTS, "data of type list<l: string> cannot be compared"),
+        ("pid", BYTES, "data of type binary cannot be compared"),
+        ("pid", pa.array([1.0, float("nan")]), "row 2: a row has no key"),
+        ("diag", LISTS, "data of type list<l: string> cannot be coded"),
+    ],
+)
+def test_types_that_have_no_text_or_order_are_refused_in_a_sentence(
+    tmp_path: Path, column: Any, values: Any, said: Any
+) -> None:
+    location, where = places(tmp_path, [["1", "f"]], [], linked())
+    rows = {"pid": ["1", "1"], "day": ["1", "2"], "diag": ["p", "q"], "cost": [1, 2], column: values}
+    pq.write_table(pa.table(rows), tmp_path / "visits.parquet")
+    where = LinkedPlaces(where.linked, {"visits": locate(tmp_path / "visits.parquet")}, where.draws)
+    with pytest.raises(DataRefused) as refused:
+        as_parquet(location, where, tmp_path)
+    assert f'visits.parquet, column "{column}"' in refused.value.sentence and said in refused.value.sentence
+    assert SECRET not in refused.value.sentence and refused.value.__context__ is None
+
+
+def test_a_missing_column_of_children_is_named(tmp_path: Path) -> None:
+    location, where = places(
+        tmp_path, [["a", "f"]], [["a", "p", 1]], linked(), header=("pid", "diag", "cost")
+    )
+    with pytest.raises(DataRefused, match='no column "day"'):
+        as_parquet(location, where, tmp_path)
+
+
+def test_orphans_are_counted_for_their_owner_and_are_in_no_row(tmp_path: Path) -> None:
+    location, where = places(tmp_path, [["a", "f"]], [*ALICE, ["z", "2024-01-01", "p", 1]], linked())
+    path, told = written(location, where, tmp_path)
+    assert (
+        told[0].orphans == 1 and repr(told[0]) == "Unfolding(name='visits')"
+    )  # a log shows no count by accident
+    assert pq.read_table(path).num_rows == 1
+
+
+def test_the_secret_is_made_once_is_its_owners_alone_and_differs_by_study(tmp_path: Path) -> None:
+    ledger = tmp_path / "own" / "ledger.db"
+    first = DrawKey(ledger, b"one study").derive()
+    assert DrawKey(ledger, b"one study").derive() == first != DrawKey(ledger, b"another").derive()
+    file = ledger.with_name(ledger.name + SUFFIX)
+    assert file.stat().st_mode & 0o777 == 0o600 and len(file.read_bytes()) == 32
+    assert DrawKey(tmp_path / "other.db", b"one study").derive() != first
+    file.write_bytes(b"short")
+    with pytest.raises(DataRefused, match="secret by which linked tables are unfolded"):
+        DrawKey(ledger, b"one study").derive()

@@ -1,0 +1,267 @@
+"""Linked tables from a study's two files a custodian to two synthetic files: in the clear, by processes,
+horizontally and vertically.
+
+With epsilon 1000 the noise is below a few rows a cell: |noise| > 10 sigma has probability below 1e-22.
+"""
+
+import csv
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from parties.data.source import open_source
+from runner.study import load, private_file
+from runner.study.hashing import digest
+from runner.study.read import problems
+from tests.runner import linked
+from tests.runner.processes import run
+
+CLEAR = ('backend = "replicated"', 'backend = "ideal"')
+PLAIN = ("[session]", '[session]\ntls = "insecure-loopback"')
+LOUD = ("epsilon = 4.0", "epsilon = 1000.0")
+
+
+def read(path: Any) -> Any:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def check_tables(out: Any, allowed: Any = linked.MOST) -> None:
+    """Every visit has its patient, as many as the patient's row says, in rising days, of values that the study has."""
+    patients, visits, rows = read(out / "patients.csv"), read(out / "visits.csv"), read(out / "synthetic.csv")
+    assert [row["pid"] for row in patients] == [str(number) for number in range(1, len(rows) + 1)]
+    many = Counter(row["pid"] for row in visits)
+    assert many.keys() <= {row["pid"] for row in patients} and max(many.values()) <= allowed
+    for patient, row in zip(patients, rows, strict=True):
+        assert (patient["age"], patient["sex"]) == (row["age"], row["sex"])
+        assert many[patient["pid"]] == int(row["visits_count"])
+    assert list(visits[0]) == ["pid", "day", "diag", "cost"]
+    for one, after in pairwise(visits):
+        assert int(one["pid"]) < int(after["pid"]) or (
+            one["pid"] == after["pid"] and one["day"] <= after["day"]
+        )
+    assert {row["diag"] for row in visits} <= set(linked.DIAGNOSES)
+    assert all("2024-01-01" <= row["day"] <= "2024-12-31" for row in visits)
+    assert any(row["cost"] == "" for row in visits) and any(row["cost"] for row in visits)
+
+
+def deviations(out: Any, trial: Any) -> Any:
+    """(noisy - true, sigma) of every measured cell of what does not depend on a draw."""
+    found = []
+    for one in json.loads((out / "measurements.json").read_text())["measurements"]:
+        if "resolution" not in one and set(one["clique"]) <= set(linked.SIZES):
+            true, sigma = trial.marginal(one["clique"]), math.sqrt(Fraction(one["sigma2"]))
+            found += [(noisy - count, sigma) for noisy, count in zip(one["values"], true, strict=True)]
+    assert len(found) >= sum(linked.SIZES.values())
+    return found
+
+
+def carried_out(directory: Any, trial: Any, *more: Any) -> Any:
+    out = directory / "out"
+    end = run("run", trial.path, "--out", out, *more, ledger=directory / "ledger.db", scratch=directory)
+    assert end.code == 0, end.complaint
+    return out
+
+
+def test_a_run_in_the_clear_makes_both_tables_and_what_reads_them_knows_them(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path, changes=[CLEAR, LOUD])
+    out = carried_out(tmp_path, trial)
+    check_tables(out)
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
+
+    def ask(*arguments: Any) -> Any:
+        return run(*arguments, ledger=tmp_path / "ledger.db", scratch=tmp_path)
+
+    assert "patients.csv and visits.csv are what the model makes" in ask("verify", out).output
+    assert "folded to the linked tables" in (out / "report.html").read_text()
+    more = tmp_path / "more"
+    assert ask("sample", out, "--rows", 50, "--seed", 1, "--out", more, "--where", "sex=f").code == 0
+    assert len(read(more / "patients.csv")) == 50 and {row["sex"] for row in read(more / "patients.csv")} == {
+        "f"
+    }
+    assert {row["pid"] for row in read(more / "visits.csv")} <= {str(number) for number in range(1, 51)}
+    assert ask("infer", out, "mean(visits_count)").code == 0
+    for arguments, said in (
+        (("sample", out, "--rows", 5), "name one as --out FOLDER"),
+        (
+            ("sample", out, "--rows", 5, "--out", tmp_path / "new", "--where", "visits_diag=u"),
+            "--where is about people",
+        ),
+        (
+            ("sample", out, "--rows", 5, "--out", tmp_path / "new", "--replicates", 3),
+            "--replicates are of one table",
+        ),
+        (("infer", out, "share(visits_diag == 'u')"), "`infer` is about people"),
+        (("query", out, "visits_diag"), "A marginal is about people"),
+    ):
+        end = ask(*arguments)
+        assert end.code == 2 and said in end.complaint, end.complaint
+    altered = (out / "visits.csv").read_text().replace(",u,", ",v,", 1)
+    (out / "visits.csv").write_text(altered)
+    end = ask("verify", out)
+    assert end.code == 22 and "visits.csv is not what the model makes" in end.complaint
+
+
+@pytest.mark.slow
+def test_three_custodians_as_processes_release_what_the_ideal_would(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path, changes=[LOUD])
+    out = carried_out(tmp_path, trial)
+    check_tables(out)
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
+    for name in linked.NAMES:
+        for file in ("patients.csv", "visits.csv"):
+            assert (out / "parties" / name / file).read_bytes() == (out / file).read_bytes()
+        log = (out / "parties" / name / "private.log").read_text()
+        assert "people with more than 4" in log
+    said = (
+        (out / "cosynth.log").read_text()
+        + (out / "events.jsonl").read_text()
+        + (out / "run.json").read_text()
+    )
+    assert "without a parent" not in said and "left out" not in said
+    end = run("verify", out, ledger=tmp_path / "ledger.db", scratch=tmp_path)
+    assert end.code == 0, end.complaint
+
+
+@pytest.mark.slow
+def test_patients_here_and_visits_there_are_joined_by_person(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path, vertical=True, count=60, changes=[LOUD])
+    out = carried_out(tmp_path, trial)
+    check_tables(out)
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
+    assert run("verify", out, ledger=tmp_path / "ledger.db", scratch=tmp_path).code == 0
+
+
+def test_a_run_over_an_earlier_one_leaves_no_table_of_it_behind(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path / "one", changes=[CLEAR], count=40)
+    carried_out(tmp_path, trial)
+    other = linked.write(tmp_path / "two", changes=[CLEAR, ("[table.visits", "[table.stays")], count=40, data={
+        name: f'data = {{ patients = "{name}_patients.csv", stays = "{name}_visits.csv" }}' for name in linked.NAMES
+    })  # fmt: skip
+    out = carried_out(tmp_path, other, "--replace")
+    assert (out / "stays.csv").exists() and not (out / "visits.csv").exists()
+
+
+def test_the_same_draw_for_the_same_study_and_another_one_for_another(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path / "one")
+    other = linked.write(tmp_path / "one" / "other", changes=[("epsilon = 4.0", "epsilon = 5.0")])
+    own = tmp_path / "north.toml"
+    own.write_text(f'[ledger]\nfile = "{tmp_path / "ledger.db"}"\n')
+
+    def drawn(path: Any) -> Any:
+        study = load(path)
+        data = private_file.location(study, "north", private_file.load(own))
+        assert data is not None
+        with open_source(data.locate()) as source:
+            return pq.read_table(source.location.path)
+
+    assert drawn(trial.path) == drawn(trial.path)
+    assert drawn(trial.path) != drawn(other.path)
+    assert drawn(trial.path)["visits_count"] == drawn(other.path)["visits_count"]
+
+
+def test_what_the_custodian_alone_is_told_check_tells_it(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path, changes=[CLEAR, PLAIN, ("max_rows = 4\n", "max_rows = 1\n")])
+    with (tmp_path / "north_visits.csv").open("a", newline="") as file:
+        file.write("nobody,2024-05-05,u,1\r\n")
+    end = run("check", trial.path, "--party", "north", ledger=tmp_path / "ledger.db", scratch=tmp_path)
+    assert end.code == 30 and "no row of" in end.complaint
+    assert "1 rows of visits have no row of patients" in end.output
+    assert "people have more than max_rows = 1 rows of visits" in end.output
+    everybody = run("check", trial.path, ledger=tmp_path / "ledger.db", scratch=tmp_path).output
+    assert "rows of visits have no row" not in everybody and "more than max_rows" not in everybody
+
+
+def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path: Path) -> None:
+    one = linked.write(tmp_path / "one").path
+    text = one.read_text()
+    diag = 'diag = { kind = "categorical", values = ["u", "v", "w"] }\n'
+    (tmp_path / "one" / "other.toml").write_text(
+        text.replace(diag, "").replace("[session]", f"{diag}\n[session]")
+    )
+    assert digest(load(one), "") != digest(load(tmp_path / "one" / "other.toml"), "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('parent = "patients"\n', "", "[table.visits] parent is missing"),
+        ('key = "pid"\n', "", "[table.visits] key is missing"),
+        ("max_rows = 4\n", "", "[table.visits] max_rows is missing"),
+        ("max_rows = 4\n", "max_rows = 0\n", "max_rows must be a whole number of at least 1"),
+        ('parent = "patients"', 'parent = "visits"', "is this table itself"),
+        ('parent = "patients"', 'parent = "synthetic"', "must be named by letters"),
+        ('parent = "patients"', 'parent = "people"', 'data names "patients", which is no table of the study'),
+        ('key = "pid"', 'key = "age"', "The key age is among the columns of patients"),
+        ('key = "pid"', 'key = "diag"', "The key diag is among the columns of visits"),
+        ('order = "day"', 'order = "pid"', "visits is ordered by the key pid"),
+        ('order = "day"', 'order = "diag"', "whose values have no order"),
+        ('order = "day"', 'ordre = "day"', 'unknown key "ordre" (did you mean "order"?)'),
+        ('kind = "date"', 'kind = "dat"', "[table.visits.columns] day"),
+        ("[table.visits", "[table.url", "must be named by letters"),
+        ('algorithm = "mosaic"', 'algorithm = "vertigan"', "children are drawn from a model of marginals"),
+        ("max_rows = 4096", 'max_rows = 4096\nunit = { id = "sex", max_rows = 3, max_custodians = 1 }', "[privacy] unit"),
+        ("[session]", '[table.Visits]\nparent = "patients"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
+         "visits and Visits differ by case alone"),
+        ("[session]", '[table.drugs]\nparent = "visits"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
+         "tables of grandchildren are not supported"),
+        ("[session]", '[table.drugs]\nparent = "others"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
+         "is another one than the parent of visits"),
+        ("[session]", '[table.drugs]\nparent = "patients"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
+         "data lacks the table drugs"),
+    ],
+)  # fmt: skip
+def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(
+    tmp_path: Path, old: Any, new: Any, said: Any
+) -> None:
+    found = problems(linked.write(tmp_path, changes=[(old, new)]).path)
+    assert any(said in sentence for sentence in found), found
+    assert all(sentence.endswith(".") for sentence in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('data = "north_patients.csv"', "data lacks the table visits"),
+        ('data = { visits = "north_visits.csv" }', "data lacks the table patients"),
+        ('data = { patients = "north_patients.csv", visit = "north_visits.csv" }', '(did you mean "visits"?)'),
+        ('data = { patients = "north_patients.csv", visits = { url = "duckdb://x.db", table = "v", push_down = true } }',
+         "data.visits has push_down = true"),
+        ('data = { patients = { tallies = "t/*.json" }, visits = "north_visits.csv" }', "data.patients is neither a file"),
+        ('data = { patients = "north_patients.csv", visits = { visits = "north_visits.csv" } }', "data.visits is neither a file"),
+        ('data = { patients = "north_patients.csv", visits = "north_visits.doc" }', "must name a .csv"),
+    ],
+)  # fmt: skip
+def test_tables_that_a_custodian_names_must_be_the_studys(tmp_path: Path, line: Any, said: Any) -> None:
+    found = problems(linked.write(tmp_path, data={"north": line}).path)
+    assert any(said in sentence for sentence in found), found
+
+
+def test_a_union_of_people_has_no_meaning_where_a_number_of_children_cannot_lack(tmp_path: Path) -> None:
+    union = ('population = "intersection"', 'population = "union"')
+    found = problems(linked.write(tmp_path, vertical=True, count=4, changes=[union]).path)
+    assert any("who lacks a person cannot say it has no children" in sentence for sentence in found), found
+
+
+def test_several_tables_have_no_meaning_in_a_study_of_one(tmp_path: Path) -> None:
+    from tests.runner import small
+
+    path = small.write(tmp_path).path
+    path.write_text(
+        path.read_text().replace('data = "north.csv"', 'data = { people = "north.csv", more = "x.csv" }')
+    )
+    assert any("the study has no [table.NAME]" in sentence for sentence in problems(path))
+
+
+def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path, changes=[CLEAR], count=20)
+    (tmp_path / "south_visits.csv").unlink()
+    end = run("run", trial.path, "--out", tmp_path / "out", ledger=tmp_path / "ledger.db", scratch=tmp_path)
+    assert end.code == 30 and "south_visits.csv does not exist" in end.complaint
