@@ -116,17 +116,19 @@ class EngineDryRun(TalliedDryRun):
             computing + contributing, computing, session_id=facts.session, patience_s=PATIENCE_S
         )
         self._parts, self._split, self._contributing = parts, split, contributing
-        self._sharings, self._input_seconds, self._counting_s = 0, 0.0, 0.0
+        self._sharings, self._cells, self._input_seconds, self._counting_s = 0, 0, 0.0, 0.0
         self._engines: dict[int, ComputingParty[Any, Any]] = {}
         self._shown: dict[int, list[Shown]] = {}
-        for number in range(computing, computing + contributing):
-            wire = self._network.wire(number)
+        wires = map(self._network.wire, range(computing, computing + contributing))
+        self._contributors = [
             start_thread(
                 _contribute,
                 self._network,
                 wire,
-                partial(parts.contribute, wire, facts, self._data(facts, number)),
+                partial(parts.contribute, wire, facts, self._data(facts, wire.me)),
             )
+            for wire in wires
+        ]
         self._leader = facts.leader
         self._followers = [party for party in range(computing) if party != facts.leader]
 
@@ -139,7 +141,11 @@ class EngineDryRun(TalliedDryRun):
             gates.messages, cast(Any, engine.beside).messages = (Messages(parts.repeats) for _ in range(2))
             gates.zero_rows = partial(self._winning, party, gates.zero_rows)
             if parts.numbers_shown is not None:
-                setattr(gates, parts.numbers_shown, partial(self._number, party, getattr(gates, parts.numbers_shown)))
+                setattr(
+                    gates,
+                    parts.numbers_shown,
+                    partial(self._number, party, getattr(gates, parts.numbers_shown)),
+                )
 
         self._together(begin)
         super().__init__(facts, counts, _counters(self._network), self._engines[self._leader].engine.dealers)
@@ -168,6 +174,10 @@ class EngineDryRun(TalliedDryRun):
         )
 
     @property
+    def shared_cells(self) -> int:
+        return self._cells
+
+    @property
     def counting_s(self) -> float:
         return self._counting_s
 
@@ -175,6 +185,8 @@ class EngineDryRun(TalliedDryRun):
         end = EndStep().to_bytes()
         self._announce(end, end)
         self._together(lambda party: self._heard(party).engine.differing(bytes(32)))
+        for thread in self._contributors:
+            thread.join()
         self._count_all()
 
     # -- steps ---------------------------------------------------------------------------------------------------------------
@@ -223,9 +235,9 @@ class EngineDryRun(TalliedDryRun):
             return
         self._sharings += 1
         split = None if self._split is None else self._split.with_levels(levels)
-        inputs = Inputs(
-            levels, self.facts.with_levels(levels), split, self._contributing, cliques, self._sharings
-        )
+        facts = self.facts.with_levels(levels)
+        self._cells += sum(map(facts.cells, cliques))
+        inputs = Inputs(levels, facts, split, self._contributing, cliques, self._sharings)
         self._input_seconds += self._parts.inputs(inputs)
 
     def _announce(self, step: bytes, request: bytes) -> None:

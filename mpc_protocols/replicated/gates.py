@@ -13,7 +13,6 @@ Threat model, masking and assumption: `trio`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -103,28 +102,6 @@ def argmax(gates: TrioGates, keys: RingShare) -> int:
 
 
 PicksForm = Literal["at once", "families", "one by one"]
-
-
-@dataclass(frozen=True)
-class PickSizes:
-    """Public sizes of several picks.
-
-    lists: on how many candidates each was made, 0 if it was not made. families: members of each family of contenders
-    (`SelectionPlan.families`). lists_of_families: how many families have candidates on each list.
-    """
-
-    lists: tuple[int, ...]
-    families: tuple[int, ...]
-    lists_of_families: tuple[int, ...]
-
-    @classmethod
-    def of(cls, plan: SelectionPlan, lists: Sequence[Sequence[int]]) -> PickSizes:
-        """lists: the candidates on which each pick was made."""
-        return cls(
-            tuple(map(len, lists)),
-            tuple(map(len, plan.families)),
-            tuple(len(plan.families_of(candidates)) for candidates in lists),
-        )
 
 
 def picks_form(
