@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.interface import BitSource
@@ -69,6 +71,9 @@ class CountedGates(ProvedGates):
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
+        self.messages = Messages(
+            repeats=False
+        )  # any place in an array is as good as any other (`by_shape.is_dry`)
         self.unproved = _unproved()
         """Of each prover, what is to be proved."""
         self.matrices: list[int] = []
@@ -213,7 +218,7 @@ class CountedEngine(ProvedEngine):
             self._counting.all_send([(1, DIGEST_BYTES), (2, DIGEST_BYTES)])
         for numbers, _ in check.batches:
             self.gates.negative(SummedNumbers.of(_zeros(numbers)))
-        bits = BitShare(*(np.zeros((check.contributors, 1, 64), np.uint8) for _ in range(2)))
+        bits = BitShare(*(blank((check.contributors, 1, 64), np.uint8) for _ in range(2)))
         self.gates.zero_rows((check.contributors, 1), [(slice(0, 1), bits)])
 
     def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
@@ -221,13 +226,16 @@ class CountedEngine(ProvedEngine):
         self.counted_gates.winners = [
             left.index(pick) for left, pick in zip(lists, self.picked, strict=True) if len(left) > 1
         ]
-        return super().picks(keys, plan)
+        return super().picks(_blanked(keys), plan)
+
+    def largest(self, keys: SummedNumbers) -> int:
+        return super().largest(_blanked(keys))
 
     def _deal(self, trio: Any, transcript: Transcript, x: RingShare, planes: int) -> Summand:
         words = planes * words_for(len(x))
         self._counting.send([(0, 1, 8 * words)])
         self.counted_gates.note_of_one(0, words)
-        return Summand(np.zeros(len(x), np.uint32), np.zeros(len(x), np.uint32))
+        return Summand(blank(len(x), np.uint32), blank(len(x), np.uint32))
 
 
 class _Wire:
@@ -266,8 +274,13 @@ def _unproved() -> tuple[ProofSizes, ...]:
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:
     """Words of no bits."""
-    return BitShare(np.zeros(shape, np.uint64), np.zeros(shape, np.uint64))
+    return BitShare(blank(shape, np.uint64), blank(shape, np.uint64))
+
+
+def _blanked(numbers: SummedNumbers) -> SummedNumbers:
+    """As many numbers, in as many parts, without content."""
+    return numbers.each(lambda part: blank(part.shape, part.dtype))
 
 
 def _zeros(cells: int) -> RingShare:
-    return RingShare(np.zeros(cells, np.uint32), np.zeros(cells, np.uint32))
+    return RingShare(blank(cells, np.uint32), blank(cells, np.uint32))
