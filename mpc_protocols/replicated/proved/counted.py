@@ -1,8 +1,8 @@
-"""The engine with proofs as it counts: the same code on zeros, which sends nothing and notes what each party would send.
+"""The engine with proofs as it counts: the same code on blank arrays, which sends nothing and notes what each party would send.
 
 What the three parties send is alike but for who deals and who leads, and follows from public sizes alone. So one party's code,
-run once on arrays of zeros, gives the messages of all three, in their order: costs need no formulas that could differ from the
-code. What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
+run once on arrays without content (`engine.blank`), gives the messages of all three, in their order: costs need no formulas that
+could differ from the code. What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CountedTrio:
 
 
 class CountedGates(ProvedGates):
-    """Gates on zeros."""
+    """Gates on blank words."""
 
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
@@ -153,7 +153,7 @@ class CountedGates(ProvedGates):
 
 
 class CountedEngine(ProvedEngine):
-    """The leading party over `CountedGates`; marginals are zeros of the right size."""
+    """The leading party over `CountedGates`; marginals are blank numbers of the right size."""
 
     def __init__(
         self, tally: Tally, facts: StudyFacts, contributors: int, split: Partition | None = None
@@ -273,7 +273,7 @@ def _unproved() -> tuple[ProofSizes, ...]:
 
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:
-    """Words of no bits."""
+    """Words without content."""
     return BitShare(blank(shape, np.uint64), blank(shape, np.uint64))
 
 
