@@ -30,6 +30,7 @@ from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.public.begun import Begun, BegunDistances, BegunPrepare, BegunSelect, BegunTotal
@@ -73,16 +74,29 @@ def no_seconds(inputs: Inputs) -> float:
     return 0.0
 
 
+Shown = int | Sequence[int]
+"""A winner that is opened: of every row, or of each row its own."""
+
+
+def shown_at_once(gates: Any, plan: SelectionPlan, picked: Sequence[int]) -> list[Shown]:
+    """What a selection opens in which every pick is opened on its list: the place of each that was not the only one left."""
+    lists = [plan.candidates(picked[:number]) for number in range(len(picked))] if plan.picks > 1 else []
+    return [left.index(pick) for left, pick in zip(lists, picked, strict=False) if len(left) > 1]
+
+
 @dataclass(frozen=True)
 class BlankParts:
     """A backend's parts, over which a run is derived. roles, contribute: as in a run, with blank masks. seconds, inputs: CPU
-    seconds, measured. repeats: whether shapes alone decide what a protocol sends (`engine.by_shape`)."""
+    seconds, measured. repeats: whether shapes alone decide what a protocol sends (`engine.by_shape`). shown: what a selection
+    opens, given what it picks, in order; numbers_shown: the operation of its gates that opens a number there, if one does."""
 
     roles: Roles[Any, Any]
     contribute: Callable[[Wire, StudyFacts, Any], None]
     seconds: Seconds
     inputs: Callable[[Inputs], float] = no_seconds
     repeats: bool = True
+    shown: Callable[[Any, SelectionPlan, Sequence[int]], list[Shown]] = shown_at_once
+    numbers_shown: str | None = None
 
 
 class EngineDryRun(TalliedDryRun):
@@ -102,17 +116,19 @@ class EngineDryRun(TalliedDryRun):
             computing + contributing, computing, session_id=facts.session, patience_s=PATIENCE_S
         )
         self._parts, self._split, self._contributing = parts, split, contributing
-        self._sharings, self._input_seconds, self._counting_s = 0, 0.0, 0.0
+        self._sharings, self._cells, self._input_seconds, self._counting_s = 0, 0, 0.0, 0.0
         self._engines: dict[int, ComputingParty[Any, Any]] = {}
-        self._winners: dict[int, list[int]] = {}
-        for number in range(computing, computing + contributing):
-            wire = self._network.wire(number)
+        self._shown: dict[int, list[Shown]] = {}
+        wires = map(self._network.wire, range(computing, computing + contributing))
+        self._contributors = [
             start_thread(
                 _contribute,
                 self._network,
                 wire,
-                partial(parts.contribute, wire, facts, self._data(facts, number)),
+                partial(parts.contribute, wire, facts, self._data(facts, wire.me)),
             )
+            for wire in wires
+        ]
         self._leader = facts.leader
         self._followers = [party for party in range(computing) if party != facts.leader]
 
@@ -124,6 +140,12 @@ class EngineDryRun(TalliedDryRun):
             gates: Any = engine.gates
             gates.messages, cast(Any, engine.beside).messages = (Messages(parts.repeats) for _ in range(2))
             gates.zero_rows = partial(self._winning, party, gates.zero_rows)
+            if parts.numbers_shown is not None:
+                setattr(
+                    gates,
+                    parts.numbers_shown,
+                    partial(self._number, party, getattr(gates, parts.numbers_shown)),
+                )
 
         self._together(begin)
         super().__init__(facts, counts, _counters(self._network), self._engines[self._leader].engine.dealers)
@@ -152,6 +174,10 @@ class EngineDryRun(TalliedDryRun):
         )
 
     @property
+    def shared_cells(self) -> int:
+        return self._cells
+
+    @property
     def counting_s(self) -> float:
         return self._counting_s
 
@@ -159,6 +185,8 @@ class EngineDryRun(TalliedDryRun):
         end = EndStep().to_bytes()
         self._announce(end, end)
         self._together(lambda party: self._heard(party).engine.differing(bytes(32)))
+        for thread in self._contributors:
+            thread.join()
         self._count_all()
 
     # -- steps ---------------------------------------------------------------------------------------------------------------
@@ -185,10 +213,8 @@ class EngineDryRun(TalliedDryRun):
         self._count_all()
 
     def _count_select(self, begun: BegunSelect, rounded: RoundedAnswers, picked: Sequence[int]) -> None:
-        plan = begun.plan
-        lists = [plan.candidates(picked[:number]) for number in range(len(picked))] if plan.picks > 1 else []
-        winners = [left.index(pick) for left, pick in zip(lists, picked, strict=False) if len(left) > 1]
-        self._winners = {party: list(winners) for party in self._engines}
+        shown = self._parts.shown(self._engines[self._leader].engine.gates, begun.plan, picked)
+        self._shown = {party: list(shown) for party in self._engines}
         self._announce(begun.step.to_bytes(), b"")
         self._together(
             lambda party: self._heard(party).select(begun, rounded if party == self._leader else None)
@@ -209,9 +235,9 @@ class EngineDryRun(TalliedDryRun):
             return
         self._sharings += 1
         split = None if self._split is None else self._split.with_levels(levels)
-        inputs = Inputs(
-            levels, self.facts.with_levels(levels), split, self._contributing, cliques, self._sharings
-        )
+        facts = self.facts.with_levels(levels)
+        self._cells += sum(map(facts.cells, cliques))
+        inputs = Inputs(levels, facts, split, self._contributing, cliques, self._sharings)
         self._input_seconds += self._parts.inputs(inputs)
 
     def _announce(self, step: bytes, request: bytes) -> None:
@@ -233,9 +259,15 @@ class EngineDryRun(TalliedDryRun):
     ) -> NDArray[np.bool_]:
         """What `zero_rows` opens: the winner of a pick; the first of each row where no winner is told."""
         zero_rows(shape, rows)
-        winners, found = self._winners.get(party), np.zeros(shape, np.bool_)
-        found[:, winners.pop(0) if winners else 0] = True
+        shown, found = self._shown.get(party), np.zeros(shape, np.bool_)
+        found[np.arange(shape[0]), shown.pop(0) if shown else 0] = True
         return found
+
+    def _number(self, party: int, opened: Callable[..., int], *given: Any) -> int:
+        """What is opened of a selection as a number."""
+        opened(*given)
+        shown = self._shown.get(party)
+        return cast(int, shown.pop(0)) if shown else 0
 
     def _together(self, run: Callable[[int], object]) -> None:
         """Run a part of every computing party, each in a thread of its own; the leader's in this one."""

@@ -1,8 +1,7 @@
 """What a run costs whose engine can count: the ideal oracle on a presumed table, beside the leading party's own code.
 
-Another way to a cost model than `step_dry_run`: no formulas of each step, but the steps themselves (`engine.step`), over an
-engine that sends nothing and notes on a tally what every party would send. No private data, nothing released, nothing charged.
-Answers are the ideal ones; what is picked follows them.
+The steps themselves (`engine.step`), over an engine that sends nothing and notes on a tally what every party would send. No
+private data, nothing released, nothing charged. Answers are the ideal ones; what is picked follows them.
 """
 
 from __future__ import annotations

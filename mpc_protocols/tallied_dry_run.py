@@ -1,7 +1,6 @@
 """The ideal oracle on a presumed table, beside a tally of what every party would send: what all cost models have in common.
 
-`engine_dry_run` and `party_dry_run` run the steps' own code, `step_dry_run` replays a backend's formulas of each step. No private
-data, nothing released, nothing charged.
+`engine_dry_run` runs all parties' own code, `party_dry_run` the leader's. No private data, nothing released, nothing charged.
 """
 
 from __future__ import annotations

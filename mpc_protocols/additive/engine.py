@@ -14,7 +14,6 @@ model: semi-honest, no two of the three collude; recipients and contributors may
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,17 +30,14 @@ from mpc_protocols.additive.vertical.marginals import JoinedMarginals
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
-from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
-from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.engine.inputs.part_engine import PartEngine, PartL1Sums
 from mpc_protocols.engine.prg import own_key
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
-from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
-from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
 
 DEALERS = 1
@@ -54,10 +50,40 @@ def chunks(cells: int) -> list[int]:
     return [min(CHUNK, cells - start) for start in range(0, cells, CHUNK)]
 
 
-class AdditiveEngine(SourcedEngine[Elements]):
+class AdditiveL1Sums(PartL1Sums[AdditiveGates, Elements]):
+    """See `engine.interface.L1Sums`."""
+
+    def compute(self) -> Elements:
+        sums: Elements = np.zeros(self._answers.candidates, np.uint32)
+        forms = dict[str, None]()
+        for layout, answers in self._answers:
+            sums[layout.candidates] += self._distances(layout, answers, forms)
+        self.form = "+".join(forms) or "sums"
+        return sums if self._ring is np.uint32 else self._gates.widened(sums)
+
+    def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
+        """Shares of the sums of a group's candidates."""
+        cells = self._cells(layout)
+        places = np.flatnonzero(answers.nonzero)
+        start = 0
+        for count in chunks(len(places)):
+            compared = places[start : start + count]
+            known = cells[compared]
+            if self._answers.leads:
+                known -= answers.cells[compared]
+            forms[score_adder(self._planes, words_for(count), self._gates.latency_bytes)] = None
+            cells[compared] = self._gates.absolute(known, self._planes)
+            start += count
+        self.signs += len(places)
+        total: Elements = layout.sums(0, cells, np.uint32)
+        return total
+
+
+class AdditiveEngine(PartEngine[AdditiveGates, Elements]):
     """Shares, arithmetic and openings of party 0 or 1; what the dealer deals for them at party 2."""
 
     dealers = DEALERS
+    sums = AdditiveL1Sums
 
     def __init__(
         self,
@@ -94,23 +120,6 @@ class AdditiveEngine(SourcedEngine[Elements]):
     def differing(self, value: bytes) -> int | None:
         return self.gates.link.differing(value)
 
-    def rows(self) -> Elements | None:
-        return self._marginals.rows()
-
-    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> Elements:
-        return np.concatenate([self._marginals.marginal(state, handle) for handle in handles])
-
-    def l1_sums(
-        self,
-        state: PublicState,
-        announced: AnnouncedAnswers,
-        planes: int,
-        ring: UInt,
-        rounded: RoundedAnswers | None,
-    ) -> AdditiveL1Sums:
-        exchange = AnswerExchange(self.wire, self.gates.link, self._leader, announced, rounded)
-        return AdditiveL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
-
     def keys(self, sums: Elements, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Elements:
         modulus = 1 << 8 * np.dtype(ring).itemsize
         factors, offsets = (
@@ -145,48 +154,3 @@ class AdditiveEngine(SourcedEngine[Elements]):
 
 def _operations(link: Link) -> Operations:
     return DealerOperations(link) if link.deals else CrypTenOperations(link)
-
-
-@dataclass
-class AdditiveL1Sums:
-    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
-
-    _gates: AdditiveGates
-    _marginals: AdditiveMarginals
-    _state: PublicState
-    _answers: AnswerExchange
-    _planes: int
-    _ring: UInt
-    signs: int = 0
-    form: str = "sums"
-
-    def exchange(self) -> None:
-        self._answers.begin()
-
-    def compute(self) -> Elements:
-        sums: Elements = np.zeros(self._answers.candidates, np.uint32)
-        forms = dict[str, None]()
-        for layout, answers in self._answers:
-            sums[layout.candidates] += self._distances(layout, answers, forms)
-        self.form = "+".join(forms) or "sums"
-        return sums if self._ring is np.uint32 else self._gates.widened(sums)
-
-    def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
-        """Shares of the sums of a group's candidates."""
-        cells = layout.by_dealer(
-            self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
-            for cells in layout.ranges
-        )
-        places = np.flatnonzero(answers.nonzero)
-        start = 0
-        for count in chunks(len(places)):
-            compared = places[start : start + count]
-            known = cells[compared]
-            if self._answers.leads:
-                known -= answers.cells[compared]
-            forms[score_adder(self._planes, words_for(count), self._gates.latency_bytes)] = None
-            cells[compared] = self._gates.absolute(known, self._planes)
-            start += count
-        self.signs += len(places)
-        total: Elements = layout.sums(0, cells, np.uint32)
-        return total

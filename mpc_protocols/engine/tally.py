@@ -11,7 +11,7 @@ that the messages show anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 AGREEMENT = 32
@@ -52,29 +52,3 @@ class Tally:
         """The receiving half of a step."""
         for receiver, clock in travelling:
             self.clocks[receiver] = max(self.clocks[receiver], clock)
-
-
-class _Script(Tally):
-    """Notes the steps of a protocol instead of taking them."""
-
-    def __init__(self, parties: int) -> None:
-        super().__init__([0] * parties, [0] * parties, [0] * parties)
-        self.steps: list[Sequence[tuple[int, int, int]]] = []
-
-    def step(self, transfers: Sequence[tuple[int, int, int]]) -> None:
-        self.steps.append(transfers)
-
-
-def in_turns(tally: Tally, first: Callable[[Tally], None], second: Callable[[Tally], None]) -> None:
-    """`interleave.interleave`: two protocols take turns between the sends and the receives of their steps."""
-    scripts = []
-    for protocol in (first, second):
-        script = _Script(len(tally.clocks))
-        protocol(script)
-        scripts.append(script.steps)
-    travelling: list[list[tuple[int, int]]] = [[], []]
-    for number in range(max(map(len, scripts)) + 1):
-        for which, steps in enumerate(scripts):
-            if number <= len(steps):
-                tally.arrive(travelling[which])
-                travelling[which] = tally.leave(steps[number]) if number < len(steps) else []

@@ -84,6 +84,17 @@ class SelectionPlan:
         """Positions among which the next pick is made, after these: a function of public inputs; empty if none is left."""
         if not picked and self.picks == 1:
             return self.contenders
+        known = self._candidates_after
+        if (left := known.get(tuple(picked))) is None:
+            left = known[tuple(picked)] = self._remaining(picked)
+        return left
+
+    @cached_property
+    def _candidates_after(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """By the picks before, as far as they were asked for: each list is asked for several times."""
+        return {}
+
+    def _remaining(self, picked: Sequence[int]) -> tuple[int, ...]:
         removed = set(picked).union(*(self.conflicts[q] for q in picked))
         remaining = [q for q in self.contenders if q not in removed]
         floor = max((self.lowest[q] for q in remaining), default=0)

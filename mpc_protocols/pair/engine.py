@@ -12,7 +12,6 @@ collude; recipients and contributors may collude with either. Assumptions: `ot_e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,10 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.argmax import peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, words_for
 from mpc_protocols.engine.bitwise.packing import pack, unpack
-from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
-from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.engine.inputs.part_engine import PartEngine, PartL1Sums
 from mpc_protocols.engine.prg import own_key
-from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.pair.circuits.argmax import argmax
 from mpc_protocols.pair.circuits.conversion import lift
@@ -37,17 +35,45 @@ from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
-from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
-from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
 
 DEALERS = 1
 
 
-class PairEngine(SourcedEngine[Elements]):
+class PairL1Sums(PartL1Sums[PairGates, Shares]):
+    """See `engine.interface.L1Sums`."""
+
+    def compute(self) -> Shares:
+        sums = np.zeros(self._answers.candidates, np.uint32)
+        forms = dict[str, None]()
+        for layout, answers in self._answers:
+            sums[layout.candidates] += self._distances(layout, answers, forms)
+        self.form = "+".join(forms) or "sums"
+        return Shares(sums if self._ring is np.uint32 else lift(self._gates.transfers, sums, self._ring))
+
+    def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
+        """Shares of the sums of a group's candidates."""
+        cells = self._cells(layout)
+        compared = answers.nonzero
+        total: Elements = layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
+        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
+        count = int(lengths.sum())
+        if not count:
+            return total
+        known = cells[compared]
+        if self._answers.leads:
+            known -= answers.cells[compared]
+        adder = score_adder(self._planes, words_for(count), self._gates.link.latency_bytes)
+        self.signs += count
+        forms[adder] = None
+        return total + l1_sums(self._gates.transfers, known, lengths, self._planes, adder)
+
+
+class PairEngine(PartEngine[PairGates, Shares]):
     """Shares, arithmetic and openings of party 0 or 1."""
 
     dealers = DEALERS
+    sums = PairL1Sums
 
     def __init__(
         self,
@@ -84,24 +110,6 @@ class PairEngine(SourcedEngine[Elements]):
         link = self.gates.link
         return link.peer if link.differing(value) else None
 
-    def rows(self) -> Shares | None:
-        rows = self._marginals.rows()
-        return None if rows is None else Shares(rows)
-
-    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> Shares:
-        return Shares(np.concatenate([self._marginals.marginal(state, handle) for handle in handles]))
-
-    def l1_sums(
-        self,
-        state: PublicState,
-        announced: AnnouncedAnswers,
-        planes: int,
-        ring: UInt,
-        rounded: RoundedAnswers | None,
-    ) -> PairL1Sums:
-        exchange = AnswerExchange(self.wire, self.gates.link, self._leader, announced, rounded)
-        return PairL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
-
     def keys(self, sums: Shares, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Shares:
         modulus = 1 << 8 * np.dtype(ring).itemsize
         factors, offsets = (
@@ -126,48 +134,3 @@ class PairEngine(SourcedEngine[Elements]):
         opened = numbers.values + self.gates.link.exchange(numbers.values)
         signed: NDArray[np.int64] = opened.view(f"i{opened.dtype.itemsize}").astype(np.int64)
         return signed
-
-
-@dataclass
-class PairL1Sums:
-    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
-
-    _gates: PairGates
-    _marginals: AdditiveMarginals
-    _state: PublicState
-    _answers: AnswerExchange
-    _planes: int
-    _ring: UInt
-    signs: int = 0
-    form: str = "sums"
-
-    def exchange(self) -> None:
-        self._answers.begin()
-
-    def compute(self) -> Shares:
-        sums = np.zeros(self._answers.candidates, np.uint32)
-        forms = dict[str, None]()
-        for layout, answers in self._answers:
-            sums[layout.candidates] += self._distances(layout, answers, forms)
-        self.form = "+".join(forms) or "sums"
-        return Shares(sums if self._ring is np.uint32 else lift(self._gates.transfers, sums, self._ring))
-
-    def _distances(self, layout: DealerLayout, answers: Answers, forms: dict[str, None]) -> Elements:
-        """Shares of the sums of a group's candidates."""
-        cells = layout.by_dealer(
-            self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
-            for cells in layout.ranges
-        )
-        compared = answers.nonzero
-        total: Elements = layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
-        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
-        count = int(lengths.sum())
-        if not count:
-            return total
-        known = cells[compared]
-        if self._answers.leads:
-            known -= answers.cells[compared]
-        adder = score_adder(self._planes, words_for(count), self._gates.link.latency_bytes)
-        self.signs += count
-        forms[adder] = None
-        return total + l1_sums(self._gates.transfers, known, lengths, self._planes, adder)

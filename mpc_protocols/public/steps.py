@@ -47,8 +47,8 @@ def _require(condition: bool, what: str) -> None:
 
 
 def _check_rational(x: object, what: str, *, positive: bool) -> None:
-    _require(isinstance(x, Fraction), f"{what} must be a rational")
-    assert isinstance(x, Fraction)
+    if not isinstance(x, Fraction):
+        raise ValueError(f"{what} must be a rational")
     top, bottom = (
         x.numerator,
         x.denominator,
@@ -62,7 +62,10 @@ def _check_rational(x: object, what: str, *, positive: bool) -> None:
 
 
 def _check_integer(x: object, what: str, limit: int) -> None:
-    _require(type(x) is int and 0 <= x < limit, f"{what} must be an integer of at least 0 and below {limit}")
+    if (
+        type(x) is not int or not 0 <= x < limit
+    ):  # a step has many: no sentence is made for those that are right
+        raise ValueError(f"{what} must be an integer of at least 0 and below {limit}")
 
 
 def _check_name(column: object) -> None:
@@ -275,7 +278,7 @@ def _encode(value: object) -> object:
     if isinstance(value, Level):
         return [value.name, value.column, list(value.bins)]
     if isinstance(value, tuple):
-        return [_encode(item) for item in value]
+        return [item if type(item) is int else _encode(item) for item in value]
     raise TypeError(f"A step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}.")
 
 

@@ -14,14 +14,12 @@ from mpc_protocols.backend import (
     SEMI_HONEST,
     Backend,
     CohortParts,
-    DryRun,
     EngineBackend,
     OracleParts,
 )
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import LocalCounts, StudyFacts
-    from mpc_protocols.partition import Partition
+    from mpc_protocols.engine_dry_run import BlankParts
 
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and "
@@ -81,17 +79,10 @@ class Replicated(EngineBackend):
 
         return CohortParts(ReplicatedCohorts, follow, answer, ReplicatedCohortsDryRun)
 
-    def dry_run(
-        self,
-        facts: StudyFacts,
-        counts: LocalCounts,
-        computing: int,
-        contributing: int,
-        split: Partition | None,
-    ) -> DryRun:
-        from mpc_protocols.replicated.dry_run import ReplicatedDryRun
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        from mpc_protocols.replicated.blank import blank_parts
 
-        return ReplicatedDryRun(facts, counts, contributing, split)
+        return blank_parts()
 
 
 BACKEND = Replicated()

@@ -28,9 +28,8 @@ from mpc_protocols.functionality import (
     Question,
 )
 from mpc_protocols.mechanisms.gaussian import sampler
-from mpc_protocols.replicated.costs import WORD, gaussian_noise, opening, sharing, signs
-from mpc_protocols.replicated.dry_run import NOISE_S, SIGN_S
-from mpc_protocols.replicated.step_costs import agreement
+from mpc_protocols.replicated.blank import NOISE_S, SIGN_S
+from mpc_protocols.replicated.costs import WORD, agreement, gaussian_noise, opening, sharing, signs
 
 COMPUTING = 3
 CELL_BITS = 32

@@ -56,7 +56,7 @@ def _source(
     return SharedMarginals(trio, facts, counts)
 
 
-class ReplicatedEngine(SourcedEngine[RingShare]):
+class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
@@ -90,9 +90,6 @@ class ReplicatedEngine(SourcedEngine[RingShare]):
 
     def differing(self, value: bytes) -> int | None:
         return self._trio.differing(value)
-
-    def rows(self) -> RingShare | None:
-        return self._marginals.rows()
 
     def marginals(self, state: PublicState, handles: Sequence[Handle]) -> RingShare:
         return concatenate([self._marginals.marginal(state, handle) for handle in handles])

@@ -13,7 +13,6 @@ Threat model, masking and assumption: `trio`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors, losses, peel
 from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.replicated.scores.dealer import DEALERS
@@ -58,11 +58,17 @@ class TrioGates(TrioBitGates):
     def concatenate(self, numbers: Sequence[RingShare]) -> RingShare:
         return ring.concatenate(list(numbers))
 
+    def open_place(self, x: RingShare) -> int:
+        """Reveal where in its group a selection's winner stands: x of shape (1,). 1 round."""
+        return int(ring.open_ring(self.trio, x)[0])
+
+    @by_shape(lambda gates, x: (x.shape, x.dtype))
     def negative(self, x: RingShare) -> BitShare:
         """See `engine.interface.Gates`; the cheaper adder."""
         planes = 8 * np.dtype(x.dtype).itemsize
         return signs(self.trio, x, planes, adder_for(planes - 1, words_for(len(x)), self.trio.latency_bytes))
 
+    @by_shape(lambda gates, left, right: (left.shape, left.dtype))
     def less(self, left: RingShare, right: RingShare) -> BitShare:
         """See `engine.interface.Gates`; 4 rounds for 32 bits (`scores.shared_sign`)."""
         return shared_signs(self.trio, left - right, 8 * np.dtype(left.dtype).itemsize)
@@ -96,28 +102,6 @@ def argmax(gates: TrioGates, keys: RingShare) -> int:
 
 
 PicksForm = Literal["at once", "families", "one by one"]
-
-
-@dataclass(frozen=True)
-class PickSizes:
-    """Public sizes of several picks.
-
-    lists: on how many candidates each was made, 0 if it was not made. families: members of each family of contenders
-    (`SelectionPlan.families`). lists_of_families: how many families have candidates on each list.
-    """
-
-    lists: tuple[int, ...]
-    families: tuple[int, ...]
-    lists_of_families: tuple[int, ...]
-
-    @classmethod
-    def of(cls, plan: SelectionPlan, lists: Sequence[Sequence[int]]) -> PickSizes:
-        """lists: the candidates on which each pick was made."""
-        return cls(
-            tuple(map(len, lists)),
-            tuple(map(len, plan.families)),
-            tuple(len(plan.families_of(candidates)) for candidates in lists),
-        )
 
 
 def picks_form(
@@ -210,8 +194,7 @@ def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
     winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
     group = int(argmax_rows(gates, winners.reshape(1, -1))[0])
     places = flags[group].scaled(np.arange(GROUP))
-    place = ring.open_ring(gates.trio, ring.segment_sums(places, np.array([GROUP])))
-    position = group * GROUP + int(place[0])
+    position = group * GROUP + gates.open_place(ring.segment_sums(places, np.array([GROUP])))
     if position >= len(keys):
         raise ProtocolAborted(NO_CANDIDATE)
     return position

@@ -15,23 +15,19 @@ the m computing parties work together, with any recipients and contributors (`do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes
-from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
-from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
+from mpc_protocols.engine.inputs.part_engine import PartEngine, PartL1Sums
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
-from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
-from mpc_protocols.public.state import PublicState
 from mpc_protocols.shamir.circuits.gates import ShamirGates, holders
 from mpc_protocols.shamir.circuits.l1_distance import CandidateWords, l1_sums, score_adder
 from mpc_protocols.shamir.marginals import HeldMarginals
@@ -42,10 +38,53 @@ from mpc_protocols.wire import Wire
 DEALERS = 1
 
 
-class ShamirEngine(SourcedEngine[Elements]):
+class ShamirL1Sums(PartL1Sums[ShamirGates, Addends]):
+    """See `engine.interface.L1Sums`."""
+
+    def compute(self) -> Addends:
+        count = self._answers.candidates
+        held: Elements = np.zeros(count, np.uint32)
+        sums = Addends(np.uint32, (count,))
+        forms = dict[str, None]()
+        for layout, answers in self._answers:
+            place = layout.candidates
+            before, after = (Addends(np.uint32, (of,)) for of in (place.start, count - place.stop))
+            for addend in self._distances(layout, answers, held[place], forms):
+                sums = sums + concatenate([before, addend, after])
+        self.form = "+".join(forms) or "sums"
+        sums = sums + Addends(np.uint32, (count,), held=held)
+        return sums if self._ring is np.uint32 else self._wide(sums)
+
+    def _wide(self, sums: Addends) -> Addends:
+        """The sums, which are below 2^32, modulo 2^64."""
+        narrow = self._gates.added_up(sums)
+        terms = tuple(tuple(part.astype(np.uint64) for part in parts) for parts in narrow.terms)
+        return Addends(np.uint64, narrow.shape, terms, narrow.masks)
+
+    def _distances(
+        self, layout: DealerLayout, answers: Answers, held: Elements, forms: dict[str, None]
+    ) -> tuple[Addends, ...]:
+        """Addends of the sums of a group's candidates; `held` takes in the sums over cells whose answer is 0."""
+        cells = self._cells(layout)
+        compared = answers.nonzero
+        held += layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
+        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
+        if not lengths.any():
+            return ()
+        known = cells[compared]
+        if self._answers.leads:
+            known -= answers.cells[compared]
+        self.signs += len(known)
+        words = CandidateWords(lengths).size
+        forms[score_adder(self._planes, words, self._gates.latency_bytes)] = None
+        return l1_sums(self._gates, known, lengths, self._planes)
+
+
+class ShamirEngine(PartEngine[ShamirGates, Addends]):
     """Shares, arithmetic and openings of one computing party."""
 
     dealers = DEALERS
+    sums = ShamirL1Sums
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
         """data: this party's own: its counts or None if it only computes; `VerticalData` where columns are split.
@@ -71,25 +110,6 @@ class ShamirEngine(SourcedEngine[Elements]):
 
     def differing(self, value: bytes) -> int | None:
         return self.gates.mesh.differing(value)
-
-    def rows(self) -> Addends | None:
-        rows = self._marginals.rows()
-        return None if rows is None else Addends(np.uint32, (1,), held=rows)
-
-    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> Addends:
-        held = np.concatenate([self._marginals.marginal(state, handle) for handle in handles])
-        return Addends(np.uint32, held.shape, held=held)
-
-    def l1_sums(
-        self,
-        state: PublicState,
-        announced: AnnouncedAnswers,
-        planes: int,
-        ring: UInt,
-        rounded: RoundedAnswers | None,
-    ) -> ShamirL1Sums:
-        exchange = AnswerExchange(self.wire, self.gates.mesh, self._leader, announced, rounded)
-        return ShamirL1Sums(self.gates, self._marginals, state, exchange, planes, ring)
 
     def keys(self, sums: Addends, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Addends:
         """weight * sum - bias of each candidate, added up: 1 round for what the holders keep, and those of the adders."""
@@ -126,61 +146,3 @@ def _source(
 
         return VerticalMarginals(gates, facts, data)
     return HeldMarginals(gates.mesh.wire, facts, data)
-
-
-@dataclass
-class ShamirL1Sums:
-    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
-
-    _gates: ShamirGates
-    _marginals: AdditiveMarginals
-    _state: PublicState
-    _answers: AnswerExchange
-    _planes: int
-    _ring: UInt
-    signs: int = 0
-    form: str = "sums"
-
-    def exchange(self) -> None:
-        self._answers.begin()
-
-    def compute(self) -> Addends:
-        count = self._answers.candidates
-        held: Elements = np.zeros(count, np.uint32)
-        sums = Addends(np.uint32, (count,))
-        forms = dict[str, None]()
-        for layout, answers in self._answers:
-            place = layout.candidates
-            before, after = (Addends(np.uint32, (of,)) for of in (place.start, count - place.stop))
-            for addend in self._distances(layout, answers, held[place], forms):
-                sums = sums + concatenate([before, addend, after])
-        self.form = "+".join(forms) or "sums"
-        sums = sums + Addends(np.uint32, (count,), held=held)
-        return sums if self._ring is np.uint32 else self._wide(sums)
-
-    def _wide(self, sums: Addends) -> Addends:
-        """The sums, which are below 2^32, modulo 2^64."""
-        narrow = self._gates.added_up(sums)
-        terms = tuple(tuple(part.astype(np.uint64) for part in parts) for parts in narrow.terms)
-        return Addends(np.uint64, narrow.shape, terms, narrow.masks)
-
-    def _distances(
-        self, layout: DealerLayout, answers: Answers, held: Elements, forms: dict[str, None]
-    ) -> tuple[Addends, ...]:
-        """Addends of the sums of a group's candidates; `held` takes in the sums over cells whose answer is 0."""
-        cells = layout.by_dealer(
-            self._marginals.marginal(self._state, cells.handle)[cells.start : cells.stop]
-            for cells in layout.ranges
-        )
-        compared = answers.nonzero
-        held += layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
-        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
-        if not lengths.any():
-            return ()
-        known = cells[compared]
-        if self._answers.leads:
-            known -= answers.cells[compared]
-        self.signs += len(known)
-        words = CandidateWords(lengths).size
-        forms[score_adder(self._planes, words, self._gates.latency_bytes)] = None
-        return l1_sums(self._gates, known, lengths, self._planes)

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.engine import step
 from mpc_protocols.engine.bitwise import argmax
+from mpc_protocols.engine.blank import Blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
+from mpc_protocols.engine_dry_run import EngineDryRun
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.ideal import oracle as ideal
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
-from mpc_protocols.replicated.dry_run import ReplicatedDryRun
+from mpc_protocols.replicated.backend import BACKEND
 from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.replicated.scores import bit_cache
@@ -197,10 +199,11 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
             patch.setattr(module, name, value)
         patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)  # what a plan reckons with
         _decide(patch, shared, wanted)
-        _watch_streams(patch, drawn)
-        dry_run = ReplicatedDryRun(of, _Table(np.concatenate(records)).counts, contributors)
+        dry_run = BACKEND.dry_run(of, _Table(np.concatenate(records)).counts, 3, contributors, None)
+        assert isinstance(dry_run, EngineDryRun)
         _ask(dry_run, cliques, questions)
         dry_run.close()
+        _watch_streams(patch, drawn)
         network = MemoryNetwork(len(records), 3, session_id=of.session)
         transcript = network.run([take_part] * len(records))[1]
     assert transcript == dry_run._ideal.state.transcript
@@ -295,7 +298,8 @@ def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES)
         _decide(patch, [[], [], []], [], last=True)
-        dry_run = ReplicatedDryRun(of, counter(np.concatenate(records)), 0)
+        dry_run = BACKEND.dry_run(of, counter(np.concatenate(records)), 3, 0, None)
+        assert isinstance(dry_run, EngineDryRun)
         quiet = _Quiet(dry_run)
         expected = ALGORITHMS["mosaic"].run(quiet, plan, unobserved)
         dry_run.close()
@@ -316,8 +320,10 @@ def _decide(
     weighted, largest = ReplicatedEngine.keys, ReplicatedEngine.largest
 
     def scored(engine: ReplicatedEngine, *rest: Any) -> RingShare:
-        shared[engine.wire.me].append(weighted(engine, *rest))
-        return shared[engine.wire.me][-1]
+        keys = weighted(engine, *rest)
+        if not isinstance(keys.own, Blank):  # of the run, not of its dry run
+            shared[engine.wire.me].append(keys)
+        return keys
 
     scores_of, winners = ideal.IdealOracle._scores, argmax._open_winners
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic
+from typing import Generic, TypeVar
 
 from mpc_protocols.engine.inputs.check.seed import exchanged_seed
 from mpc_protocols.engine.inputs.marginals import Marginals, S
 from mpc_protocols.functionality import Clique, Level
 from mpc_protocols.wire import Wire
 
+R = TypeVar("R")
+"""What a step computes with."""
 
-class SourcedEngine(ABC, Generic[S]):
+
+class SourcedEngine(ABC, Generic[S, R]):
     """An engine's part about its inputs."""
 
     wire: Wire
@@ -26,6 +29,15 @@ class SourcedEngine(ABC, Generic[S]):
     @abstractmethod
     def differing(self, value: bytes) -> int | None:
         """See `Engine`."""
+
+    @abstractmethod
+    def numbers(self, shares: S) -> R:
+        """See `Engine`."""
+
+    def rows(self) -> R | None:
+        """See `Engine`."""
+        rows = self._marginals.rows()
+        return None if rows is None else self.numbers(rows)
 
     def seed(self, held: bytes) -> bytes:
         """See `Engine`."""

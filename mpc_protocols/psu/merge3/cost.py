@@ -11,7 +11,7 @@ from mpc_protocols.psu.merge3.delivery import holders
 from mpc_protocols.psu.merge3.lists import BLOCK, SEED_BYTES, masked_component
 from mpc_protocols.psu.merge3.order import passes
 from mpc_protocols.psu.merge3.public import COUNT_BYTES, DIGEST_BYTES, largest_group
-from mpc_protocols.replicated.costs import WORD, opening
+from mpc_protocols.replicated.costs import WORD, agreement, opening
 from mpc_protocols.replicated.proof.costs import coin_steps
 from mpc_protocols.replicated.sorting.costs import (
     GateTally,
@@ -25,7 +25,6 @@ from mpc_protocols.replicated.sorting.costs import (
     spread,
 )
 from mpc_protocols.replicated.sorting.grouping import BATCH
-from mpc_protocols.replicated.step_costs import agreement
 
 
 def merge3_cost(

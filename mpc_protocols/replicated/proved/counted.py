@@ -1,8 +1,8 @@
-"""The engine with proofs as it counts: the same code on zeros, which sends nothing and notes what each party would send.
+"""The engine with proofs as it counts: the same code on blank arrays, which sends nothing and notes what each party would send.
 
 What the three parties send is alike but for who deals and who leads, and follows from public sizes alone. So one party's code,
-run once on arrays of zeros, gives the messages of all three, in their order: costs need no formulas that could differ from the
-code. What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
+run once on arrays without content (`engine.blank`), gives the messages of all three, in their order: costs need no formulas that
+could differ from the code. What a proof sends is counted from the sizes of its statements. Nothing here is a share of anything.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.by_shape import Messages
 from mpc_protocols.engine.inputs.check.costs import CheckModel, CheckSizes
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES, block_cells
 from mpc_protocols.engine.interface import BitSource
@@ -64,11 +66,14 @@ class CountedTrio:
 
 
 class CountedGates(ProvedGates):
-    """Gates on zeros."""
+    """Gates on blank words."""
 
     def __init__(self, trio: CountedTrio, beside: CountedGates | None = None) -> None:
         super().__init__(cast(Any, trio), beside)
         self._counted = trio
+        self.messages = Messages(
+            repeats=False
+        )  # any place in an array is as good as any other (`by_shape.is_dry`)
         self.unproved = _unproved()
         """Of each prover, what is to be proved."""
         self.matrices: list[int] = []
@@ -148,7 +153,7 @@ class CountedGates(ProvedGates):
 
 
 class CountedEngine(ProvedEngine):
-    """The leading party over `CountedGates`; marginals are zeros of the right size."""
+    """The leading party over `CountedGates`; marginals are blank numbers of the right size."""
 
     def __init__(
         self, tally: Tally, facts: StudyFacts, contributors: int, split: Partition | None = None
@@ -213,7 +218,7 @@ class CountedEngine(ProvedEngine):
             self._counting.all_send([(1, DIGEST_BYTES), (2, DIGEST_BYTES)])
         for numbers, _ in check.batches:
             self.gates.negative(SummedNumbers.of(_zeros(numbers)))
-        bits = BitShare(*(np.zeros((check.contributors, 1, 64), np.uint8) for _ in range(2)))
+        bits = BitShare(*(blank((check.contributors, 1, 64), np.uint8) for _ in range(2)))
         self.gates.zero_rows((check.contributors, 1), [(slice(0, 1), bits)])
 
     def picks(self, keys: SummedNumbers, plan: SelectionPlan) -> list[int]:
@@ -221,13 +226,16 @@ class CountedEngine(ProvedEngine):
         self.counted_gates.winners = [
             left.index(pick) for left, pick in zip(lists, self.picked, strict=True) if len(left) > 1
         ]
-        return super().picks(keys, plan)
+        return super().picks(_blanked(keys), plan)
+
+    def largest(self, keys: SummedNumbers) -> int:
+        return super().largest(_blanked(keys))
 
     def _deal(self, trio: Any, transcript: Transcript, x: RingShare, planes: int) -> Summand:
         words = planes * words_for(len(x))
         self._counting.send([(0, 1, 8 * words)])
         self.counted_gates.note_of_one(0, words)
-        return Summand(np.zeros(len(x), np.uint32), np.zeros(len(x), np.uint32))
+        return Summand(blank(len(x), np.uint32), blank(len(x), np.uint32))
 
 
 class _Wire:
@@ -265,9 +273,14 @@ def _unproved() -> tuple[ProofSizes, ...]:
 
 
 def zero_bits(shape: tuple[int, ...]) -> BitShare:
-    """Words of no bits."""
-    return BitShare(np.zeros(shape, np.uint64), np.zeros(shape, np.uint64))
+    """Words without content."""
+    return BitShare(blank(shape, np.uint64), blank(shape, np.uint64))
+
+
+def _blanked(numbers: SummedNumbers) -> SummedNumbers:
+    """As many numbers, in as many parts, without content."""
+    return numbers.each(lambda part: blank(part.shape, part.dtype))
 
 
 def _zeros(cells: int) -> RingShare:
-    return RingShare(np.zeros(cells, np.uint32), np.zeros(cells, np.uint32))
+    return RingShare(blank(cells, np.uint32), blank(cells, np.uint32))

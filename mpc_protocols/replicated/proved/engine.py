@@ -47,7 +47,7 @@ DEALERS = 1
 """P0 deals the bits of every cell, so answers stand in one order."""
 
 
-class ProvedEngine(SourcedEngine[RingShare]):
+class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
@@ -96,10 +96,6 @@ class ProvedEngine(SourcedEngine[RingShare]):
     def seed(self, held: bytes) -> bytes:
         """Raises `ProtocolAborted` also where a party would hold another one than the others."""
         return toss(self._trio, binding(b"seed", self.gates.agreed, held))
-
-    def rows(self) -> SummedNumbers | None:
-        rows = self._marginals.rows()
-        return None if rows is None else SummedNumbers.of(rows)
 
     def marginals(self, state: PublicState, handles: Sequence[Handle]) -> SummedNumbers:
         return concatenated([SummedNumbers.of(self._marginals.marginal(state, handle)) for handle in handles])

@@ -50,7 +50,7 @@ class SummedNumbers:
     @classmethod
     def of(cls, share: RingShare) -> SummedNumbers:
         """Numbers that are ring shares."""
-        return cls(share.dtype, np.zeros(share.shape, share.dtype), share)
+        return cls(share.dtype, np.zeros_like(share.own), share)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,12 +60,12 @@ class SummedNumbers:
         return len(self.public)
 
     def __getitem__(self, index: Any) -> SummedNumbers:
-        return self._each(lambda part: part[index])
+        return self.each(lambda part: part[index])
 
     def __add__(self, other: SummedNumbers) -> SummedNumbers:
         shape = np.broadcast_shapes(self.shape, other.shape)
         mine, theirs = (
-            of if of.shape == shape else of._each(lambda part: np.broadcast_to(part, shape))
+            of if of.shape == shape else of.each(lambda part: np.broadcast_to(part, shape))
             for of in (self, other)
         )
         shares = [of.share for of in (mine, theirs) if of.share is not None]
@@ -73,7 +73,7 @@ class SummedNumbers:
         return SummedNumbers(self.ring, mine.public + theirs.public, share, mine.summands + theirs.summands)
 
     def reshape(self, *shape: int) -> SummedNumbers:
-        return self._each(lambda part: part.reshape(shape))
+        return self.each(lambda part: part.reshape(shape))
 
     def plus_public(self, public: NDArray[Any]) -> SummedNumbers:
         """Plus public integers."""
@@ -116,7 +116,8 @@ class SummedNumbers:
             raise ValueError("Numbers are compared once they are added up.")
         return self.summands[0]
 
-    def _each(self, function: Callable[[Any], Any]) -> SummedNumbers:
+    def each(self, function: Callable[[Any], Any]) -> SummedNumbers:
+        """A function of every part that is linear and changes none of what is added in public."""
         share = self.share
         if share is not None:
             share = RingShare(function(share.own), function(share.next))

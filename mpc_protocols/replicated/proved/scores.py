@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import concatenate, each
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_planes
+from mpc_protocols.engine.blank import blank
+from mpc_protocols.engine.by_shape import is_dry
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
 from mpc_protocols.replicated.proved.addends import AddendCache
@@ -78,11 +80,12 @@ class ProvedL1Sums:
         self, layout: DealerLayout, answers: Answers, own: Elements, following: Elements
     ) -> list[Summand]:
         """Add the cells with c = 0 to own and following; two summands a candidate of the group for the others."""
-        compared = []
+        compared, dry = [], is_dry(self._gates)
         for q, of, c in zip(layout.owners, layout.ranges, layout.by_range(answers.cells), strict=True):
             x, zero = self._cells(of), c == 0
-            own[q : q + 1] += x.own[zero].sum(dtype=np.uint32)
-            following[q : q + 1] += x.next[zero].sum(dtype=np.uint32)
+            if not dry:
+                own[q : q + 1] += x.own[zero].sum(dtype=np.uint32)
+                following[q : q + 1] += x.next[zero].sum(dtype=np.uint32)
             if not zero.all():
                 compared.append((q - layout.candidates.start, of, x, np.flatnonzero(~zero), c))
         if not compared:
@@ -95,6 +98,9 @@ class ProvedL1Sums:
         parts = []
         for (q, _, x, cells, c), a in zip(compared, bits, strict=True):
             lengths[q] += len(cells)
+            if dry:
+                parts.append([blank(len(cells), np.uint32)] * 2)
+                continue
             b = [a.own[cells], a.next[cells]]
             if trio.me == 1:
                 b[1] = x.next[cells] - c[cells]
@@ -144,7 +150,7 @@ class _Lanes:
         """XOR-shared integers of the cells as planes, (planes, words)."""
         parts: list[Words] = []
         for component in components:
-            spread = np.zeros(32 * self._columns, np.uint32)
+            spread = np.zeros_like(component, shape=32 * self._columns)
             spread[self._places] = component
             parts.append(to_planes(spread, planes))
         return BitShare(*parts)

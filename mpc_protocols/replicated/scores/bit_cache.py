@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags, dealer_slices
+from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.l1_distance import DealerCells, addend_of
 from mpc_protocols.replicated.scores.masked_sign import Packed, packed_words, share_bits
@@ -53,42 +53,6 @@ def _fits(layout: DealerLayout, cached: Collection[CellRange]) -> bool:
         + sum(cells.cells for cells in layout.ranges if cells not in cached)
         <= MAX_CACHED
     )
-
-
-class CacheModel:
-    """Which cells' bits are shared: public, for predictions (`costs`)."""
-
-    def __init__(self) -> None:
-        self._planes = 0
-        self._with_bits: dict[CellRange, Flags] = {}
-
-    def compare(self, answers: Answers, planes: int) -> tuple[list[int], list[int]]:
-        """A group is compared with integers of `planes` bits: of each dealer, the cells compared, and those shared for it."""
-        layout = answers.layout
-        if planes != self._planes or not _fits(layout, self._with_bits):
-            self._with_bits.clear()
-        self._planes = planes
-        totals = [[0] * DEALERS for _ in range(2)]
-        for cell_range, compared in zip(layout.ranges, layout.by_range(answers.nonzero), strict=True):
-            for counts, flags in zip(totals, (compared, self._fresh(cell_range, compared)), strict=True):
-                for dealer, piece in dealer_slices(cell_range.handle, cell_range.cells, DEALERS):
-                    counts[dealer] += int(np.count_nonzero(flags[piece]))
-        return totals[0], totals[1]
-
-    def _fresh(self, cell_range: CellRange, compared: Flags) -> Flags:
-        """The cells whose bits are shared now that these are compared; from now on they are."""
-        before = self._with_bits.get(cell_range)
-        if before is None:
-            fresh = (
-                np.ones_like(compared)
-                if shares_all(int(np.count_nonzero(compared)), len(compared))
-                else compared.copy()
-            )
-            self._with_bits[cell_range] = fresh
-            return fresh.copy()
-        fresh = compared & ~before
-        before |= compared
-        return fresh
 
 
 class _Store:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bits import concatenate
 from mpc_protocols.engine.bitwise.bitslice import Words, from_bits
+from mpc_protocols.engine.blank import Blank
+from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.replicated.sharing import boolean
 from mpc_protocols.replicated.sharing.boolean import BitShare
@@ -61,7 +63,7 @@ class TrioBitGates:
         self, shape: tuple[int, ...], terms: Iterable[tuple[Any, BitShare, Iterable[NDArray[Any]]]]
     ) -> BitShare:
         part = self.trio.zero_bits(shape)
-        for index, x, y in terms:
+        for index, x, y in () if isinstance(part, Blank) else terms:
             products = None
             for factor, mine in zip(y, x.parts, strict=True):
                 factor &= mine
@@ -84,12 +86,13 @@ class TrioBitGates:
 
         return draw
 
+    @by_shape(lambda gates, shape, rows: shape)
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, BitShare]]) -> NDArray[np.bool_]:
         trio = self.trio
         parts = trio.zero_bits((*shape, TEST_WORDS))
         operation = trio.operation()
         own_words, next_words = trio.own_reader(operation), trio.next_reader(operation)
-        for block, bits in rows:
+        for block, bits in () if isinstance(parts, Blank) else rows:
             wide = (*bits.shape, TEST_WORDS)
             secret, other = np.empty(wide, np.uint64), np.empty(wide, np.uint64)
             own_words.fill(secret)

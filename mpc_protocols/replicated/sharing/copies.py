@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.blank import Blank
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.replicated.sharing.blame import one_of
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -87,6 +88,8 @@ def same_copies(trio: Trio, copies: Sequence[Copy]) -> None:
 
 
 def digest(array: NDArray[Any]) -> bytes:
-    """The hash of an array's bytes."""
+    """The hash of an array's bytes; zeros for a blank one."""
+    if isinstance(array, Blank):
+        return bytes(DIGEST_BYTES)
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     return blake2b(content, digest_size=DIGEST_BYTES, person=b"cosynth copy").digest()

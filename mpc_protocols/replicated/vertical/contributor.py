@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpc_protocols.engine.arrays import receive_array
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.functionality import Clique, Level, StudyFacts
@@ -105,9 +106,7 @@ class VerticalContributor:
                 under_way.append((piece, shuffle, own_shuffle))
         for piece, shuffle, own_shuffle in under_way:
             shape = (piece.layout.blocks, piece.layout.columns)
-            prefixes = np.frombuffer(
-                self._wire.receive(shuffle.worker, shape[0] * shape[1] * plan.element), dtype
-            ).reshape(shape)
+            prefixes = receive_array(self._wire, shuffle.worker, shape, dtype)
             parts[piece.group][:, piece.first : piece.first + piece.layout.columns] += own_shuffle.finish(
                 prefixes
             )

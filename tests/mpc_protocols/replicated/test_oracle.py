@@ -43,7 +43,7 @@ def serve(
     of = of or facts()
     guards = guards or [Recorder() for _ in range(3)]
     network = network or MemoryNetwork(len(parts), 3, tap=tap, session_id=of.session)
-    counts = [None if part is None else counter(part) for part in parts]
+    counts = [None if part is None else counter(part, of.sizes) for part in parts]
 
     def party(wire: Wire) -> Any:
         mine = counts[wire.me]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,8 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from mpc_protocols.blank_network import BlankNetwork
 from mpc_protocols.engine.bitwise.adders import Adder
-from mpc_protocols.engine.bitwise.bitslice import to_planes, words_for
+from mpc_protocols.engine.bitwise.bitslice import to_planes
 from mpc_protocols.memory_wire import Frame
 from mpc_protocols.public.answers import (
     MAX_GROUP,
@@ -26,13 +30,15 @@ from mpc_protocols.public.answers import (
     layouts,
 )
 from mpc_protocols.replicated.scores import bit_cache, l1_distance, masked_sign
-from mpc_protocols.replicated.scores.bit_cache import MAX_UNASKED, SPARSE, BitShareCache, CacheModel
+from mpc_protocols.replicated.scores.bit_cache import MAX_UNASKED, SPARSE, BitShareCache
 from mpc_protocols.replicated.scores.dealer import DEALERS
 from mpc_protocols.replicated.scores.l1_distance import DealerCells, add_l1_sums, addend_of
+from mpc_protocols.replicated.scores.masked_sign import packed_words
 from mpc_protocols.replicated.sharing import ring
 from mpc_protocols.replicated.sharing.trio import Trio
 from tests.mpc_protocols.replicated.trio_run import (
     answers_of,
+    blanks,
     deal_ring,
     distances,
     l1_sums,
@@ -267,7 +273,7 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
             answers[7][::3] = 9  # compared in one third only
         rounds.append((handles, planes, answers_of(handles, [answers[h] for h in handles])))
 
-    def body(trio: Trio) -> list[ring.RingShare]:
+    def body(trio: Trio, shares: Mapping[int, Sequence[ring.RingShare]]) -> list[ring.RingShare]:
         store, found = BitShareCache(trio), []
         for _, planes, known in rounds:
             cells = known.cells.copy()
@@ -280,63 +286,76 @@ def test_selections_that_compare_other_cells_each_time(monkeypatch: pytest.Monke
             found.append(ring.reshare(trio, parts))
         return found
 
-    frames: list[Frame] = []
-    results, _ = run_trio(body, tap=frames.append)
+    def blanked(trio: Trio) -> list[ring.RingShare]:
+        return body(trio, {handle: blanks(of) for handle, of in shares.items()})
+
+    results, traffic = run_trio(lambda trio: body(trio, shares))
     for number, (handles, _, known) in enumerate(rounds):
         expected = [
             np.abs(tables[h] - cells.astype(int)).sum()
             for h, cells in zip(handles, known.layout.by_range(known.cells), strict=True)
         ]
         np.testing.assert_array_equal(total([result[number] for result in results]), expected)
-    sent, ledger, again = 0, CacheModel(), 0
-    for handles, planes, known in rounds:
-        signed, fresh = ledger.compare(known, planes)
-        assert signed == [int(np.count_nonzero(known.nonzero[place])) for place in known.layout.places]
-        again += sum(fresh)
-        sent += sum(8 * masked_sign.bit_rows(planes) * words_for(cells) for cells in fresh)
-        words = sum(map(words_for, signed))
-        sent += sum(
-            8 * (2 * exchanged + dealt) * words for exchanged, dealt in masked_sign.steps(planes, "ripple")
-        )
-        sent += 2 * 4 * sum(signed) + 3 * 4 * len(handles)
-    assert sent == sum(len(frame.payload) for frame in frames)
+    assert run_trio(blanked, network=BlankNetwork(3))[1] == traffic
+    again, cache = 0, SharedCells(monkeypatch)
+    for _, planes, known in rounds:
+        again += cache.compare(known, planes)
     assert again > 2 * sum(sizes.values()) if keep < bit_cache.MAX_CACHED else again
 
 
-def compare(ledger: CacheModel, handle: int, flags: np.ndarray, planes: int = 9) -> int:
-    """How many cells of one marginal have their bits shared when these are compared."""
-    return sum(ledger.compare(answers_of([handle], [flags.astype(int)]), planes)[1])
+class SharedCells:
+    """A dealer's bits of cells, as it notes which of them travel; the other parties are not there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._cache, self._fresh = BitShareCache(cast(Any, SimpleNamespace(me=0, left=2, right=1))), 0
+        monkeypatch.setattr(bit_cache, "share_bits", self._share)
+
+    def _share(self, trio: Trio, addends: Sequence[NDArray[Any]], planes: int) -> list[NDArray[Any]]:
+        self._fresh += sum(map(len, addends))
+        return [np.zeros((packed_words(planes), len(of)), np.uint32) for of in addends]
+
+    def compare(self, known: Answers, planes: int) -> int:
+        """How many cells have their bits shared when these are compared; all that are compared are at hand."""
+        before = self._fresh
+        cells, _ = self._cache.dealer_cells(
+            lambda of: ring.RingShare(*np.zeros((2, of.cells), np.uint32)), known, planes
+        )
+        assert [len(part.addend) for part in cells] == [
+            int(np.count_nonzero(known.nonzero[place])) for place in known.layout.places
+        ]
+        return self._fresh - before
+
+    def of(self, handle: int, flags: NDArray[np.bool_], planes: int = 9) -> int:
+        """The same where these cells of one marginal are compared."""
+        return self.compare(answers_of([handle], [flags.astype(int)]), planes)
 
 
-def test_bits_are_shared_once() -> None:
-    ledger, size = CacheModel(), SPARSE * MAX_UNASKED
+def test_bits_are_shared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, size = SharedCells(monkeypatch), SPARSE * MAX_UNASKED
     few, more = np.zeros((2, size), bool)
     few[5], more[4:6] = True, True
-    assert [compare(ledger, 0, few), compare(ledger, 0, more), compare(ledger, 1, few)] == [1, 1, 1]
-    assert compare(ledger, 0, np.ones(size, bool)) == size - 2
-    assert compare(ledger, 0, more) == 0 and compare(ledger, 0, few, 8) == 1
+    assert [cells.of(0, few), cells.of(0, more), cells.of(1, few)] == [1, 1, 1]
+    assert cells.of(0, np.ones(size, bool)) == size - 2
+    assert cells.of(0, more) == 0 and cells.of(0, few, 8) == 1
 
 
 def test_what_does_not_fit_beside_the_others_drops_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bit_cache, "MAX_CACHED", 100)
-    ledger, ones = CacheModel(), [np.ones(size, bool) for size in (60, 40, 1)]
-    assert [compare(ledger, handle, ones[handle]) for handle in (0, 1, 0, 1)] == [60, 40, 0, 0]
-    assert [compare(ledger, handle, ones[handle]) for handle in (2, 1, 0, 1)] == [1, 40, 60, 40]
+    cells, ones = SharedCells(monkeypatch), [np.ones(size, bool) for size in (60, 40, 1)]
+    assert [cells.of(handle, ones[handle]) for handle in (0, 1, 0, 1)] == [60, 40, 0, 0]
+    assert [cells.of(handle, ones[handle]) for handle in (2, 1, 0, 1)] == [1, 40, 60, 40]
 
 
-def test_a_dense_or_small_marginal_shares_all_its_bits_at_once() -> None:
-    ledger, size = CacheModel(), SPARSE * MAX_UNASKED
+def test_a_dense_or_small_marginal_shares_all_its_bits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, size = SharedCells(monkeypatch), SPARSE * MAX_UNASKED
+    assert cells.of(0, np.arange(size) < MAX_UNASKED) == size and cells.of(0, np.ones(size, bool)) == 0
     assert (
-        compare(ledger, 0, np.arange(size) < MAX_UNASKED) == size
-        and compare(ledger, 0, np.ones(size, bool)) == 0
+        cells.of(1, np.arange(size) < MAX_UNASKED - 1) == MAX_UNASKED - 1
+        and cells.of(1, np.arange(size) < MAX_UNASKED + 1) == 2
     )
     assert (
-        compare(ledger, 1, np.arange(size) < MAX_UNASKED - 1) == MAX_UNASKED - 1
-        and compare(ledger, 1, np.arange(size) < MAX_UNASKED + 1) == 2
-    )
-    assert (
-        compare(ledger, 2, np.zeros(MAX_UNASKED, bool)) == MAX_UNASKED
-        and compare(ledger, 3, np.zeros(MAX_UNASKED + 1, bool)) == 0
+        cells.of(2, np.zeros(MAX_UNASKED, bool)) == MAX_UNASKED
+        and cells.of(3, np.zeros(MAX_UNASKED + 1, bool)) == 0
     )
 
 

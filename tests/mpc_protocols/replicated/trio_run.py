@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits
+from mpc_protocols.engine.blank import blank
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.answers import Answers, CellRange, DealerLayout, layouts
 from mpc_protocols.replicated.scores import bit_cache
@@ -24,6 +25,7 @@ from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Traffic, Wire
 
 T = TypeVar("T")
+Share = RingShare | BitShare
 
 
 def deal_ring(values: NDArray[Any], rng: np.random.Generator) -> list[RingShare]:
@@ -45,6 +47,11 @@ def deal_bits(words: NDArray[np.uint64], rng: np.random.Generator) -> list[BitSh
 def deal_flags(bits: NDArray[Any], rng: np.random.Generator) -> list[BitShare]:
     """Shares of 0/1 values (..., n) as planes."""
     return deal_bits(from_bits(bits), rng)
+
+
+def blanks(shares: Sequence[Any]) -> list[Any]:
+    """Shares of the same shape and type, without content."""
+    return [type(of)(*(blank(part.shape, part.dtype) for part in (of.own, of.next))) for of in shares]
 
 
 def to_values(planes: NDArray[np.uint64], cells: int) -> NDArray[np.uint64]:

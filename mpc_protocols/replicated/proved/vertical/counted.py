@@ -1,6 +1,7 @@
 """What `source.ProvedVerticalMarginals` sends, from public sizes: the same messages in the same order, no shares.
 
-The additions in bits are the ones of the run, on zeros (`proved.counted`); the tests hold the rest against the wire's counters.
+The additions in bits are the ones of the run, on blank numbers (`proved.counted`); the tests hold the rest against the wire's
+counters.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import words_for
+from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.inputs.contribution import SEED_BYTES
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import Partition
@@ -115,7 +117,7 @@ class CountedVertical:
     def _lift(self, cells: int) -> None:
         """`lift.lift`."""
         add_up(self._gates, SummedNumbers.of(_zeros(cells)))
-        nothing = np.zeros(cells, np.uint32)
+        nothing = blank(cells, np.uint32)
         add_up(self._gates, SummedNumbers(np.uint32, nothing, None, (Summand(nothing, nothing),) * 3))
         self._gates.verify()
         self._trio.send([(0, 1, 4 * cells), (0, 2, DIGEST_BYTES), (1, 2, 4 * cells), (2, 1, DIGEST_BYTES)])
@@ -137,4 +139,4 @@ def _conditions(owner: int) -> list[tuple[int, int, int]]:
 
 
 def _zeros(size: int) -> RingShare:
-    return RingShare(np.zeros(size, np.uint16), np.zeros(size, np.uint16))
+    return RingShare(blank(size, np.uint16), blank(size, np.uint16))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.blank_network import BlankNetwork
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
@@ -18,7 +19,7 @@ from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.replicated.vertical.contributor import VerticalContributor
 from mpc_protocols.replicated.vertical.source import VerticalMarginals
-from mpc_protocols.wire import Wire
+from mpc_protocols.wire import Traffic, Wire
 from tests.mpc_protocols.replicated.trio_run import total
 
 Population = Literal["intersection", "union"]
@@ -78,8 +79,39 @@ def shared_marginals(
 
     proved: whether the parties prove their products.
     """
-    parties = max(3, max(of.owners) + 1)
-    network = MemoryNetwork(parties, 3, tap=tap)
+    network = MemoryNetwork(max(3, max(of.owners) + 1), 3, tap=tap)
+    results = _run(network, sizes, of, tables, batches, proved)
+    opened = [total(list(shares)) for shares in zip(*results, strict=True)]
+    marginals, rows = [], []
+    for batch in batches:
+        marginals += opened[: len(batch)]
+        rows.append(int(opened[len(batch)][0]))
+        opened = opened[len(batch) + 1 :]
+    return marginals, rows, network
+
+
+def traffic_without_content(
+    sizes: Mapping[str, int], of: Partition, batches: Sequence[Sequence[Clique]], parties: int | None = None
+) -> list[Traffic]:
+    """What all parties send for the batches, derived: from no row of anybody."""
+    network = BlankNetwork(parties or max(3, max(of.owners) + 1), 3)
+    nothing = {
+        owner: OwnRows(np.empty(0, np.int64), {name: np.empty(0, np.uint8) for name in of.of(owner)})
+        for owner in of.owners
+    }
+    _run(network, sizes, of, nothing, batches, False)
+    return [network.traffic(party) for party in range(network.parties)]
+
+
+def _run(
+    network: MemoryNetwork,
+    sizes: Mapping[str, int],
+    of: Partition,
+    tables: Mapping[int, OwnRows],
+    batches: Sequence[Sequence[Clique]],
+    proved: bool,
+) -> list[list[RingShare]]:
+    """Of each computing party, its shares of every marginal and of the number of rows after each batch."""
 
     def party(wire: Wire) -> list[RingShare]:
         data = VerticalData(of, tables.get(wire.me))
@@ -105,11 +137,4 @@ def shared_marginals(
             shares.append(rows)
         return shares
 
-    results = network.run([party] * parties)[:3]
-    opened = [total(list(shares)) for shares in zip(*results, strict=True)]
-    marginals, rows = [], []
-    for batch in batches:
-        marginals += opened[: len(batch)]
-        rows.append(int(opened[len(batch)][0]))
-        opened = opened[len(batch) + 1 :]
-    return marginals, rows, network
+    return network.run([party] * network.parties)[:3]

@@ -6,14 +6,13 @@ from itertools import combinations
 
 import pytest
 
-from mpc_protocols.engine.tally import Tally
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
-from mpc_protocols.replicated.vertical import costs, planner
+from mpc_protocols.replicated.vertical import planner
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import make_plan
 from mpc_protocols.vertical.tables import Factor, Joint
-from tests.mpc_protocols.replicated.vertical.owners import Population, partition
+from tests.mpc_protocols.replicated.vertical.owners import Population, partition, traffic_without_content
 
 ROWS = 45_000
 SIZES = {"a": 100, "b": 90, "c": 80, "d": 2, "e": 3, "f": 4}
@@ -29,10 +28,10 @@ def plan_of(
     return make_plan(partition(sizes, columns, population, rows), sizes, 3, tables, population == "union")
 
 
-def sent(plan: Plan, parties: int = 6) -> int:
-    tally = Tally.of(parties)
-    costs.run(tally, plan)
-    return sum(tally.sent)
+def sent(plan: Plan) -> int:
+    """Bytes of all parties for the plan's tables."""
+    traffic = traffic_without_content(plan.sizes, plan.partition, [plan.tables])
+    return sum(party.bytes_sent for party in traffic)
 
 
 @pytest.mark.parametrize("owner", [0, 3])
@@ -79,9 +78,10 @@ def test_tables_of_one_owner_are_sums_of_wider_ones(monkeypatch: pytest.MonkeyPa
     assert len(plan.sources) == len(pairs) and len(plan.products) <= len(pairs) // 2
     for pair, source in zip(pairs, plan.sources, strict=True):
         assert set(pair) <= set(plan.products[source].left.columns)
+    fewer = sent(plan)
     monkeypatch.setattr(planner, "_wider_lefts", lambda *_: {})
     alone = plan_of(pairs, columns, sizes=sizes)
-    assert len(alone.products) == len(pairs) and sent(plan) < 0.75 * sent(alone)
+    assert len(alone.products) == len(pairs) and fewer < 0.75 * sent(alone)
 
 
 def test_the_intersection_restricts_and_the_union_does_not() -> None:
