@@ -25,6 +25,8 @@ from synth.mrf import Model
 MAX_JOINT_CELLS = 1 << 20
 """Of the marginal of all columns of a question; of more the variance is taken over rows drawn from the model."""
 DRAWN_ROWS = 100_000
+MAX_WEIGHTS = 1 << 22
+"""Weights of single moments that are remembered, 32 MB: an interval asks for those of the same moments many times."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
 Gradient = Mapping[int, float]
@@ -37,6 +39,11 @@ class Disturbance:
         """rows: about how many there are."""
         self._read_off, self._model, self._moments, self._rows = read_off, model, moments, rows
         self._coarse: dict[int, Coarse] = {}
+        self._weights: dict[int, Array] = {}
+        self._variances = np.repeat(
+            [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
+        )
+        self._released = len(self._variances)
         self._drawn: NDArray[np.int64] | None = None
 
     def coarse(self, key: int) -> Coarse:
@@ -51,25 +58,31 @@ class Disturbance:
             name for key, slope in gradient.items() if slope for name in self._moments[key].columns
         )
 
-    def weights(self, gradient: Gradient) -> list[Array]:
-        """The weight of every released count in a function, one flat array a measurement."""
+    def weights(self, gradient: Gradient) -> Array:
+        """The weight of every released count in a function: flat, one measurement after the other."""
+        total = np.zeros(self._released)
         tables: dict[Clique, Array] = {}
         for key, slope in gradient.items():
-            if slope:
+            if not slope:
+                continue
+            if key in self._weights or (len(self._weights) + 1) * self._released <= MAX_WEIGHTS:
+                total += slope * self._weights_of(key)
+            else:
                 coarse = self.coarse(key)
                 tables[coarse.names] = tables.get(coarse.names, 0.0) + slope * coarse.values
-        found = [np.zeros(m.values.size) for m in self._read_off.measured]
         for names, table in tables.items():
-            for total, part in zip(found, self._read_off.estimate(names).weights(table), strict=True):
-                total += part
-        return found
+            total += np.concatenate(self._read_off.estimate(names).weights(table))
+        return total
 
-    def noise(self, first: Sequence[Array], second: Sequence[Array]) -> float:
+    def _weights_of(self, key: int) -> Array:
+        if key not in self._weights:
+            coarse = self.coarse(key)
+            self._weights[key] = np.concatenate(self._read_off.estimate(coarse.names).weights(coarse.values))
+        return self._weights[key]
+
+    def noise(self, first: Array, second: Array) -> float:
         """The covariance of two functions by the noise; their weights."""
-        return sum(
-            float(m.sigma2) * float(a @ b)
-            for m, a, b in zip(self._read_off.measured, first, second, strict=True)
-        )
+        return float(first @ (self._variances * second))
 
     def people(self, gradient: Gradient) -> float:
         """The variance of a function of what N people, drawn from many, have."""
