@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -16,7 +17,7 @@ from synth.domain import Domain
 from synth.inference import intervals
 from synth.inference.estimands import ZERO, Estimand, estimands
 from synth.inference.language import Question, parse
-from synth.inference.licence import NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
+from synth.inference.licence import NoFormulas, NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
 from synth.inference.needed import needed
 from synth.inference.parts import Codes_of
@@ -32,8 +33,8 @@ DISAGREEMENT = 3.0
 SURE = 4.0
 """Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
 a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
-
-
+NOT_COMPUTED = "not computed"
+"""The licence of an answer that is missing for want of an optional package, not of measurements."""
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows (`docs/design/inference.md` 12)."""
 
@@ -44,7 +45,8 @@ class Answer:
 
     estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in their bins the values
     are. noise_share: of the variance, the part of the noise. table: what the released model says. note: what is to be known.
-    licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured" or "open".
+    licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured", "open", or
+    `NOT_COMPUTED`.
     """
 
     question: str
@@ -93,7 +95,8 @@ def infer(
     release.chosen = _chosen(facts, domain, codes_of)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
-            release.by_model(question, text)  # a question that does not fit the columns says so first
+            with suppress(NoFormulas):
+                release.by_model(question, text)  # a question that does not fit the columns says so first
         return [Answer(text, text, level, target, "not measured", reason=reason) for text in questions]
     asked = [release.read(question, text) for question, text in zip(parsed, questions, strict=True)]
     number = sum(len(each) for each in asked) if joint else 1
@@ -145,6 +148,8 @@ class _Release:
         try:
             found = estimands(question, text, self._domain, self._codes_of, moments)
             rows = max(1.0, evaluate(Moment.product({}, self._domain.sizes)))
+        except NoFormulas as error:
+            return [_Refusal(Answer(text, text, 0.0, self._target, NOT_COMPUTED, reason=error.sentence))]
         except (NotMeasured, Uncertain) as error:
             self.by_model_or_none(question, text)
             licence = "not measured" if isinstance(error, NotMeasured) else "open"

@@ -233,6 +233,13 @@ def test_a_divisor_that_other_people_could_bring_to_0_is_refused_for_the_populat
     assert population.low is None and "divides by a number that may be 0" in population.reason
 
 
+def test_a_correlation_whose_divisor_the_noise_leaves_open_says_so_and_what_to_ask() -> None:
+    heavy = measured(people(40), [AB, BC, AC], [Fraction(900)] * 3)
+    answer = one("corr(a, b)", heavy)
+    assert answer.licence == "open" and "leaves open how much " in answer.reason
+    assert "varies, by which a correlation divides; ask how much it differs between groups" in answer.reason
+
+
 def test_joint_intervals_are_wider() -> None:
     noisy = measured(people(ROWS), [AB, BC, AC], [Fraction(25)] * 3, np.random.default_rng(1))
     alone, joint = (
