@@ -221,9 +221,14 @@ class Reading:
         """Its variance by who was drawn; 0 of these rows."""
         return self.disturbance.people(scalar.gradient) if self.target == "population" else 0.0
 
-    def _interval(self, scalar: Scalar, z: float) -> tuple[float, float, float, float]:
-        """low, high, variance by the noise, by the people; without what bins leave open."""
-        disturbance = self.disturbance
+    def _interval(
+        self, scalar: Scalar, z: float, *, within: bool = False
+    ) -> tuple[float, float, float, float]:
+        """low, high, variance by the noise, by the people; without what bins leave open. within: of an estimate that noise has
+        put beyond what is possible, that of the nearest possible one: what is left of its own may be a single point."""
+        disturbance, value = self.disturbance, scalar.value
+        if within:
+            value = min(max(value, scalar.low), scalar.high)
         weights = disturbance.weights(scalar.gradient)
         noise = disturbance.noise(weights, weights)
         people = self._people(scalar)
@@ -238,7 +243,7 @@ class Reading:
             sampling = people * b.value**2
             is_wilson = scalar.is_share and self.target == "population"
             low, high = intervals.ratio(
-                a.value,
+                a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
                 z,
@@ -250,17 +255,18 @@ class Reading:
         elif scalar.line is not None:
             slope, part = scalar.line
             low, high = sorted(
-                scalar.value + slope * (end - part.value) for end in self._interval(part, z)[:2]
+                scalar.value + slope * (end - part.value)
+                for end in self._interval(part, z, within=within)[:2]
             )
         elif scalar.is_share and self.target == "population":
-            low, high = intervals.count(scalar.value, noise, z)
+            low, high = intervals.count(value, noise, z)
         elif (
             scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
         ):  # a correlation, by Fisher's transformation
             half = z * math.sqrt(noise + people) / (1 - scalar.value**2)
             low, high = math.tanh(math.atanh(scalar.value) - half), math.tanh(math.atanh(scalar.value) + half)
         else:
-            low, high = intervals.wald(scalar.value, noise + people, z)
+            low, high = intervals.wald(value, noise + people, z)
         return low, high, noise, people
 
     def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
@@ -283,7 +289,7 @@ class Reading:
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
-        low, high, noise, people = self._interval(scalar, z)
+        low, high, noise, people = self._interval(scalar, z, within=True)
         (less, more), (least, most) = self.disturbance.room(scalar.gradient)
 
         def clipped(value: float) -> float:

@@ -88,12 +88,18 @@ def study_of(of: Population, algorithm: str, epsilon: float, questions: Sequence
     )
 
 
-def release(of: Population, rows: NDArray[np.int64], study: Study, seed: bytes) -> Synthesis:
+def release(
+    of: Population,
+    rows: NDArray[np.int64],
+    study: Study,
+    seed: bytes,
+    oracle_of: Callable[..., IdealOracle] = IdealOracle,
+) -> Synthesis:
     """A run in the clear, with seeded noise."""
     chosen, domain = ALGORITHMS[study.algorithm], of.domain
     plan = plan_of(study).knowing(dict.fromkeys(domain.names, "first"))
     rng = np.random.default_rng(list(seed))
-    oracle = IdealOracle(
+    oracle = oracle_of(
         StudyFacts(domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32)),
         lambda cliques: [marginal(rows, domain, clique) for clique in cliques],
         Accountant(plan.budget),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -160,6 +161,23 @@ def test_a_share_near_zero_keeps_an_interval_of_some_width() -> None:
     )
     answer = one("share(c == 2)", noisy)
     assert answer.low == 0 and answer.high is not None and 5e-4 < answer.high < 0.01
+
+
+@pytest.mark.parametrize("target", ["population", "rows"])
+@pytest.mark.parametrize(
+    ("question", "end"), [("share(c == 2)", 0.0), ("count(c == 2)", 0.0), ("3 - share(c == 2)", 3.0)]
+)
+def test_an_estimate_that_noise_puts_beyond_what_is_possible_keeps_an_interval_of_some_width(
+    question: str, end: float, target: str
+) -> None:
+    [clear] = measured(people(ROWS)[people(ROWS)[:, 2] < 2], [("c",)], [Fraction(25)])
+    far = [
+        replace(clear, values=clear.values - np.array([0, 0, 15]))
+    ]  # 15 below 0: three standard deviations
+    answer = one(question, far, target=target)
+    assert answer.estimate == end and answer.low is not None and answer.high is not None
+    near, other = sorted([answer.low, answer.high], key=lambda limit: abs(limit - end))
+    assert near == end and abs(other - end) > (5 if "count" in question else 5 / ROWS)
 
 
 def test_a_number_times_a_ratio_and_another_number_have_the_ratios_interval() -> None:
