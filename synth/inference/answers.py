@@ -290,7 +290,7 @@ class Reading:
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
         low, high, noise, people = self._interval(scalar, z, within=True)
-        (less, more), (least, most) = self.disturbance.room(scalar.gradient)
+        (less, more), (least, most) = self.disturbance.room(scalar)
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -373,7 +373,7 @@ class Reading:
         estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
         for share in estimand.cumulative:
             low, high, noise, people = self._interval(share, z)
-            (less, more), _ = self.disturbance.room(share.gradient)
+            (less, more), _ = self.disturbance.room(share)
             lows.append(low - less)
             highs.append(high + more)
             widened |= less > 0 or more > 0

@@ -381,6 +381,51 @@ def test_a_relation_measured_over_bins_has_an_interval_that_allows_for_them() ->
     assert median.licence == "measured over bins"
 
 
+def test_over_bins_ratios_hold_for_every_way_to_fill_them() -> None:
+    """All these tables have the same released marginals: who has which value of a in a bin is told by nothing."""
+    rng, level = np.random.default_rng(3), Level("a/2", "a", (0, 0, 1, 1))
+    table = np.stack(
+        [
+            rng.choice(size, ROWS, p=p)
+            for size, p in [(4, [0.05, 0.45, 0.25, 0.25]), (2, None), (3, [0.4, 0.3, 0.3])]
+        ],
+        1,
+    )
+    exact_marginals = measured(table, [("a",), ("a/2", "b", "c")], TINY[:2], levels=[level])
+
+    def share(of: np.ndarray, *group: int) -> float:
+        whole = of[(of[:, : len(group)] == group).all(1), 2]
+        return float((whole == 1).mean()) if len(whole) else math.nan
+
+    questions = {
+        "share(c == 1 | a == 1 & b == 0)": lambda of: share(of, 1, 0),
+        "share(c == 1 | a == 0) / share(c == 1 | a == 1)": lambda of: share(of, 0) / share(of, 1),
+        "share(c == 1 | a == 2) - share(c == 1 | a == 0)": lambda of: share(of, 2) - share(of, 0),
+        "share(c == 1 | a == 1) / share(c == 1 | a == 2)": lambda of: share(of, 1) / share(of, 2),
+    }
+    answers = ask(list(questions), exact_marginals, model(exact_marginals, ROWS), target="rows")
+    assert [answer.licence for answer in answers] == [*["measured over bins"] * 3, "open"]
+    assert "may divide by 0" in answers[3].reason
+    reached = dict.fromkeys(questions, 0.0)
+    for of_b, of_c in itertools.product((-2, -1, 0, 1, 2), (-1, 0, 1)):
+        other = table.copy()
+        for codes in ((0, 1), (2, 3)):
+            inside = np.flatnonzero(np.isin(table[:, 0], codes))
+            key = table[inside, 1] * of_b + (table[inside, 2] == 1) * of_c
+            other[inside[np.argsort(key, kind="stable")], 0] = np.sort(table[inside, 0])
+        for answer, (text, value) in zip(answers[:3], questions.items(), strict=False):
+            assert answer.low is not None and answer.high is not None and answer.estimate is not None
+            truth = value(other)
+            if not math.isnan(truth):
+                assert answer.low - 1e-3 <= truth <= answer.high + 1e-3, (text, of_b, of_c)
+                reached[text] = max(
+                    reached[text], (truth - answer.estimate) / (answer.high - answer.estimate)
+                )
+    assert all(
+        share_of_it > 0.5 for share_of_it in list(reached.values())[:3]
+    )  # and no wider than it must be
+
+
 @pytest.mark.parametrize(
     ("facts", "sentence"),
     [
