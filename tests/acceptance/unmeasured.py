@@ -10,7 +10,7 @@ by the exponential mechanism: with n candidates and sensitivity D = max w, for a
     w_r (L1_r - penalty_r) <= w_c (L1_c - penalty_c) + (2 D / epsilon) log(n / b)
 
 and L1_c is bounded by what was measured of c afterwards. The final model is off a_r by a released number, so that the triangle
-gives B_r >= |M_r(rows) - M_r(model)|_1. Of each cell (`docs/design/inference.md` 12):
+gives B_r >= |M_r(rows) - M_r(model)|_1. Of each cell (`docs/design/inference.md` 13):
 
     bound     median over unmeasured pairs of the least B_r / 2 over all selections, as a share of the rows: by so much the count
               of any set of cells may differ
@@ -47,7 +47,7 @@ Clique = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """One selection: who could be picked, and who was. before: measurements that the run had then."""
+    """One selection: who could be picked, and who was, in order. absent: at each pick, who had left with an earlier one."""
 
     cliques: tuple[Clique, ...]
     answers: Sequence[NDArray[np.float64]]
@@ -55,6 +55,7 @@ class Selection:
     penalties: tuple[float, ...]
     epsilon: float
     picked: tuple[int, ...]
+    absent: tuple[frozenset[int], ...]
 
 
 class Watched(IdealOracle):
@@ -75,6 +76,10 @@ class Watched(IdealOracle):
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
         picked = super().select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+        absent: list[frozenset[int]] = []
+        for number in range(len(picked)):
+            gone = set(picked[:number])
+            absent.append(frozenset(q for pair in conflicts for q in pair if gone & set(pair)) | gone)
         self.selections.append(
             Selection(
                 tuple(self.state.cliques[handle] for handle in handles),
@@ -83,6 +88,7 @@ class Watched(IdealOracle):
                 tuple(map(float, penalties)),
                 float(epsilon),
                 tuple(picked),
+                tuple(absent),
             )
         )
         return picked
@@ -120,7 +126,7 @@ def bounds(
     for one in selections:
         place = {clique: q for q, clique in enumerate(one.cliques)}
         finite = [weight for weight in one.weights if weight > 0]
-        for pick in one.picked:
+        for pick, absent in zip(one.picked, one.absent, strict=True):
             taken = measured.get(one.cliques[pick])
             if taken is None:
                 continue
@@ -129,7 +135,7 @@ def bounds(
             score = one.weights[pick] * (far - one.penalties[pick])
             score += 2 * max(finite) / one.epsilon * math.log(len(place) / chance)
             for pair in pairs:
-                if (q := place.get(pair)) is None:
+                if (q := place.get(pair)) is None or q in absent:
                     continue
                 least = max(0.0, score / one.weights[q] + one.penalties[q])
                 least += float(np.abs(one.answers[q] - synthesis.model.marginal(pair)).sum())
