@@ -69,11 +69,13 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command."""
+    """Run the command. Raises `UsageError` after the answers if a package is missing for others."""
+    from mpc_protocols.errors import UsageError
     from runner.api.inference import answers, row
     from runner.report.files import measurements_of
     from runner.results.finished_run import open_run
     from runner.results.warnings import tell, texts_of
+    from synth.inference import NOT_COMPUTED
 
     finished = open_run(arguments.dir)
     measurements = measurements_of(arguments.dir, finished.domain)
@@ -95,6 +97,9 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         _print(found, level, target, arguments.joint)
     tell(texts_of(finished.facts))
+    for answer in found:
+        if answer.licence == NOT_COMPUTED:
+            raise UsageError(answer.reason)
 
 
 def _print(found: Sequence[Answer], level: float, target: str, joint: bool) -> None:

@@ -12,7 +12,7 @@ Derivation, proof and what was measured: `docs/design/inference.md`.
     answers    all of it together: `infer`
 """
 
-from synth.inference.answers import Answer, Target, infer
+from synth.inference.answers import NOT_COMPUTED, Answer, Target, infer
 from synth.inference.licence import NotMeasured, Unanswerable, UnfitRun
 
-__all__ = ["Answer", "NotMeasured", "Target", "Unanswerable", "UnfitRun", "infer"]
+__all__ = ["NOT_COMPUTED", "Answer", "NotMeasured", "Target", "Unanswerable", "UnfitRun", "infer"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -16,7 +17,7 @@ from synth.domain import Domain
 from synth.inference import intervals
 from synth.inference.estimands import ZERO, Estimand, estimands
 from synth.inference.language import Question, parse
-from synth.inference.licence import NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
+from synth.inference.licence import NoFormulas, NotMeasured, Unanswerable, Uncertain, UnfitRun, readable
 from synth.inference.moments import Array, Moment, Moments, Scalar
 from synth.inference.needed import needed
 from synth.inference.parts import Codes_of
@@ -32,8 +33,8 @@ DISAGREEMENT = 3.0
 SURE = 4.0
 """Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
 a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
-
-
+NOT_COMPUTED = "not computed"
+"""The licence of an answer that is missing for want of an optional package, not of measurements."""
 CHOSEN = 0.5
 """The share of the noise below which a selection can follow what chance made of the rows (`docs/design/inference.md` 12)."""
 
@@ -44,7 +45,8 @@ class Answer:
 
     estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in their bins the values
     are. noise_share: of the variance, the part of the noise. table: what the released model says. note: what is to be known.
-    licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured" or "open".
+    licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured", "open", or
+    `NOT_COMPUTED`.
     """
 
     question: str
@@ -93,7 +95,8 @@ def infer(
     release.chosen = _chosen(facts, domain, codes_of)
     if whole is None:
         for question, text in zip(parsed, questions, strict=True):
-            release.by_model(question, text)  # a question that does not fit the columns says so first
+            with suppress(NoFormulas):
+                release.by_model(question, text)  # a question that does not fit the columns says so first
         return [Answer(text, text, level, target, "not measured", reason=reason) for text in questions]
     asked = [release.read(question, text) for question, text in zip(parsed, questions, strict=True)]
     number = sum(len(each) for each in asked) if joint else 1
@@ -145,6 +148,8 @@ class _Release:
         try:
             found = estimands(question, text, self._domain, self._codes_of, moments)
             rows = max(1.0, evaluate(Moment.product({}, self._domain.sizes)))
+        except NoFormulas as error:
+            return [_Refusal(Answer(text, text, 0.0, self._target, NOT_COMPUTED, reason=error.sentence))]
         except (NotMeasured, Uncertain) as error:
             self.by_model_or_none(question, text)
             licence = "not measured" if isinstance(error, NotMeasured) else "open"
@@ -216,9 +221,14 @@ class Reading:
         """Its variance by who was drawn; 0 of these rows."""
         return self.disturbance.people(scalar.gradient) if self.target == "population" else 0.0
 
-    def _interval(self, scalar: Scalar, z: float) -> tuple[float, float, float, float]:
-        """low, high, variance by the noise, by the people; without what bins leave open."""
-        disturbance = self.disturbance
+    def _interval(
+        self, scalar: Scalar, z: float, *, within: bool = False
+    ) -> tuple[float, float, float, float]:
+        """low, high, variance by the noise, by the people; without what bins leave open. within: of an estimate that noise has
+        put beyond what is possible, that of the nearest possible one: what is left of its own may be a single point."""
+        disturbance, value = self.disturbance, scalar.value
+        if within:
+            value = min(max(value, scalar.low), scalar.high)
         weights = disturbance.weights(scalar.gradient)
         noise = disturbance.noise(weights, weights)
         people = self._people(scalar)
@@ -233,7 +243,7 @@ class Reading:
             sampling = people * b.value**2
             is_wilson = scalar.is_share and self.target == "population"
             low, high = intervals.ratio(
-                a.value,
+                a.value if value == scalar.value else value * b.value,
                 b.value,
                 covariances,
                 z,
@@ -245,17 +255,18 @@ class Reading:
         elif scalar.line is not None:
             slope, part = scalar.line
             low, high = sorted(
-                scalar.value + slope * (end - part.value) for end in self._interval(part, z)[:2]
+                scalar.value + slope * (end - part.value)
+                for end in self._interval(part, z, within=within)[:2]
             )
         elif scalar.is_share and self.target == "population":
-            low, high = intervals.count(scalar.value, noise, z)
+            low, high = intervals.count(value, noise, z)
         elif (
             scalar.low == -1 and scalar.high == 1 and abs(scalar.value) < 1
         ):  # a correlation, by Fisher's transformation
             half = z * math.sqrt(noise + people) / (1 - scalar.value**2)
             low, high = math.tanh(math.atanh(scalar.value) - half), math.tanh(math.atanh(scalar.value) + half)
         else:
-            low, high = intervals.wald(scalar.value, noise + people, z)
+            low, high = intervals.wald(value, noise + people, z)
         return low, high, noise, people
 
     def _pair(self, sign: str, one: Scalar, other: Scalar, z: float) -> tuple[float, float]:
@@ -278,8 +289,8 @@ class Reading:
 
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
-        low, high, noise, people = self._interval(scalar, z)
-        (less, more), (least, most) = self.disturbance.room(scalar.gradient)
+        low, high, noise, people = self._interval(scalar, z, within=True)
+        (less, more), (least, most) = self.disturbance.room(scalar)
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -362,7 +373,7 @@ class Reading:
         estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
         for share in estimand.cumulative:
             low, high, noise, people = self._interval(share, z)
-            (less, more), _ = self.disturbance.room(share.gradient)
+            (less, more), _ = self.disturbance.room(share)
             lows.append(low - less)
             highs.append(high + more)
             widened |= less > 0 or more > 0

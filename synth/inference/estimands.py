@@ -199,13 +199,9 @@ class _Asker:
         sxy = of(joined({one: x, other: y}, there))
         vx, vy = sxx - sx * sx / n, syy - sy * sy / n
         if vx.value <= 0 or vy.value <= 0:
-            raise Uncertain(
-                f"By the measurements {one} or {other} does not vary, so there is no correlation."
-            )
+            raise Uncertain(_spread(one if vx.value <= 0 else other))
         for of_one, name in ((vx, one), (vy, other)):
-            self._guards.append(
-                (of_one, f"By the measurements {name} may not vary, so there is no correlation.")
-            )
+            self._guards.append((of_one, _spread(name)))
         product = vx * vy
         found = (sxy - sx * sy / n) / product.apply(math.sqrt(product.value), 0.5 / math.sqrt(product.value))
         return Scalar(found.value, found.gradient, low=-1.0, high=1.0)
@@ -247,6 +243,14 @@ class _Asker:
         step = float(fractions[place]) - before
         inside = min(1.0, max(0.0, (call.at - before) / step)) if step > 0 and isinstance(of, Binned) else 0.5
         return Estimand(name, Scalar(low + inside * (high - low)), tuple(shares), ends, call.at)
+
+
+def _spread(name: str) -> str:
+    """Why there is no correlation."""
+    return (
+        f"The noise of the counts leaves open how much {name} varies, by which a correlation divides; ask how much it differs "
+        "between groups, such as a difference of two means, or register the question for more of the budget."
+    )
 
 
 def _line(left: Scalar, right: Scalar, sign: str, found: Scalar) -> Scalar | None:

@@ -94,10 +94,9 @@ class Shares:
         for codes in itertools.accumulate(groups[:-1], lambda all_codes, more: [*all_codes, *more]):
             hits = indicator(codes)
             noise = float((hits * estimate.solved(hits)).sum()), float((hits * solved).sum()), bb
+            a = min(max(float((estimate.values * hits).sum()), 0.0), b)  # see `Reading`
             try:
-                low, high = intervals.ratio(
-                    float((estimate.values * hits).sum()), b, noise, self._z, 0.0, "A group"
-                )
+                low, high = intervals.ratio(a, b, noise, self._z, 0.0, "A group")
             except Uncertain:
                 found.append(None)
             else:

@@ -22,6 +22,10 @@ class Uncertain(Unanswerable):
     """A question that the noise leaves open: a group that may be empty, regressors that it cannot tell apart."""
 
 
+class NoFormulas(UsageError):
+    """A regression where the package that reads formulas is not installed: other questions can still be answered."""
+
+
 class NotMeasured(Unanswerable):
     """columns: those that no released marginal holds together."""
 

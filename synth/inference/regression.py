@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.errors import UsageError
 from synth.domain import Domain
 from synth.inference.language import Fit
-from synth.inference.licence import Unanswerable, Uncertain
+from synth.inference.licence import NoFormulas, Unanswerable, Uncertain
 from synth.inference.moments import Array, Moment, Moments, Part, Scalar
 from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 
@@ -41,7 +40,8 @@ Guards = tuple[tuple[Scalar, str], ...]
 def coefficients(
     fit: Fit, domain: Domain, codes_of: Codes_of, moments: Moments
 ) -> list[tuple[str, Scalar, Guards]]:
-    """Name and value of each. Raises `Unanswerable`: an unknown column, collinear regressors; and what `moments` raises."""
+    """Name and value of each. Raises `Unanswerable`: an unknown column, collinear regressors; `NoFormulas`; and what `moments`
+    raises."""
     design, columns = _design(fit.formula, domain)
     if isinstance(fit.outcome, str):
         need(domain, [fit.outcome])
@@ -76,7 +76,7 @@ def _design(formula: str, domain: Domain) -> tuple[list[tuple[str, dict[str, Par
         from formulaic.errors import FormulaicError
         from formulaic.parser import DefaultFormulaParser
     except ImportError:
-        raise UsageError(
+        raise NoFormulas(
             "Regressions are written in formulaic's language; install it: pip install formulaic."
         ) from None
     try:

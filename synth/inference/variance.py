@@ -5,19 +5,19 @@ With q a smooth function of moments T_k and dq_k its gradient, all to first orde
     noise       sum_i sigma_i^2 |sum_k dq_k J_ik|^2, J_ik the weights of T_k's estimate (`read_off.py`)
     people      N Var_p(f), f(x) = sum_k dq_k g_k(x): that of a multinomial of N rows; p is the estimate of the measurements where
                 one holds all columns of f and its noise leaves that clear, else the model
-    bins        sum_k of dq_k times what T_k could gain or lose within bins
+    bins        sum_k of dq_k times what T_k could gain or lose within bins; of ratios, exactly
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synth.inference.licence import Uncertain
-from synth.inference.moments import Array, Moment
+from synth.inference.moments import Array, Moment, Scalar
 from synth.inference.read_off import Clique, Coarse, ReadOff
 from synth.inference.strength import Strength, strength
 from synth.mrf import Model
@@ -25,6 +25,8 @@ from synth.mrf import Model
 MAX_JOINT_CELLS = 1 << 20
 """Of the marginal of all columns of a question; of more the variance is taken over rows drawn from the model."""
 DRAWN_ROWS = 100_000
+MAX_WEIGHTS = 1 << 22
+"""Weights of single moments that are remembered, 32 MB: an interval asks for those of the same moments many times."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
 Gradient = Mapping[int, float]
@@ -37,6 +39,11 @@ class Disturbance:
         """rows: about how many there are."""
         self._read_off, self._model, self._moments, self._rows = read_off, model, moments, rows
         self._coarse: dict[int, Coarse] = {}
+        self._weights: dict[int, Array] = {}
+        self._variances = np.repeat(
+            [float(m.sigma2) for m in read_off.measured], [m.values.size for m in read_off.measured]
+        )
+        self._released = len(self._variances)
         self._drawn: NDArray[np.int64] | None = None
 
     def coarse(self, key: int) -> Coarse:
@@ -51,25 +58,31 @@ class Disturbance:
             name for key, slope in gradient.items() if slope for name in self._moments[key].columns
         )
 
-    def weights(self, gradient: Gradient) -> list[Array]:
-        """The weight of every released count in a function, one flat array a measurement."""
+    def weights(self, gradient: Gradient) -> Array:
+        """The weight of every released count in a function: flat, one measurement after the other."""
+        total = np.zeros(self._released)
         tables: dict[Clique, Array] = {}
         for key, slope in gradient.items():
-            if slope:
+            if not slope:
+                continue
+            if key in self._weights or (len(self._weights) + 1) * self._released <= MAX_WEIGHTS:
+                total += slope * self._weights_of(key)
+            else:
                 coarse = self.coarse(key)
                 tables[coarse.names] = tables.get(coarse.names, 0.0) + slope * coarse.values
-        found = [np.zeros(m.values.size) for m in self._read_off.measured]
         for names, table in tables.items():
-            for total, part in zip(found, self._read_off.estimate(names).weights(table), strict=True):
-                total += part
-        return found
+            total += np.concatenate(self._read_off.estimate(names).weights(table))
+        return total
 
-    def noise(self, first: Sequence[Array], second: Sequence[Array]) -> float:
+    def _weights_of(self, key: int) -> Array:
+        if key not in self._weights:
+            coarse = self.coarse(key)
+            self._weights[key] = np.concatenate(self._read_off.estimate(coarse.names).weights(coarse.values))
+        return self._weights[key]
+
+    def noise(self, first: Array, second: Array) -> float:
         """The covariance of two functions by the noise; their weights."""
-        return sum(
-            float(m.sigma2) * float(a @ b)
-            for m, a, b in zip(self._read_off.measured, first, second, strict=True)
-        )
+        return float(first @ (self._variances * second))
 
     def people(self, gradient: Gradient) -> float:
         """The variance of a function of what N people, drawn from many, have."""
@@ -128,12 +141,58 @@ class Disturbance:
             self._drawn = self._model.sample(DRAWN_ROWS, np.random.default_rng(0), sweeps=0)
         return self._drawn
 
-    def room(self, gradient: Gradient) -> tuple[tuple[float, float], tuple[float, float]]:
-        """By how much less and more a function could be within bins that join codes, and within these and the codes' own bins."""
-        coded, valued = [0.0, 0.0], [0.0, 0.0]
-        for key, slope in gradient.items():
-            coarse = self.coarse(key)
-            for found, (below, above) in ((coded, coarse.coded), (valued, coarse.valued)):
-                found[0] += max(slope * below, -slope * above)
-                found[1] += max(slope * above, -slope * below)
-        return (coded[0], coded[1]), (valued[0], valued[1])
+    def room(self, scalar: Scalar) -> tuple[tuple[float, float], tuple[float, float]]:
+        """By how much less and more a function could be within bins that join codes, and within these and the codes' own bins.
+
+        Raises `Uncertain` if it divides by a ratio that could be 0."""
+        return self._room(scalar, lambda coarse: coarse.coded), self._room(
+            scalar, lambda coarse: coarse.valued
+        )
+
+    def _room(self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]]) -> tuple[float, float]:
+        """A ratio could be what any numerator and any divisor within their own room make it, be these far from the estimates; a
+        sum, difference or quotient of two what these make it. Everything else follows from the gradient, to first order."""
+        if scalar.line is not None:
+            slope, part = scalar.line
+            less, more = self._room(part, of)
+            return (slope * less, slope * more) if slope > 0 else (-slope * more, -slope * less)
+        if scalar.pair is not None:
+            sign, one, other = scalar.pair
+            (less, more), (their_less, their_more) = self._room(one, of), self._room(other, of)
+            if sign == "/":
+                return _quotient_room(scalar, (one.value, less, more), (other.value, their_less, their_more))
+            return (
+                (less + their_less, more + their_more)
+                if sign == "+"
+                else (less + their_more, more + their_less)
+            )
+        if scalar.ratio is not None:
+            a, b = scalar.ratio
+            return _quotient_room(scalar, (a.value, *self._room(a, of)), (b.value, *self._room(b, of)))
+        less = more = 0.0
+        for key, slope in scalar.gradient.items():
+            below, above = of(self.coarse(key))
+            less += max(slope * below, -slope * above)
+            more += max(slope * above, -slope * below)
+        return less, more
+
+
+def _quotient_room(
+    scalar: Scalar, above: tuple[float, float, float], below: tuple[float, float, float]
+) -> tuple[float, float]:
+    """Of a quotient within its range, from value, less and more of either side."""
+    if not any((*above[1:], *below[1:])):
+        return 0.0, 0.0
+    least, most = below[0] - below[1], below[0] + below[2]
+    if least > 0:
+        corners = [
+            side / divisor for side in (above[0] - above[1], above[0] + above[2]) for divisor in (least, most)
+        ]
+    elif scalar.ratio is not None:  # a group that may be empty within its bins
+        corners = [scalar.low, scalar.high]
+    else:
+        raise Uncertain(
+            "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
+        )
+    low, high = max(min(corners), scalar.low), min(max(corners), scalar.high)
+    return max(0.0, scalar.value - low), max(0.0, high - scalar.value)

@@ -2,9 +2,10 @@
 
     python -m tests.acceptance.coverage --data DIR [--tables adult,eight,nltcs,acs,law] [--algorithms mosaic,aim]
         [--rows 1000,10000] [--epsilon 0.3,1,3] [--runs 40] [--seed 1] [--share 0.2] [--replicates 20]
+        [--record FILE] [--seconds 500]
 
-Each run draws so many rows from a population (`adult`, `eight`: five and eight columns of adult-vfl.csv, `nltcs`, `acs`: all
-columns of these, with replacement; `law`: a law written here, whose truth is exact), makes a release of them in the clear with
+Each run draws so many rows from a population (adult, eight: five and eight columns of adult-vfl.csv, nltcs, acs: all columns
+of these, with replacement; law: a law written in `coverage_populations.py`, whose truth is exact), makes a release of them in the clear with
 seeded noise, and asks. --share: the questions are registered, for so much of the budget. Of each cell:
 
     infer     the share of 95 % intervals that hold the population's value: of answers whose columns were measured together at
@@ -14,6 +15,9 @@ seeded noise, and asks. --share: the questions are registered, for so much of th
     width     the median of the interval's width as a multiple of the real rows'; of registered questions after a stroke as a
               multiple of what `plan` foretells on rows of the population
 
+--record: a campaign in pieces. Each run is appended to FILE, and those that are there are not made again; --seconds: no run
+begins after so many CPU seconds, and the table holds what there is.
+
 Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter as many, for
 answers of one run go together). DIR holds the public tables that the papers we compare with have used.
 """
@@ -21,11 +25,13 @@ answers of one run go together). DIR holds the public tables that the papers we 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +47,7 @@ from runner.party.synthesis import plan_of
 from runner.study import Study
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant
-from synth.domain import Codes, Domain
+from synth.domain import Domain
 from synth.inference import Answer, infer
 from synth.inference.estimands import Estimand, estimands
 from synth.inference.language import parse
@@ -50,134 +56,10 @@ from synth.inference.moments import Moment, Moments
 from synth.inference.replicates import Replicates
 from synth.metrics import marginal
 from synth.run import Synthesis
+from tests.acceptance.coverage_populations import QUESTIONS, Population, population
 
 DELTA, LEVEL, Z = 1e-5, 0.95, 1.959964
 LEAST, DEPENDENT = 0.92, 4
-EIGHT = (
-    "age",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "sex",
-    "hours-per-week",
-    "income",
-)
-ADULT = ("age", "sex", "marital-status", "race", "income")
-QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "adult": (
-        "mean(age)",
-        "mean(age) | sex",
-        "share(income == 1)",
-        "share(race == 2)",
-        "share(income == 1 | sex == 0)",
-        "share(income == 1 | sex == 0) - share(income == 1 | sex == 1)",
-        "share(income == 1 | sex == 0) / share(income == 1 | sex == 1)",
-        "share(income == 1 | `marital-status` == 2)",
-        "share(`marital-status` == 2 & income == 1)",
-        "mean(age | income == 1) - mean(age | income == 0)",
-        "corr(age, income)",
-        "income ~ sex",
-        "income ~ age + sex",
-        "logistic(income ~ sex)",
-    ),
-    "eight": (
-        "mean(age)",
-        "mean(age) | sex",
-        "mean(`hours-per-week`) | income",
-        "share(income == 1 | sex == 0) - share(income == 1 | sex == 1)",
-        "share(income == 1 | `marital-status` == 2)",
-        "share(income == 1 | education == 9)",
-        "share(occupation == 3 | sex == 0)",
-        "corr(age, `hours-per-week`)",
-        "income ~ age + sex",
-        "income ~ age + `hours-per-week`",
-        "logistic(income ~ sex)",
-    ),
-    "acs": (
-        "share(a0 == 1)",
-        "share(a3 == 1 | a4 == 1)",
-        "share(a5 == 1 | a7 == 1) - share(a5 == 1 | a7 == 0)",
-        "share(a13 == 1 | a14 == 0)",
-        "corr(a11, a12)",
-        "corr(a15, a16)",
-        "a17 ~ a18",
-        "a2 ~ a1 + a6",
-    ),
-    "nltcs": (
-        "share(a0 == 1)",
-        "share(a3 == 1)",
-        "share(a1 == 1 | a0 == 1)",
-        "share(a5 == 1 | a4 == 1) - share(a5 == 1 | a4 == 0)",
-        "share(a8 == 1 | a9 == 1)",
-        "corr(a6, a7)",
-        "corr(a10, a11)",
-        "a12 ~ a13",
-        "a2 ~ a1 + a0",
-    ),
-    "law": (
-        "mean(x)",
-        "mean(x) | g",
-        "share(y == 1)",
-        "share(y == 1 | g == 1) - share(y == 1 | g == 0)",
-        "share(y == 1 | h == 3)",
-        "share(h == 3)",
-        "corr(x, y)",
-        "y ~ x + g",
-        "logistic(y ~ g)",
-        "logistic(y ~ x)",
-        "x ~ C(h)",
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Population:
-    """draw: so many rows of codes. cells: all of it as rows, each with its weight."""
-
-    domain: Domain
-    draw: Callable[[int, np.random.Generator], NDArray[np.int64]]
-    cells: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-
-def population(name: str, data: Path | None) -> Population:
-    """One of `QUESTIONS`'."""
-    if name == "law":
-        return _law()
-    if data is None:
-        raise SystemExit(f"The table {name} needs --data DIR.")
-    import pandas as pd
-
-    file = "adult-vfl" if name in ("adult", "eight") else name
-    sizes = json.loads((data / f"{file}-domain.json").read_text())
-    frame = pd.read_csv(data / f"{file}.csv")
-    columns = {"adult": ADULT, "eight": EIGHT}.get(name, tuple(frame.columns))
-    codes = frame[list(columns)].to_numpy(np.int64)
-    domain = Domain(columns, tuple(Codes(sizes[column]) for column in columns))
-    cells, counts = np.unique(codes, axis=0, return_counts=True)
-    return Population(
-        domain, lambda rows, rng: codes[rng.integers(len(codes), size=rows)], cells, counts / len(codes)
-    )
-
-
-def _law() -> Population:
-    """x of 8 ordered values, g of 2, h of 4 of which the last is rare, y by a logistic law of x and g; w follows h."""
-    sizes = {"x": 8, "g": 2, "h": 4, "y": 2, "w": 3}
-    cells = np.stack(np.unravel_index(np.arange(math.prod(sizes.values())), list(sizes.values())), 1)
-    x, g, h, y, w = cells.T
-    weights = np.exp(-np.square(x - 2.5 - 1.5 * g) / 8)
-    weights *= np.array([0.6, 0.4])[g] * np.array([[0.5, 0.3, 0.18, 0.02], [0.3, 0.4, 0.25, 0.05]])[g, h]
-    high = 1 / (1 + np.exp(2.0 - 0.35 * x - 0.8 * g))
-    weights *= np.where(y == 1, high, 1 - high) * np.where(w == h % 3, 0.6, 0.2)
-    weights /= weights.sum()
-    domain = Domain(tuple(sizes), tuple(map(Codes, sizes.values())))
-
-    def draw(rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        drawn: NDArray[np.int64] = cells[rng.choice(len(cells), size=rows, p=weights)].astype(np.int64)
-        return drawn
-
-    return Population(domain, draw, cells.astype(np.int64), weights)
 
 
 def study_of(of: Population, algorithm: str, epsilon: float, questions: Sequence[str], share: float) -> Study:
@@ -206,12 +88,18 @@ def study_of(of: Population, algorithm: str, epsilon: float, questions: Sequence
     )
 
 
-def release(of: Population, rows: NDArray[np.int64], study: Study, seed: bytes) -> Synthesis:
+def release(
+    of: Population,
+    rows: NDArray[np.int64],
+    study: Study,
+    seed: bytes,
+    oracle_of: Callable[..., IdealOracle] = IdealOracle,
+) -> Synthesis:
     """A run in the clear, with seeded noise."""
     chosen, domain = ALGORITHMS[study.algorithm], of.domain
     plan = plan_of(study).knowing(dict.fromkeys(domain.names, "first"))
     rng = np.random.default_rng(list(seed))
-    oracle = IdealOracle(
+    oracle = oracle_of(
         StudyFacts(domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32)),
         lambda cliques: [marginal(rows, domain, clique) for clique in cliques],
         Accountant(plan.budget),
@@ -272,19 +160,55 @@ def expected(of: Population, study: Study, rows: int) -> dict[str, float]:
     return {one.name: one.half for one in foretold(study, plan, rows, drawn) if one.half is not None}
 
 
-@dataclass
+@dataclass(frozen=True)
+class Asked:
+    """One number of one run. licence: "none" without an interval. held: whether its interval, the table, the real rows and the
+    replicates, as far as there are these, hold the population's. width: by that of the real rows; foretold: by what `plan` says.
+    """
+
+    name: str
+    licence: str
+    held: Mapping[str, bool] = field(default_factory=dict)
+    width: float | None = None
+    foretold: float | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What runs of one kind have in common."""
+
+    table: str
+    algorithm: str
+    rows: int
+    epsilon: float
+    share: float
+
+    def seed(self, campaign: int, run: int) -> bytes:
+        """Of one run."""
+        return np.random.default_rng([campaign, run, self.rows, int(10 * self.epsilon)]).bytes(16)
+
+
 class Tally:
-    """Of one cell: intervals that held, and that there were; widths as multiples of the rows'."""
+    """Of one cell: intervals that held, and that there were; widths."""
 
-    held: dict[str, int] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
-    widths: list[float] = field(default_factory=list)
-    expected: Mapping[str, float] = field(default_factory=dict)
-    as_foretold: list[float] = field(default_factory=list)
-    by_name: dict[str, list[int]] = field(default_factory=dict)
+    def __init__(self, asked: Sequence[Asked]) -> None:
+        self.held: dict[str, int] = {}
+        self.asked: dict[str, int] = {}
+        self.by_name: dict[str, list[int]] = {}
+        measured = [one for one in asked if one.licence == "measured"]
+        for one in asked:
+            if one.licence != "measured":
+                self._add(one.licence, one.held.get("infer", False))
+        for one in measured:
+            for kind, held in one.held.items():
+                self._add("measured" if kind == "infer" else kind, held)
+            counts = self.by_name.setdefault(one.name, [0, 0])
+            counts[0] += one.held["infer"]
+            counts[1] += 1
+        self.widths = [one.width for one in measured if one.width is not None]
+        self.as_foretold = [one.foretold for one in measured if one.foretold is not None]
 
-    def add(self, kind: str, held: bool) -> None:
-        """One interval."""
+    def _add(self, kind: str, held: bool) -> None:
         self.held[kind] = self.held.get(kind, 0) + held
         self.asked[kind] = self.asked.get(kind, 0) + 1
 
@@ -293,6 +217,24 @@ class Tally:
         asked = self.asked.get(kind, 0)
         return f"{self.held.get(kind, 0) / asked:.3f}" if asked else "-"
 
+    def falls_short(self) -> bool:
+        """By more than chance."""
+        asked = self.asked.get("measured", 0)
+        bar = LEAST - 2 * math.sqrt(LEAST * (1 - LEAST) * DEPENDENT / asked) if asked else 0.0
+        return asked > 0 and self.held["measured"] / asked < bar
+
+    def line(self, cell: Cell, runs: int) -> str:
+        """Of the table."""
+        width = f"{np.median(self.widths):.2f}" if self.widths else "-"
+        width += f" / {np.median(self.as_foretold):.2f}" if self.as_foretold else ""
+        registered = f" ({cell.share:g} registered)" if cell.share else ""
+        return (
+            f"| {cell.table} | {cell.algorithm}{registered} | {cell.rows:,} | {cell.epsilon:g} | {runs} "
+            f"| {self.share('measured')} ({self.asked.get('measured', 0)}) "
+            f"| {self.share('over bins')} ({self.asked.get('over bins', 0)}) | {self.asked.get('none', 0)} "
+            f"| {self.share('table')} | {self.share('replicas')} | {self.share('rows')} | {width} |"
+        )
+
 
 def one_run(
     of: Population,
@@ -300,16 +242,16 @@ def one_run(
     study: Study,
     rows: int,
     seed: bytes,
-    tally: Tally,
     truth: Mapping[str, float],
     replicates: int,
-) -> None:
-    """Draw, release, ask, count."""
+    halves: Mapping[str, float],
+) -> list[Asked]:
+    """Draw, release, ask. halves: of the intervals, as foretold."""
     rng = np.random.default_rng([*seed, 1])
     real = of.draw(rows, rng)
     synthesis = release(of, real, study, seed)
     facts: dict[str, Any] = {"privacy": {"events": []}}
-    found = infer(
+    answers = infer(
         questions, of.domain, synthesis.model, synthesis.measurements, facts, codes_of(of.domain), level=LEVEL
     )
     table = synthesis.model.sample(synthesis.rows, rng)
@@ -326,8 +268,10 @@ def one_run(
                 continue
     if replicates:
         beside["replicas"] = by_replicates(of.domain, synthesis, questions, replicates, table, rng)
-    for answer in found:
-        _count(answer, truth, beside, tally)
+    return [
+        _asked(answer, truth.get(answer.name, math.nan), beside, halves.get(answer.name))
+        for answer in answers
+    ]
 
 
 def by_replicates(
@@ -356,31 +300,66 @@ def by_replicates(
     }
 
 
-def _count(
+def _asked(
     answer: Answer,
-    truth: Mapping[str, float],
+    truth: float,
     beside: Mapping[str, Mapping[str, tuple[float, float]]],
-    tally: Tally,
-) -> None:
+    half: float | None,
+) -> Asked:
     if answer.low is None or answer.high is None:
-        tally.add("none", False)
-        return
-    held = answer.low <= truth[answer.name] <= answer.high
+        return Asked(answer.name, "none")
+    held, width, foretold = {"infer": answer.low <= truth <= answer.high}, answer.high - answer.low, None
     if answer.licence != "measured":
-        tally.add("bins", held)
-        return
-    tally.add("measured", held)
-    if half := tally.expected.get(answer.name):
-        tally.as_foretold.append((answer.high - answer.low) / 2 / half)
-    counts = tally.by_name.setdefault(answer.name, [0, 0])
-    counts[0] += held
-    counts[1] += 1
+        return Asked(answer.name, "over bins", held)
     for kind, answers in beside.items():
         if answer.name in answers:
             value, error = answers[answer.name]
-            tally.add(kind, abs(value - truth[answer.name]) <= Z * error)
-    if answer.name in beside["rows"] and beside["rows"][answer.name][1] > 0:
-        tally.widths.append((answer.high - answer.low) / (2 * Z * beside["rows"][answer.name][1]))
+            held[kind] = abs(value - truth) <= Z * error
+    if half:
+        foretold = width / 2 / half
+    error = beside["rows"].get(answer.name, (0.0, 0.0))[1]
+    return Asked(answer.name, "measured", held, width / (2 * Z * error) if error > 0 else None, foretold)
+
+
+class Record:
+    """Runs by cell, in a file of one JSON object a line; without a file, in memory."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.runs: dict[Cell, dict[int, list[Asked]]] = {}
+        if file is not None and file.exists():
+            for line in file.read_text().splitlines():
+                of = json.loads(line)
+                asked = [Asked(**one) for one in of["asked"]]
+                self.runs.setdefault(Cell(**of["cell"]), {})[of["run"]] = asked
+
+    def add(self, cell: Cell, run: int, asked: list[Asked]) -> None:
+        """One run."""
+        self.runs.setdefault(cell, {})[run] = asked
+        if self._file is not None:
+            line = {"cell": asdict(cell), "run": run, "asked": [asdict(one) for one in asked]}
+            with self._file.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+
+    def asked(self, cell: Cell, runs: int) -> list[list[Asked]]:
+        """Of the first so many runs, those that there are."""
+        return [asked for run, asked in self.runs.get(cell, {}).items() if run < runs]
+
+
+def fill(record: Record, cell: Cell, given: argparse.Namespace) -> None:
+    """Make the runs of a cell that its record lacks, until the time is over."""
+    missing = [run for run in range(given.runs) if run not in record.runs.get(cell, {})]
+    if not missing or time.process_time() > given.seconds:
+        return
+    of, questions = population(cell.table, given.data), QUESTIONS[cell.table]
+    truth = {e.name: e.scalar.value for e, _ in Rows(of.domain, of.cells, of.weights).ask(questions)}
+    study = study_of(of, cell.algorithm, cell.epsilon, questions, cell.share)
+    halves = expected(of, study, cell.rows)
+    for run in missing:
+        if time.process_time() > given.seconds:
+            return
+        seed = cell.seed(given.seed, run)
+        record.add(cell, run, one_run(of, questions, study, cell.rows, seed, truth, given.replicates, halves))
 
 
 def main() -> int:
@@ -397,42 +376,33 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replicates", type=int, default=0)
     parser.add_argument("--share", type=float, default=0.0)
+    parser.add_argument("--record", type=Path)
+    parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--names", action="store_true", help="coverage of each question, too")
     given = parser.parse_args()
-    failed = False
     print(
         "| table | algorithm | rows | epsilon | runs | measured (of) | over bins (of) | none | table | replicas | real rows "
         "| width |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for table in given.tables.split(","):
-        of, questions = population(table, given.data), QUESTIONS[table]
-        truth = {e.name: e.scalar.value for e, _ in Rows(of.domain, of.cells, of.weights).ask(questions)}
-        for algorithm in given.algorithms.split(","):
-            for rows in map(int, given.rows.split(",")):
-                for epsilon in map(float, given.epsilon.split(",")):
-                    tally = Tally()
-                    study = study_of(of, algorithm, epsilon, questions, given.share)
-                    tally.expected = expected(of, study, rows)
-                    for run in range(given.runs):
-                        seed = np.random.default_rng([given.seed, run, rows, int(10 * epsilon)]).bytes(16)
-                        one_run(of, questions, study, rows, seed, tally, truth, given.replicates)
-                    width = f"{np.median(tally.widths):.2f}" if tally.widths else "-"
-                    width += f" / {np.median(tally.as_foretold):.2f}" if tally.as_foretold else ""
-                    print(
-                        f"| {table} | {algorithm} | {rows:,} | {epsilon:g} | {given.runs} "
-                        f"| {tally.share('measured')} ({tally.asked.get('measured', 0)}) "
-                        f"| {tally.share('bins')} ({tally.asked.get('bins', 0)}) | {tally.asked.get('none', 0)} "
-                        f"| {tally.share('table')} | {tally.share('replicas')} | {tally.share('rows')} | {width} |",
-                        flush=True,
-                    )
-                    asked = tally.asked.get("measured", 0)
-                    if asked:
-                        share = tally.held["measured"] / asked
-                        failed |= share < LEAST - 2 * math.sqrt(LEAST * (1 - LEAST) * DEPENDENT / asked)
-                    if given.names:
-                        for name, (held, number) in tally.by_name.items():
-                            print(f"    {name}: {held} of {number}")
+    record, failed = Record(given.record), False
+    for table, algorithm, rows, epsilon in itertools.product(
+        given.tables.split(","),
+        given.algorithms.split(","),
+        map(int, given.rows.split(",")),
+        map(float, given.epsilon.split(",")),
+    ):
+        cell = Cell(table, algorithm, rows, epsilon, given.share)
+        fill(record, cell, given)
+        runs = record.asked(cell, given.runs)
+        if not runs:
+            continue
+        tally = Tally([one for run in runs for one in run])
+        failed |= tally.falls_short()
+        print(tally.line(cell, len(runs)), flush=True)
+        if given.names:
+            for name, (held, number) in tally.by_name.items():
+                print(f"    {name}: {held} of {number}")
     return int(failed)
 
 

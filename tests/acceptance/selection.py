@@ -29,7 +29,8 @@ from synth.domain import Codes, Domain
 from synth.inference import Answer, infer
 from synth.inference.answers import Target
 from synth.run import Synthesis
-from tests.acceptance.coverage import DELTA, LEVEL, Population, codes_of, release
+from tests.acceptance.coverage import DELTA, LEVEL, codes_of, release
+from tests.acceptance.coverage_populations import Population
 
 COLUMNS = 30
 DOMAIN = Domain(tuple(f"c{j}" for j in range(COLUMNS)), (Codes(2),) * COLUMNS)

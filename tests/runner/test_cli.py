@@ -496,6 +496,21 @@ def test_a_bad_question_to_infer_is_one_sentence(
     assert (code, out) == (2, "") and sentence in err and len(err.strip().splitlines()) == 1
 
 
+def test_a_regression_that_cannot_be_read_here_leaves_the_other_questions_their_answers(
+    run: Run, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    code, out, err = run("infer", finished / "out", "mean(age)", "age ~ sex", "share(sex == 'f')", "--json")
+    answers = json.loads(out)["answers"]
+    assert [answer["licence"] for answer in answers] == ["measured", "not computed", "measured"]
+    assert (
+        answers[0]["low"] < answers[0]["high"]
+        and "install it: pip install formulaic." in answers[1]["reason"]
+    )
+    last = err.strip().splitlines()[-1]
+    assert code == 2 and last == answers[1]["reason"] and err.count("formulaic") == last.count("formulaic")
+
+
 def test_sample(run: Run, finished: Path, tmp_path: Path) -> None:
     target = tmp_path / "more.csv"
     assert run("sample", finished / "out", "--rows", 500, "--out", target, "--seed", 3)[0] == 0

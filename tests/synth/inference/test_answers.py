@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -162,6 +163,23 @@ def test_a_share_near_zero_keeps_an_interval_of_some_width() -> None:
     assert answer.low == 0 and answer.high is not None and 5e-4 < answer.high < 0.01
 
 
+@pytest.mark.parametrize("target", ["population", "rows"])
+@pytest.mark.parametrize(
+    ("question", "end"), [("share(c == 2)", 0.0), ("count(c == 2)", 0.0), ("3 - share(c == 2)", 3.0)]
+)
+def test_an_estimate_that_noise_puts_beyond_what_is_possible_keeps_an_interval_of_some_width(
+    question: str, end: float, target: str
+) -> None:
+    [clear] = measured(people(ROWS)[people(ROWS)[:, 2] < 2], [("c",)], [Fraction(25)])
+    far = [
+        replace(clear, values=clear.values - np.array([0, 0, 15]))
+    ]  # 15 below 0: three standard deviations
+    answer = one(question, far, target=target)
+    assert answer.estimate == end and answer.low is not None and answer.high is not None
+    near, other = sorted([answer.low, answer.high], key=lambda limit: abs(limit - end))
+    assert near == end and abs(other - end) > (5 if "count" in question else 5 / ROWS)
+
+
 def test_a_number_times_a_ratio_and_another_number_have_the_ratios_interval() -> None:
     noisy = measured(people(ROWS), [AB, BC, AC], [Fraction(100)] * 3, np.random.default_rng(1))
     share, gap = "share(a == 3 & b == 0)", "mean(a | b == 1) - mean(a | b == 0)"
@@ -231,6 +249,13 @@ def test_a_divisor_that_other_people_could_bring_to_0_is_refused_for_the_populat
     assert rows.low is not None and rows.high is not None and rows.low < 40 < rows.high
     [population] = ask([text], sharp, fitted)
     assert population.low is None and "divides by a number that may be 0" in population.reason
+
+
+def test_a_correlation_whose_divisor_the_noise_leaves_open_says_so_and_what_to_ask() -> None:
+    heavy = measured(people(40), [AB, BC, AC], [Fraction(900)] * 3)
+    answer = one("corr(a, b)", heavy)
+    assert answer.licence == "open" and "leaves open how much " in answer.reason
+    assert "varies, by which a correlation divides; ask how much it differs between groups" in answer.reason
 
 
 def test_joint_intervals_are_wider() -> None:
@@ -354,6 +379,51 @@ def test_a_relation_measured_over_bins_has_an_interval_that_allows_for_them() ->
     assert carried.licence == "measured"
     [median] = ask(["median(a | b == 1)"], noisy, model(noisy, ROWS))
     assert median.licence == "measured over bins"
+
+
+def test_over_bins_ratios_hold_for_every_way_to_fill_them() -> None:
+    """All these tables have the same released marginals: who has which value of a in a bin is told by nothing."""
+    rng, level = np.random.default_rng(3), Level("a/2", "a", (0, 0, 1, 1))
+    table = np.stack(
+        [
+            rng.choice(size, ROWS, p=p)
+            for size, p in [(4, [0.05, 0.45, 0.25, 0.25]), (2, None), (3, [0.4, 0.3, 0.3])]
+        ],
+        1,
+    )
+    exact_marginals = measured(table, [("a",), ("a/2", "b", "c")], TINY[:2], levels=[level])
+
+    def share(of: np.ndarray, *group: int) -> float:
+        whole = of[(of[:, : len(group)] == group).all(1), 2]
+        return float((whole == 1).mean()) if len(whole) else math.nan
+
+    questions = {
+        "share(c == 1 | a == 1 & b == 0)": lambda of: share(of, 1, 0),
+        "share(c == 1 | a == 0) / share(c == 1 | a == 1)": lambda of: share(of, 0) / share(of, 1),
+        "share(c == 1 | a == 2) - share(c == 1 | a == 0)": lambda of: share(of, 2) - share(of, 0),
+        "share(c == 1 | a == 1) / share(c == 1 | a == 2)": lambda of: share(of, 1) / share(of, 2),
+    }
+    answers = ask(list(questions), exact_marginals, model(exact_marginals, ROWS), target="rows")
+    assert [answer.licence for answer in answers] == [*["measured over bins"] * 3, "open"]
+    assert "may divide by 0" in answers[3].reason
+    reached = dict.fromkeys(questions, 0.0)
+    for of_b, of_c in itertools.product((-2, -1, 0, 1, 2), (-1, 0, 1)):
+        other = table.copy()
+        for codes in ((0, 1), (2, 3)):
+            inside = np.flatnonzero(np.isin(table[:, 0], codes))
+            key = table[inside, 1] * of_b + (table[inside, 2] == 1) * of_c
+            other[inside[np.argsort(key, kind="stable")], 0] = np.sort(table[inside, 0])
+        for answer, (text, value) in zip(answers[:3], questions.items(), strict=False):
+            assert answer.low is not None and answer.high is not None and answer.estimate is not None
+            truth = value(other)
+            if not math.isnan(truth):
+                assert answer.low - 1e-3 <= truth <= answer.high + 1e-3, (text, of_b, of_c)
+                reached[text] = max(
+                    reached[text], (truth - answer.estimate) / (answer.high - answer.estimate)
+                )
+    assert all(
+        share_of_it > 0.5 for share_of_it in list(reached.values())[:3]
+    )  # and no wider than it must be
 
 
 @pytest.mark.parametrize(
