@@ -65,7 +65,7 @@ def test_threads_of_nobody_forked_processes_and_ports_keep_the_systems_coins() -
         with multiprocessing.get_context("fork").Pool(1) as pool:
             return pool.apply(secrets.token_bytes, (16,))
 
-    for draw in (elsewhere, forked, lambda: str(ports.secrets.randbelow(1 << 128)).encode()):
+    for draw in (elsewhere, forked, lambda: str(vars(ports)["secrets"].randbelow(1 << 128)).encode()):
         drawn = []
         for _ in range(2):
             with coins.fixed("one"):

@@ -243,7 +243,7 @@ def tables(out: Path) -> set[str]:
 
 def complaints(scene: Scene, killed: bool, private: set[str]) -> list[str]:
     """What is wrong with how an attempt has ended."""
-    found, code = [], scene.program.process.returncode
+    found, code = [], scene.program.process.wait()
     output, said = scene.program.said()
     words = [line for line in said.splitlines() if not line.startswith("WARNING: ")]
     if code not in CODES and not (killed and code == -signal.SIGKILL):
@@ -295,7 +295,7 @@ def attempt(kind: str, rng: random.Random, codes: collections.Counter[int]) -> t
             finally:
                 scene.undo(float("inf"))
                 program.kill()
-            code = program.process.returncode
+            code = program.process.wait()
             story.append(f"-> {code}")
             if not last:
                 codes[code] += 1

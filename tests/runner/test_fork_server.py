@@ -50,7 +50,8 @@ class Process:
         _, status, usage = os.wait4(self.number, 0)
         os.close(self.input)
         assert usage.ru_utime + usage.ru_stime > 0
-        return os.waitstatus_to_exitcode(status), *(file.read_text() for file in self.files)
+        output, errors = (file.read_text() for file in self.files)
+        return os.waitstatus_to_exitcode(status), output, errors
 
 
 def server() -> int:
