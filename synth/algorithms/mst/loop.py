@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 NOISE_LIMIT = 0.09
 """Of the noise of joining a column to another, as a share of the rows; above it the table is small."""
-DEAR = 0.5
-"""The most noise of an edge on a small table, as a share of the rows."""
 SELECTING = 6
 """A selection costs this part of a measurement there."""
 
@@ -106,15 +104,18 @@ def small_table(tree: Tree, joining: int) -> None:
     """Few edges at a time, while they are worth it, and the rest of the tree at once where that is (`synth.small_table`). What is
     left is the columns'. joining: cells of what joins a column to another."""
     run, plan, table = tree.run, tree.plan, SmallTable(tree.run)
-    price = table.trial
+    price, told = table.trial, list[Clique]()
     if price:
         table.sharpen_columns()
         run.refit(0, ROUND_ITERATIONS)
         run.share(list(plan.candidates))
     while price and run.left >= price:
         each = price / TRIAL_EDGES
-        dear = Fraction(DEAR * run.total)
-        clear = {q for q in plan.candidates if plan.noise(q, plan.charges.sigma2(each)) <= dear}
+        sigma2 = plan.charges.sigma2(each)
+        noise_of = {q: plan.noise(q, sigma2) for q in plan.candidates}
+        clear = table.clear(noise_of)
+        if not run.selected:
+            clear = clear or table.telling(noise_of, plan.candidates)
         before = run.left
         edges = tree.grow(plan.charges.epsilon(each / SELECTING), TRIAL_EDGES, clear)
         if not edges:
@@ -123,7 +124,9 @@ def small_table(tree: Tree, joining: int) -> None:
         noise = tree.measure(price - (before - run.left), edges)
         run.refit(len(run.selected), ROUND_ITERATIONS)
         moved = [float(np.abs(a - b).sum()) for a, b in zip(run.model.marginals(edges), answers, strict=True)]
-        table.learn([Bought(m, float(n)) for m, n in zip(moved, noise, strict=True)], before - run.left)
+        bought = [Bought(m, float(n)) for m, n in zip(moved, noise, strict=True)]
+        table.learn(bought, before - run.left)
+        told += [edge for edge, of in zip(edges, bought, strict=True) if of.is_telling]
         if not table.goes_on():
             break
         if table.is_dependent and table.pays(run.left):
@@ -133,6 +136,8 @@ def small_table(tree: Tree, joining: int) -> None:
                 run.refit(len(run.selected), FINAL_ITERATIONS)
                 return
             break
-    if not run.selected or not table.is_dependent:
-        run.fall_back(joining, NOISE_LIMIT)
+    if run.selected and table.is_dependent:
+        run.sharpen_measured(told)
+        return
+    run.fall_back(joining, NOISE_LIMIT)
     run.sharpen()
