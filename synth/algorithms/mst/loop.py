@@ -104,7 +104,7 @@ def small_table(tree: Tree, joining: int) -> None:
     """Few edges at a time, while they are worth it, and the rest of the tree at once where that is (`synth.small_table`). What is
     left is the columns'. joining: cells of what joins a column to another."""
     run, plan, table = tree.run, tree.plan, SmallTable(tree.run)
-    price, told = table.trial, list[Clique]()
+    price = table.trial
     if price:
         table.sharpen_columns()
         run.refit(0, ROUND_ITERATIONS)
@@ -124,9 +124,7 @@ def small_table(tree: Tree, joining: int) -> None:
         noise = tree.measure(price - (before - run.left), edges)
         run.refit(len(run.selected), ROUND_ITERATIONS)
         moved = [float(np.abs(a - b).sum()) for a, b in zip(run.model.marginals(edges), answers, strict=True)]
-        bought = [Bought(m, float(n)) for m, n in zip(moved, noise, strict=True)]
-        table.learn(bought, before - run.left)
-        told += [edge for edge, of in zip(edges, bought, strict=True) if of.is_telling]
+        table.learn([Bought(m, float(n)) for m, n in zip(moved, noise, strict=True)], before - run.left)
         if not table.goes_on():
             break
         if table.is_dependent and table.pays(run.left):
@@ -136,8 +134,6 @@ def small_table(tree: Tree, joining: int) -> None:
                 run.refit(len(run.selected), FINAL_ITERATIONS)
                 return
             break
-    if run.selected and table.is_dependent:
-        run.sharpen_measured(told)
-        return
-    run.fall_back(joining, NOISE_LIMIT)
+    if not run.selected or not table.is_dependent:
+        run.fall_back(joining, NOISE_LIMIT)
     run.sharpen()
