@@ -18,7 +18,7 @@ pair has twice. All of it reads released values and public sizes: post-processin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -45,6 +45,8 @@ COLUMNS_FIRST, COLUMNS_PER_NOISE = Fraction(2, 5), 3.3
 """Of the budget, for the columns before anything is compared with them: at most, and for each unit of their noise."""
 DEAR = Fraction(1, 2)
 """The most noise of a candidate that is bought by itself before there is evidence, as a share of the rows."""
+TELLING_CELLS = 8
+"""Of a candidate that shows dependence just as well as it is clear."""
 TRIALS = 2
 """At most, before there is evidence: the second one only where the first leaves it in doubt."""
 DIGITS = 1000
@@ -56,6 +58,11 @@ class Bought:
 
     moved: float
     noise: float
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether more than half of that (of its square) was not noise."""
+        return self.moved**2 > 2 * self.noise**2
 
 
 class SmallTable:
@@ -111,12 +118,22 @@ class SmallTable:
         sizes = self._run.plan.domain.sizes
         return score(pair for m in self._run.measurements for pair in pairs_of(m, sizes))
 
-    @property
-    def dear(self) -> Fraction:
-        """The most noise, in rows, of what may be bought next: `DEAR` of them, or once columns are dependent as much as the last
-        purchases taught. What is noisier would be mostly noise."""
+    def clear(self, noise: Mapping[Clique, Fraction]) -> list[Clique]:
+        """Which candidates may be bought next, by their noise: at most `DEAR` of the rows, or once columns are dependent as
+        much as the last purchases taught. What is noisier would be mostly noise."""
         share = Fraction(self._news) if self._news > DEAR and self.is_dependent else DEAR
-        return share * Fraction(self._run.total)
+        return [q for q in noise if noise[q] <= share * Fraction(self._run.total)]
+
+    def telling(self, noise: Mapping[Clique, Fraction], cells: Mapping[Clique, int]) -> list[Clique]:
+        """Which of them would show at least whether columns are dependent, where none is clear.
+
+        By `synth.dependence` that shows by some (dependence / noise)^2 sqrt(cells): these show it as well as a clear one of
+        `TELLING_CELLS`. A trial with them tells no more than that, so there is none where the columns would miss its price.
+        """
+        if self._column_noise(Fraction(0)) > EASY:
+            return []
+        clear = DEAR * Fraction(self._run.total)
+        return [q for q in noise if (noise[q] / clear) ** 4 * TELLING_CELLS <= cells[q]]
 
     def pays(self, price: Fraction | None = None) -> bool:
         """Whether the worth of the last two batches is more than what the columns lose by this price, or by theirs."""
@@ -154,18 +171,18 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
 
     epsilon, sigma2, noise = bought_for(price) if joint else (Fraction(0), Fraction(0), {})
     trial = TRIAL_ROUNDS
-    if (
-        joint and sum(noise[q] <= table.dear for q in joint) < TRIAL_ROUNDS
-    ):  # then there is one, for all of it
+    if joint and len(table.clear(noise)) < TRIAL_ROUNDS:  # then there is one, for all of it
         price, trial = table.trial, 1
         epsilon, sigma2, noise = bought_for(price)
-    has_clear = any(noise[q] <= table.dear for q in joint)
-    if has_clear:
+    begins = bool(table.clear(noise) or table.telling(noise, plan.candidates))
+    if begins:
         table.sharpen_columns()
         run.refit(0, ROUND_ITERATIONS)
-    while has_clear and run.left >= price and len(run.selected) < most:
-        dear = table.dear
-        offered = [q for q in joint if q not in run.selected and noise[q] <= dear]
+    told: list[Clique] = []
+    while begins and run.left >= price and len(run.selected) < most:
+        offered = [q for q in table.clear(noise) if q not in run.selected]
+        if not run.selected:
+            offered = offered or table.telling(noise, plan.candidates)
         if len(run.selected) < trial:  # what a label depends on is asked first
             offered = [q for q in offered if len(q) == 2 and plan.workload.label in q] or offered
         offered = run.fitting(offered, plan.config.model_mb)
@@ -182,9 +199,14 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
         run.measure_selected([chosen], [answers[at]], sigma2, [noise[chosen]])
         run.refit(len(run.selected), ROUND_ITERATIONS)
         moved = float(np.abs(run.model.marginal(chosen) - answers[at]).sum())
-        table.learn([Bought(moved, float(noise[chosen]))], before - run.left)
+        bought = Bought(moved, float(noise[chosen]))
+        table.learn([bought], before - run.left)
+        if bought.is_telling:
+            told.append(chosen)
         if len(run.selected) >= trial and not table.goes_on(len(run.selected) // trial):
             break
-    if not run.selected or not table.is_dependent:
-        run.fall_back(joining, limit)
+    if run.selected and table.is_dependent:
+        run.sharpen_measured(told)
+        return
+    run.fall_back(joining, limit)
     run.sharpen()

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 from mpc_protocols.functionality import Clique, Level
 from synth import fallback
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
+from synth.budget.prices import two_thirds
 from synth.domain import Domain
 
 if TYPE_CHECKING:
     from synth.run import Measured
-
-PRICE_BITS = 20
 
 
 @dataclass(frozen=True)
@@ -130,23 +129,6 @@ def prices(offered: Sequence[Candidate]) -> list[Fraction]:
     sizes = sorted(c.weight * c.cells for c in offered)
     median = sizes[len(sizes) // 2]
     return [max(Fraction(1, 64), two_thirds(c.weight * c.cells, median)) for c in offered]
-
-
-def two_thirds(x: int, unit: int = 1) -> Fraction:
-    """(x / unit)^(2/3), rounded down to 20 bits after the point."""
-    return Fraction(_cube_root((x * x << 3 * PRICE_BITS) // (unit * unit)), 1 << PRICE_BITS)
-
-
-def _cube_root(x: int) -> int:
-    """The largest integer whose cube is at most x >= 0."""
-    if x == 0:
-        return 0
-    root = 1 << -(-x.bit_length() // 3)
-    while True:  # Newton from above
-        better = (2 * root + x // (root * root)) // 3
-        if better >= root:
-            return root
-        root = better
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from fractions import Fraction
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
-from synth.algorithms.mosaic.candidates import two_thirds
 from synth.budget.charges import Charges, cell_distance
+from synth.budget.prices import two_thirds
 from synth.domain import Domain
 from synth.fallback import MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes

@@ -17,10 +17,10 @@ from synth.algorithms.mosaic.candidates import (
     candidates,
     grid_of,
     joint_candidates,
-    two_thirds,
     typical_cells,
 )
 from synth.algorithms.mosaic.plan import SMALL_BUDGETS
+from synth.budget.prices import two_thirds
 from synth.fallback import median
 from synth.small_table import DIGITS, Bought, SmallTable
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 NOISE_LIMIT = 0.09
 """Of the noise of joining a column to another, as a share of the rows; above it the table is small."""
-DEAR = 0.5
-"""The most noise of an edge on a small table, as a share of the rows."""
 SELECTING = 6
 """A selection costs this part of a measurement there."""
 
@@ -113,8 +111,11 @@ def small_table(tree: Tree, joining: int) -> None:
         run.share(list(plan.candidates))
     while price and run.left >= price:
         each = price / TRIAL_EDGES
-        dear = Fraction(DEAR * run.total)
-        clear = {q for q in plan.candidates if plan.noise(q, plan.charges.sigma2(each)) <= dear}
+        sigma2 = plan.charges.sigma2(each)
+        noise_of = {q: plan.noise(q, sigma2) for q in plan.candidates}
+        clear = table.clear(noise_of)
+        if not run.selected:
+            clear = clear or table.telling(noise_of, plan.candidates)
         before = run.left
         edges = tree.grow(plan.charges.epsilon(each / SELECTING), TRIAL_EDGES, clear)
         if not edges:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Level
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
-from synth.algorithms.mosaic.candidates import Grid, candidates, levels_of, prices, two_thirds
+from synth.algorithms.mosaic.candidates import Grid, candidates, levels_of, prices
+from synth.budget.prices import two_thirds
 from synth.domain import Categorical, Codes, Domain, Numeric
 from synth.mrf.levels import bins_within
 from synth.workload import Workload
