@@ -5,14 +5,16 @@ looks at that noise throws away the few joint marginals that are clear, or so st
 the same makes the table worse than independent columns. So the run buys a little, looks at what it showed, and goes on or not:
 
     columns    a share of the budget first, the larger the noisier they are: what is bought next is compared with them
-    trial      a share of the budget that shrinks as the columns' own noise grows, and is none where nothing would be clear
+    trial      a share of the budget that shrinks as the columns' own noise grows, and is none where nothing would be clear, or
+               tell of dependence through its noise
     evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left;
                where it leaves that in doubt, after a second trial
-    further    while what the last batches taught is worth more than what the columns lose by it; the rest goes to the columns
+    further    while what the last batches taught is worth more than what the columns lose by it
+    the rest   goes to the columns, and to the joint marginals that told more than noise (Mosaic, MST: the columns alone)
 
 Worth: with k pairs of columns, a batch that moved the model's answers by g_1, g_2, .. of the rows (L1, less what their noise
 would) improves the mean pair by about sum g / k; paying for it raises the columns' noise by some h of the rows each, which every
-pair has twice. All of it reads released values and public sizes: post-processing. Figures: `docs/design/mosaic.md` 7.
+pair has twice. All of it reads released values and public sizes: post-processing. Figures: `docs/design/judgement.md` 2.
 """
 
 from __future__ import annotations
