@@ -5,8 +5,8 @@
         [--record FILE] [--seconds 500]
 
 Each run draws so many rows from a population (adult, eight: five and eight columns of adult-vfl.csv, nltcs, acs: all columns
-of these, with replacement; law: a law written in `coverage_populations.py`, whose truth is exact), makes a release of them in the clear with
-seeded noise, and asks. --share: the questions are registered, for so much of the budget. Of each cell:
+of these, with replacement; law: a law written in `coverage_populations.py`, whose truth is exact), makes a release of them in the
+clear with seeded noise, and asks. --share: the questions are registered, for so much of the budget. Of each cell:
 
     infer     the share of 95 % intervals that hold the population's value: of answers whose columns were measured together at
               full resolution, of those over bins, and how many had none
