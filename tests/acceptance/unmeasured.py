@@ -173,7 +173,7 @@ def one_run(
     real = of.draw(rows, np.random.default_rng([*seed, 1]))
     study = study_of(of, algorithm, epsilon, (), 0.0)
     synthesis = release(of, real, study, seed, oracle_of)
-    found = []
+    found: list[tuple[float, ...]] = []
     for pair, bound in bounds(oracles[0].selections, synthesis, of.domain.names).items():
         counts = marginal(real, of.domain, pair).astype(np.float64)
         ranges = cell_ranges(counts.reshape([of.domain.sizes[name] for name in pair]))
