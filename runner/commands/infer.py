@@ -137,7 +137,7 @@ def _print(found: Sequence[Answer], level: float, target: str, joint: bool) -> N
             told[f"{answer.name}: {answer.note}"] = None
         if answer.licence == "measured over bins":
             told[
-                f"{answer.name}: measured over bins only; the interval holds whatever the values within these are."
+                f"{answer.name}: measured over bins only; the interval allows for any values within these."
             ] = None
         elif answer.bounds is not None and answer.bounds != (answer.low, answer.high):
             low, high = answer.bounds

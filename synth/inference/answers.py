@@ -22,7 +22,7 @@ from synth.inference.moments import Array, Moment, Moments, Scalar
 from synth.inference.needed import needed
 from synth.inference.parts import Codes_of
 from synth.inference.read_off import ReadOff
-from synth.inference.variance import Disturbance
+from synth.inference.variance import SURE, Disturbance
 from synth.mrf import Model
 from synth.run import Measured
 
@@ -30,9 +30,7 @@ Target = Literal["population", "rows"]
 """Of whom the answer is: the people that the rows were drawn from, or these rows."""
 DISAGREEMENT = 3.0
 """Standard errors by the noise between table and measurements, from which on the answer says so."""
-SURE = 4.0
-"""Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
-a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
+FIRST_ORDER = "What the bins leave open of it is reckoned to first order, and may be somewhat more."
 NOT_COMPUTED = "not computed"
 """The licence of an answer that is missing for want of an optional package, not of measurements."""
 CHOSEN = 0.5
@@ -300,6 +298,8 @@ class Reading:
         )
         noise_share = noise / (noise + people) if noise + people > 0 else 0.0
         note = self._note(table, scalar.value, math.sqrt(noise), max(less, more))
+        if (less or more) and not scalar.is_exact_over_bins:
+            note = f"{FIRST_ORDER} {note}".rstrip()
         return Answer(
             "",
             self.estimand.name,

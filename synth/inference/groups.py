@@ -15,12 +15,12 @@ import numpy as np
 
 from synth.domain import Domain
 from synth.inference import intervals
-from synth.inference.answers import SURE, Reading
+from synth.inference.answers import Reading
 from synth.inference.estimands import EMPTY, Estimand
 from synth.inference.licence import Unanswerable, Uncertain, readable
 from synth.inference.moments import Array, Moment, Moments, Part, Scalar
 from synth.inference.read_off import ReadOff
-from synth.inference.variance import Disturbance
+from synth.inference.variance import SURE, Disturbance
 from synth.mrf import Model
 from synth.run import Measured
 

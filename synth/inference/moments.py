@@ -127,6 +127,11 @@ class Scalar:
         gradient = {key: slope * of for key, of in self.gradient.items()}
         return Scalar(value, gradient, line=(slope, self), low=low, high=high)
 
+    @property
+    def is_exact_over_bins(self) -> bool:
+        """Whether what bins leave open of it is told without a gradient: of ratios, what is made of two, and moments."""
+        return bool(self.ratio or self.pair or self.line) or len(self.gradient) == 1
+
     def ratios(self) -> Iterator[Scalar]:
         """The ratios that it is made of."""
         if self.ratio is not None:

@@ -27,6 +27,9 @@ MAX_JOINT_CELLS = 1 << 20
 DRAWN_ROWS = 100_000
 MAX_WEIGHTS = 1 << 22
 """Weights of single moments that are remembered, 32 MB: an interval asks for those of the same moments many times."""
+SURE = 4.0
+"""Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
+a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
 Gradient = Mapping[int, float]
@@ -160,7 +163,7 @@ class Disturbance:
             sign, one, other = scalar.pair
             (less, more), (their_less, their_more) = self._room(one, of), self._room(other, of)
             if sign == "/":
-                return _quotient_room(scalar, (one.value, less, more), (other.value, their_less, their_more))
+                return self._quotient_room(scalar, (one.value, less, more), other, (their_less, their_more))
             return (
                 (less + their_less, more + their_more)
                 if sign == "+"
@@ -168,7 +171,7 @@ class Disturbance:
             )
         if scalar.ratio is not None:
             a, b = scalar.ratio
-            return _quotient_room(scalar, (a.value, *self._room(a, of)), (b.value, *self._room(b, of)))
+            return self._quotient_room(scalar, (a.value, *self._room(a, of)), b, self._room(b, of))
         less = more = 0.0
         for key, slope in scalar.gradient.items():
             below, above = of(self.coarse(key))
@@ -176,23 +179,22 @@ class Disturbance:
             more += max(slope * above, -slope * below)
         return less, more
 
-
-def _quotient_room(
-    scalar: Scalar, above: tuple[float, float, float], below: tuple[float, float, float]
-) -> tuple[float, float]:
-    """Of a quotient within its range, from value, less and more of either side."""
-    if not any((*above[1:], *below[1:])):
-        return 0.0, 0.0
-    least, most = below[0] - below[1], below[0] + below[2]
-    if least > 0:
-        corners = [
-            side / divisor for side in (above[0] - above[1], above[0] + above[2]) for divisor in (least, most)
-        ]
-    elif scalar.ratio is not None:  # a group that may be empty within its bins
-        corners = [scalar.low, scalar.high]
-    else:
-        raise Uncertain(
-            "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
-        )
-    low, high = max(min(corners), scalar.low), min(max(corners), scalar.high)
-    return max(0.0, scalar.value - low), max(0.0, high - scalar.value)
+    def _quotient_room(
+        self, scalar: Scalar, above: tuple[float, float, float], divisor: Scalar, room: tuple[float, float]
+    ) -> tuple[float, float]:
+        """Of a quotient within its range. above: the numerator's value, less and more. room: the divisor's less and more."""
+        if not any((*above[1:], *room)):
+            return 0.0, 0.0
+        least, most = divisor.value - room[0], divisor.value + room[1]
+        weights = self.weights(divisor.gradient) if any(room) else np.zeros(self._released)
+        if least > SURE * math.sqrt(self.noise(weights, weights)):
+            sides = above[0] - above[1], above[0] + above[2]
+            corners = [side / end for side in sides for end in (least, most)]
+        elif scalar.ratio is not None:  # a group that may be empty within its bins
+            corners = [scalar.low, scalar.high]
+        else:
+            raise Uncertain(
+                "Within the bins that were counted the question may divide by 0; ask about values of whole bins."
+            )
+        low, high = max(min(corners), scalar.low), min(max(corners), scalar.high)
+        return max(0.0, scalar.value - low), max(0.0, high - scalar.value)

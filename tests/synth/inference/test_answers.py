@@ -377,8 +377,9 @@ def test_a_relation_measured_over_bins_has_an_interval_that_allows_for_them() ->
     assert over.licence == "measured over bins" and over.low is not None and over.high is not None
     assert over.low < truth < over.high
     assert carried.licence == "measured"
-    [median] = ask(["median(a | b == 1)"], noisy, model(noisy, ROWS))
-    assert median.licence == "measured over bins"
+    median, related = ask(["median(a | b == 1)", "corr(a, b)"], noisy, model(noisy, ROWS))
+    assert median.licence == "measured over bins" and "first order" not in over.note + median.note
+    assert related.licence == "measured over bins" and "to first order" in related.note
 
 
 def test_over_bins_ratios_hold_for_every_way_to_fill_them() -> None:
