@@ -65,7 +65,7 @@ def pytest_fixture_setup(
     """What several tests share has the coins of its own name: which of them comes first decides nothing."""
     if fixturedef.scope == "function" or request.config.getoption("--fresh-coins"):
         return (yield)
-    name = f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"
+    name = f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"
     with coins.fixed(name):
         return (yield)
 

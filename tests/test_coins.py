@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import secrets
 import threading
 from typing import Any
@@ -62,10 +62,18 @@ def test_threads_of_nobody_forked_processes_and_ports_keep_the_systems_coins() -
         return drawn[0]
 
     def forked() -> bytes:
-        with multiprocessing.get_context("fork").Pool(1) as pool:
-            return pool.apply(secrets.token_bytes, (16,))
+        ours, childs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(childs, secrets.token_bytes(16))
+            os._exit(0)
+        os.waitpid(child, 0)
+        drawn = os.read(ours, 16)
+        for end in (ours, childs):
+            os.close(end)
+        return drawn
 
-    for draw in (elsewhere, forked, lambda: str(vars(ports)["secrets"].randbelow(1 << 128)).encode()):
+    for draw in (elsewhere, forked, lambda: vars(ports)["secrets"].randbelow(1 << 128)):
         drawn = []
         for _ in range(2):
             with coins.fixed("one"):

@@ -142,14 +142,15 @@ def test_nothing_is_drawn_unless_every_pick_is_paid() -> None:
 
 
 def test_a_second_pick_has_the_exact_law_on_what_the_first_leaves() -> None:
-    """Fresh noise on the same scores: P(q | p) is that of a selection without p. Chi-square, false alarm 1e-6 for each p."""
+    """Fresh noise on the same scores: P(q | p) is that of a selection without p. Chi-square, false alarm 1e-6 for each p;
+    a temperature of the second pick that is off by a fifth is seen in 99 of 100 runs."""
     oracle = IdealOracle(SETTING, count, Recorder())
     oracle.prepare(CLIQUES)
     handles, weights, penalties = [0, 2, 4, 5], [F(1), F(2), F(3), F(2)], [F(0), F(2), F(20), F(5)]
     answers = [
         np.full(SETTING.cells(CLIQUES[q]), 300 // SETTING.cells(CLIQUES[q]), np.float64) for q in handles
     ]
-    args = (handles, answers, weights, penalties, F(1, 10), 2)
+    args = (handles, answers, weights, penalties, F(1, 5), 2)
     other = IdealOracle(SETTING, count, Recorder())
     other.prepare(CLIQUES)
     plan = other.state.begin_select(*args)[0].plan
@@ -158,12 +159,12 @@ def test_a_second_pick_has_the_exact_law_on_what_the_first_leaves() -> None:
         for q, h in enumerate(handles)
     ]
     seen = np.zeros((4, 4), int)
-    for _ in range(5_000):
+    for _ in range(8_000):
         seen[tuple(oracle.select(*args))] += 1
     for first in range(4):
         rest = [q for q in range(4) if q != first]
         exact = law([scores[q] for q in rest], plan.a, production())
-        assert seen[first, first] == 0 and seen[first].sum() * exact.min() > 50
+        assert seen[first, first] == 0 and seen[first].sum() * exact.min() > 40
         assert stats.chisquare(seen[first, rest], seen[first].sum() * exact).pvalue > 1e-6
 
 

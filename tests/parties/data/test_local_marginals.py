@@ -349,4 +349,5 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, most: int) -> None:
         print(f"{rows} rows: {seconds:.1f} s, {peak[rows]:.0f} MB")
         path.unlink()
     assert peak[most] < 2048
-    assert peak[most] < peak[most // 10] + 256
+    # of 4 million rows blocks that stay take 100 MB, those that go 20 MB
+    assert peak[most] < peak[most // 10] + min(256, most // 62_500)
