@@ -5,18 +5,20 @@ before DuckDB looks at an interruption. What holds for every view is a process t
 after `VIEW_S` seconds of computing, at `MAX_MEMORY` (where the system limits it, as Linux does), and when the process that asks
 is gone. A table whose values are stored is read without a limit, by the process that asks.
 
-Requests and answers are pickles: on either side is this package, which runs a stranger's SQL, and no code of a stranger.
+Requests and answers are JSON, and Arrow's own bytes for rows.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -78,33 +80,37 @@ class View:
         )
         self.fields: tuple[str, ...]
         try:
-            self.table, self.fields = self._answer("opened", path, table, spill)
+            self.table, fields = self._answer("opened", str(path), table, spill)[0]
+            self.fields = tuple(fields)
         except BaseException:
             self.close()
             raise
 
     def stream(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """See `Engine`."""
-        self._answer("stream", fields, rows)
+        self._answer("stream", list(fields), rows)
         return self._batches()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        while (batch := self._answer("batch")) is not None:
-            yield batch
+        from pyarrow import ipc
+
+        while arrow := self._answer("batch")[1]:
+            yield ipc.open_stream(arrow).read_next_batch()
 
     def units(self, field: str, bound: int) -> tuple[bool, bool]:
         """See `Engine`."""
-        above, absent = self._answer("units", field, bound)
+        above, absent = self._answer("units", field, bound)[0]
         return above, absent
 
     def schema(self) -> pa.Schema:
         """See `DuckDB`."""
-        return self._answer("schema")
+        from pyarrow import ipc
+
+        return ipc.open_stream(self._answer("schema")[1]).schema
 
     def query(self, sql: str, values: Sequence[Any], most: int) -> list[tuple[Any, ...]]:
         """See `DuckDB`."""
-        found: list[tuple[Any, ...]] = self._answer("query", sql, values, most)
-        return found
+        return [tuple(row) for row in self._answer("query", sql, list(values), most)[0]]
 
     def close(self) -> None:
         """See `Engine`."""
@@ -115,16 +121,16 @@ class View:
                     pipe.close()
         self._process.wait()
 
-    def _answer(self, request: str, *arguments: Any) -> Any:
-        """What the process makes of a request."""
+    def _answer(self, request: str, *arguments: Any) -> tuple[Any, bytes]:
+        """What the process makes of a request, and Arrow's bytes of it."""
         given, taken = self._process.stdin, self._process.stdout
         assert given is not None and taken is not None
         if self._left_s <= 0:
             raise Endless
         try:
             send(given, (self._left_s, request, arguments))
-            spent_s, fault, answer = pickle.load(taken)  # noqa: S301 - of our own process
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+            (spent_s, fault, answer), arrow = receive(taken)
+        except (OSError, ValueError, EOFError):
             if self._process.wait() == -signal.SIGALRM:
                 self._left_s = 0.0
                 raise Endless from None
@@ -132,10 +138,35 @@ class View:
         self._left_s -= spent_s
         if fault is not None:
             raise ViewFault(fault)
-        return answer
+        return answer, arrow
 
 
-def send(pipe: IO[bytes], content: object) -> None:
-    """Write a request or an answer."""
-    pickle.dump(content, pipe, protocol=5)
+def send(pipe: IO[bytes], content: object, arrow: bytes = b"") -> None:
+    """Write a request or an answer. arrow: what is no JSON of it."""
+    text = json.dumps(content, default=_told).encode()
+    pipe.write(len(text).to_bytes(8, "little") + len(arrow).to_bytes(8, "little") + text)
+    pipe.write(arrow)
     pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> tuple[Any, bytes]:
+    """What `send` wrote. Raises `EOFError` or `ValueError` for what is cut off."""
+    head = pipe.read(16)
+    text, arrow = (int.from_bytes(part, "little") for part in (head[:8], head[8:]))
+    content, more = pipe.read(text), pipe.read(arrow)
+    if (len(head), len(content), len(more)) != (16, text, arrow):
+        raise EOFError
+    return json.loads(content, object_hook=_meant), more
+
+
+def _told(value: object) -> object:
+    if isinstance(value, Decimal | date):  # a datetime is a date
+        return {type(value).__name__: str(value)}
+    return str(value)
+
+
+def _meant(form: dict[str, str]) -> object:
+    [(kind, text)] = form.items()
+    if kind == "Decimal":
+        return Decimal(text)
+    return datetime.fromisoformat(text) if kind == "datetime" else date.fromisoformat(text)

@@ -8,7 +8,6 @@ asked is gone, and this one ends too.
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import resource
 import signal
@@ -22,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
 from parties.data.duckdb_engine import DuckDB
-from parties.data.duckdb_view import MAX_MEMORY, send
+from parties.data.duckdb_view import MAX_MEMORY, receive, send
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Request = tuple[float, str, tuple[Any, ...]]
+Request = tuple[float, str, list[Any]]
 
 
 class Answers:
@@ -37,26 +36,27 @@ class Answers:
         self._engine: DuckDB
         self._reader: Iterator[pa.RecordBatch] = iter(())
 
-    def opened(self, path: Path, table: str, spill: str) -> tuple[str, tuple[str, ...]]:
+    def opened(self, path: str, table: str, spill: str) -> tuple[str, tuple[str, ...]]:
         """What FROM names, and the columns' names."""
-        self._engine = DuckDB.database(path, table, spill)
+        self._engine = DuckDB.database(Path(path), table, spill)
         return self._engine.table, self._engine.fields
 
     def stream(self, fields: Sequence[str], rows: int) -> None:
         """Begin to read; `batch` gives what there is."""
         self._reader = self._engine.stream(fields, rows)
 
-    def batch(self) -> pa.RecordBatch | None:
-        """The next rows; None after the last."""
-        return next(self._reader, None)
+    def batch(self) -> bytes:
+        """The next rows; nothing after the last."""
+        batch = next(self._reader, None)
+        return b"" if batch is None else _stream(batch.schema, batch)
 
     def units(self, field: str, bound: int) -> tuple[bool, bool]:
         """See `DuckDB`."""
         return self._engine.units(field, bound)
 
-    def schema(self) -> pa.Schema:
+    def schema(self) -> bytes:
         """See `DuckDB`."""
-        return self._engine.schema()
+        return _stream(self._engine.schema())
 
     def query(self, sql: str, values: Sequence[Any], most: int) -> list[tuple[Any, ...]]:
         """See `DuckDB`."""
@@ -88,7 +88,22 @@ def main() -> None:
         except Exception as error:  # DuckDB's own, whose text quotes records
             fault = type(error).__name__
         signal.setitimer(signal.ITIMER_REAL, 0)
-        send(sys.stdout.buffer, (time.monotonic() - began, fault, answer))
+        arrow = answer if isinstance(answer, bytes) else b""
+        told = None if isinstance(answer, bytes) else answer
+        send(sys.stdout.buffer, (time.monotonic() - began, fault, told), arrow)
+
+
+def _stream(schema: pa.Schema, *batches: pa.RecordBatch) -> bytes:
+    """As Arrow writes them."""
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
 
 
 def _limit_memory() -> None:
@@ -104,7 +119,7 @@ def _read(requests: queue.SimpleQueue[Request]) -> None:
     """Take requests, also while one is worked at: then it is known that nobody waits for it any more."""
     try:
         while True:
-            requests.put(pickle.load(sys.stdin.buffer))  # noqa: S301 - of our own process
+            requests.put(tuple(receive(sys.stdin.buffer)[0]))
     except Exception:
         os._exit(1)
 

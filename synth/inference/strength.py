@@ -62,11 +62,7 @@ def strength(estimate: Estimate, rows: float, z: float, sure: float, *, of_peopl
     covariance = np.stack(
         [estimate.solved(unit.reshape(shape)).reshape(-1) for unit in np.eye(estimate.values.size)]
     ).reshape(*shape, *shape)
-    clear: list[NDArray[np.intp]] = []
-    for axis in (0, 1):
-        counts = estimate.values.sum(axis=1 - axis)
-        spread = np.sqrt(np.diag(covariance.sum(axis=(1 - axis, 3 - axis))))
-        clear.append(np.flatnonzero(counts > sure * spread))
+    clear = _clear(estimate.values, covariance, sure)
     if min(map(len, clear)) < 2:
         raise Uncertain(
             f"By the measurements and their noise fewer than two values of {' or '.join(estimate.names)} may have any rows."
@@ -78,6 +74,21 @@ def strength(estimate: Estimate, rows: float, z: float, sure: float, *, of_peopl
     x = estimate.values[np.ix_(*clear)]
     noise = covariance[np.ix_(*clear, *clear)].reshape(x.size, x.size)
     return _interval(x, noise, rows if of_people else 0.0, z, (left_out[0], left_out[1]))
+
+
+def _clear(values: Array, covariance: NDArray[np.float64], sure: float) -> tuple[NDArray[np.intp], ...]:
+    """The codes of either column whose counts are clear, also without those of the other column that are not: what a line has
+    left among these may be below 0."""
+    clear: tuple[NDArray[np.intp], ...] = tuple(map(np.arange, values.shape))
+    while True:
+        x, of = values[np.ix_(*clear)], covariance[np.ix_(*clear, *clear)]
+        kept = tuple(
+            codes[x.sum(axis=1 - axis) > sure * np.sqrt(np.diag(of.sum(axis=(1 - axis, 3 - axis))))]
+            for axis, codes in enumerate(clear)
+        )
+        if min(map(len, kept)) == 0 or all(map(np.array_equal, kept, clear)):
+            return kept
+        clear = kept
 
 
 def _interval(
@@ -100,7 +111,9 @@ def _interval(
     ).reshape(-1)
     spread = centring @ (noise + people) @ centring.T
     first, second = float(np.trace(spread)), float(np.square(spread).sum())
-    by_noise, by_people = float(slope @ noise @ slope), float(slope @ people @ slope)
+    by_noise, by_people = (
+        max(0.0, float(slope @ of @ slope)) for of in (noise, people)
+    )  # rounding may leave less
     steep = max(
         (by_noise + by_people) / (4 * theta) if theta > 0 else 0.0, second / first if first > 0 else 0.0
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Level
 from synth.domain import Codes, Domain
-from synth.inference.strength import MAX_PAIR_CELLS
+from synth.inference.strength import MAX_PAIR_CELLS, strength
 from synth.judgement.relations import cramers_v
 from tests.synth.inference.small import AB, FACTS, ask, measured, model, people
 
@@ -73,6 +74,26 @@ def test_codes_that_hardly_any_row_has_are_left_out_and_named() -> None:
     assert answer.note == "Without b = 3, which hardly any row may have." and answer.table is None
     truth = cramers_v(np.histogram2d(rows[:, 0], rows[:, 1], bins=(3, 3))[0])
     assert answer.estimate == pytest.approx(truth, abs=4 * sqrt(25 * 12) / len(rows) + 0.05)
+
+
+@pytest.mark.parametrize("rows", [400.0, 0.0])
+def test_counts_that_are_independent_to_the_row_have_an_interval(rows: float) -> None:
+    estimate = SimpleNamespace(values=np.full((2, 2), 100.0), names=("a", "b"), solved=lambda unit: 4 * unit)
+    found = strength(cast(Any, estimate), rows, 1.96, 3.0, of_people=rows > 0)
+    assert found.low == found.value == 0.0
+
+
+@pytest.mark.parametrize(("lonely", "left_out"), [(40.0, ((2,), (2,))), (400.0, ((), ()))])
+def test_a_code_all_of_whose_rows_are_of_a_code_left_out_is_left_out_too(
+    lonely: float, left_out: tuple[tuple[int, ...], ...]
+) -> None:
+    """Its line among the others is noise, and may be below 0."""
+    values = np.array([[150.0, 50.0, -30.0], [50.0, 150.0, -30.0], [-5.0, -5.0, lonely]])
+    estimate = SimpleNamespace(values=values, names=("a", "b"), solved=lambda unit: 4 * unit)
+    with np.errstate(all="raise"):
+        found = strength(cast(Any, estimate), 400.0, 1.96, 3.0, of_people=True)
+    assert found.left_out == left_out
+    assert 0 <= found.low <= found.value <= found.high <= 1 and found.noise > 0
 
 
 def test_what_cannot_be_said_has_a_reason() -> None:
