@@ -10,7 +10,8 @@ the same makes the table worse than independent columns. So the run buys a littl
     evidence   if the trial shows no more than noise and drawing would (`synth.dependence`), the columns take what is left;
                where it leaves that in doubt, after a second trial
     further    while what the last batches taught is worth more than what the columns lose by it
-    the rest   goes to the columns, and to the joint marginals that told more than noise (Mosaic, MST: the columns alone)
+    the rest   goes to the columns, and where these are clear also to the joint marginals that told more than noise (not of
+               Mosaic and MST)
 
 Worth: with k pairs of columns, a batch that moved the model's answers by g_1, g_2, .. of the rows (L1, less what their noise
 would) improves the mean pair by about sum g / k; paying for it raises the columns' noise by some h of the rows each, which every
@@ -43,6 +44,8 @@ TRIAL = Fraction(14, 100)
 EASY, HOPELESS = 0.15, 0.45
 """Noise of a column, as a share of the rows, if all that is left went to the columns: up to the one the trial has its whole
 share, from the other on none."""
+CLEAR_COLUMNS = 0.1
+"""The same: up to which the columns hardly miss what noisy joint marginals get."""
 COLUMNS_FIRST, COLUMNS_PER_NOISE = Fraction(2, 5), 3.3
 """Of the budget, for the columns before anything is compared with them: at most, and for each unit of their noise."""
 DEAR = Fraction(1, 2)
@@ -132,10 +135,15 @@ class SmallTable:
         By `synth.dependence` that shows by some (dependence / noise)^2 sqrt(cells): these show it as well as a clear one of
         `TELLING_CELLS`. A trial with them tells no more than that, so there is none where the columns would miss its price.
         """
-        if self._column_noise(Fraction(0)) > EASY:
+        if not self.columns_are_clear:
             return []
         clear = DEAR * Fraction(self._run.total)
         return [q for q in noise if (noise[q] / clear) ** 4 * TELLING_CELLS <= cells[q]]
+
+    @property
+    def columns_are_clear(self) -> bool:
+        """Whether the columns, with all that is left, would hardly miss a part of it."""
+        return self._column_noise(Fraction(0)) <= CLEAR_COLUMNS
 
     def pays(self, price: Fraction | None = None) -> bool:
         """Whether the worth of the last two batches is more than what the columns lose by this price, or by theirs."""
@@ -207,8 +215,9 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
             told.append(chosen)
         if len(run.selected) >= trial and not table.goes_on(len(run.selected) // trial):
             break
-    if run.selected and table.is_dependent:
+    if not run.selected or not table.is_dependent:
+        run.fall_back(joining, limit)
+    elif table.columns_are_clear:
         run.sharpen_measured(told)
         return
-    run.fall_back(joining, limit)
     run.sharpen()
