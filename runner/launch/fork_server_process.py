@@ -22,6 +22,7 @@ from typing import NoReturn
 
 from mpc_protocols.backend import BACKENDS
 from runner.launch.fork_server import MAX_ORDER, PROGRAM
+from runner.report.page import template
 from synth.algorithm import ALGORITHMS
 
 IMPORTED = (
@@ -36,7 +37,6 @@ IMPORTED = (
     "runner.contributors.result",
     "runner.results.outputs",
     "runner.results.linked",
-    "runner.report.page",
     "parties.budget.account",
     "parties.budget.run_state",
     "parties.core_dumps",
@@ -64,6 +64,7 @@ def serve(channel: socket.socket) -> None:
         import_module(name)
     for registry in (ALGORITHMS, BACKENDS):
         tuple(registry)  # each is imported
+    template()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a process that is interrupted before it listens ends by it
     gc.collect()
     gc.freeze()  # what is here stays: pages that are never written to are shared by all
