@@ -125,6 +125,12 @@ def forked(environment: Mapping[str, str], arguments: Sequence[str], streams: Se
             raise
 
 
+def abandon() -> None:
+    """Wait no longer for a server that does not answer; may be called by a signal's handler."""
+    if _lock.locked() and _running is not None:
+        _running[1]._process.kill()
+
+
 def _server(environment: Mapping[str, str]) -> ForkServer | None:
     """One that was started under another environment (but for `LATE`), under other limits or in another process (before a fork)
     is not taken: what is forked from it would inherit those."""

@@ -17,6 +17,7 @@ from mpc_protocols.installation import STARTED_AS
 from runner.launch import fork_server
 from runner.launch.children import _start, environment
 from runner.launch.fork_server import PROGRAM, begin, forked
+from runner.launch.launcher import _interruptions
 from runner.version import VERSION
 from tests.runner.processes import eventually
 
@@ -50,7 +51,8 @@ class Process:
         _, status, usage = os.wait4(self.number, 0)
         os.close(self.input)
         assert usage.ru_utime + usage.ru_stime > 0
-        return os.waitstatus_to_exitcode(status), *(file.read_text() for file in self.files)
+        output, errors = (file.read_text() for file in self.files)
+        return os.waitstatus_to_exitcode(status), output, errors
 
 
 def server() -> int:
@@ -185,3 +187,23 @@ def test_a_fork_of_the_launcher_has_no_server_and_no_locked_lock() -> None:
             os._exit(0 if free and fork_server._running is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     os.kill(server(), 0)
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    begin(environment())
+    os.kill(server(), signal.SIGSTOP)
+    alarms = iter([lambda: os.kill(os.getpid(), signal.SIGINT)])
+
+    def press(*_: object) -> None:
+        next(alarms)()  # the second time there is none: StopIteration ends the test
+
+    earlier = signal.signal(signal.SIGALRM, press)
+    try:
+        with _interruptions() as reader:
+            assert reader is not None
+            signal.setitimer(signal.ITIMER_REAL, 0.2, 20.0)
+            assert Process(tmp_path, "--version").number is None
+            assert os.read(reader, 1) == b"!"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, earlier)
