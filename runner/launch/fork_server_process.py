@@ -86,8 +86,8 @@ def _fork(
     directory: str,
     arguments: Sequence[str],
 ) -> None:
-    """Fork a process that runs these arguments there, and answer with its number, or None. It begins once it is the launcher's
-    and the launcher has been told: one that the launcher does not know of would run beside the one that takes its place."""
+    """Fork a process that runs these arguments there, and answer with its number, or None. It begins once it is the launcher's;
+    if this server ends before that, so does it: it would run beside the one that takes its place."""
     number, tell_number = os.pipe()
     begin, tell_begin = os.pipe()
     between = os.fork()
@@ -107,9 +107,9 @@ def _fork(
         _run(streams, environment, directory, arguments)
     _, status = os.waitpid(between, 0)
     answer = b"" if status else os.read(number, 32)
-    channel.send(json.dumps({"process": int(answer) if answer else None}).encode())
     if answer:
-        os.write(tell_begin, b".")
+        os.write(tell_begin, b".")  # before the answer: a launcher that has it may end this server at once
+    channel.send(json.dumps({"process": int(answer) if answer else None}).encode())
     for descriptor in (number, tell_number, begin, tell_begin):
         os.close(descriptor)
 
