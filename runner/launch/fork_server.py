@@ -120,6 +120,15 @@ def forked(environment: Mapping[str, str], arguments: Sequence[str], streams: Se
             _available = False
             _end()
             return None
+        except BaseException:  # Ctrl-C: an answer that nobody has read would be taken for the next order's
+            _end()
+            raise
+
+
+def abandon() -> None:
+    """Wait no longer for a server that does not answer; may be called by a signal's handler."""
+    if _lock.locked() and _running is not None:
+        _running[1]._process.kill()
 
 
 def _server(environment: Mapping[str, str]) -> ForkServer | None:
@@ -147,7 +156,19 @@ def _end() -> None:
         _running = None
 
 
+def _forget() -> None:
+    """In a fork of this process: the server is its parent's, and the lock may have been held by a thread that is not here."""
+    global _lock, _running
+    _lock = threading.Lock()
+    if _running is not None:
+        _running[
+            1
+        ]._channel.close()  # else the server would outlive its launcher for as long as this process lives
+        _running = None
+
+
 atexit.register(_end)
+os.register_at_fork(after_in_child=_forget)
 
 
 def _inherited(environment: Mapping[str, str]) -> tuple[Any, ...]:

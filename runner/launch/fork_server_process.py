@@ -75,20 +75,20 @@ def serve(channel: socket.socket) -> None:
             message = b""
         if not message:
             os._exit(0)
-        process = _forked(channel, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
-        channel.send(json.dumps({"process": process}).encode())
+        _fork(channel, streams, *json.loads(message.decode("utf-8", "surrogatepass")))
         for stream in streams:
             os.close(stream)
 
 
-def _forked(
+def _fork(
     channel: socket.socket,
     streams: Sequence[int],
     environment: Mapping[str, str],
     directory: str,
     arguments: Sequence[str],
-) -> int | None:
-    """Fork a process that runs these arguments there; it begins once it is the launcher's. Returns its number, or None."""
+) -> None:
+    """Fork a process that runs these arguments there, and answer with its number, or None. It begins once it is the launcher's;
+    if this server ends before that, so does it: it would run beside the one that takes its place."""
     number, tell_number = os.pipe()
     begin, tell_begin = os.pipe()
     between = os.fork()
@@ -101,15 +101,18 @@ def _forked(
             os.write(tell_number, str(process).encode())
             os._exit(0)
         os.close(tell_begin)
-        os.read(begin, 1)  # ends when the process between has ended: from then on the launcher is the parent
+        if not os.read(begin, 1):
+            os._exit(1)
         for descriptor in (number, tell_number, begin, channel.detach()):
             os.close(descriptor)
         _run(streams, environment, directory, arguments)
     _, status = os.waitpid(between, 0)
     answer = b"" if status else os.read(number, 32)
+    if answer:
+        os.write(tell_begin, b".")  # before the answer: a launcher that has it may end this server at once
+    channel.send(json.dumps({"process": int(answer) if answer else None}).encode())
     for descriptor in (number, tell_number, begin, tell_begin):
         os.close(descriptor)
-    return int(answer) if answer else None
 
 
 def _run(

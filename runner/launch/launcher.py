@@ -27,7 +27,7 @@ from mpc_protocols.errors import Interrupted, StudyInvalid
 from parties.data.scratch import Scratch
 from runner.launch.children import Child, Command, supervise
 from runner.launch.first_failure import as_error, first_cause
-from runner.launch.fork_server import PROGRAM
+from runner.launch.fork_server import PROGRAM, abandon
 from runner.launch.watchdog import Job
 from runner.party.options import PartyOptions, Progress
 from runner.party.record.progress import Display
@@ -231,9 +231,13 @@ def _interruptions() -> Iterator[int | None]:
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
+
+    def press(*_: object) -> None:
+        os.write(writer, b"!")
+        abandon()
+
     earlier = {
-        number: signal.signal(number, lambda *_: os.write(writer, b"!"))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        number: signal.signal(number, press) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield reader

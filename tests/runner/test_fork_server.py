@@ -17,6 +17,7 @@ from mpc_protocols.installation import STARTED_AS
 from runner.launch import fork_server
 from runner.launch.children import _start, environment
 from runner.launch.fork_server import PROGRAM, begin, forked
+from runner.launch.launcher import _interruptions
 from runner.version import VERSION
 from tests.runner.processes import eventually
 
@@ -156,3 +157,53 @@ def test_a_process_is_adopted_by_nobody_else(tmp_path: Path) -> None:
     )
     orphan = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert int(orphan.stdout) != os.getpid()
+
+
+def test_an_interrupted_order_does_not_answer_the_next_one(tmp_path: Path) -> None:
+    """Ctrl-C between an order and its answer."""
+    begin(environment())
+    os.kill(server(), signal.SIGSTOP)
+    before = server()
+    pressed = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Process(tmp_path, "init", str(tmp_path / "interrupted"))
+    finally:
+        signal.signal(signal.SIGALRM, pressed)
+    with pytest.raises(ProcessLookupError):
+        os.kill(before, signal.SIGCONT)
+    assert Process(tmp_path, "--version").end() == (0, f"cosynth {VERSION}\n", "")
+    assert not (tmp_path / "interrupted").exists()
+
+
+def test_a_fork_of_the_launcher_has_no_server_and_no_locked_lock() -> None:
+    """A thread of the parent was starting a process at that moment."""
+    begin(environment())
+    with fork_server._lock:
+        child = os.fork()
+        if not child:
+            free = fork_server._lock.acquire(blocking=False)
+            os._exit(0 if free and fork_server._running is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.kill(server(), 0)
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    begin(environment())
+    os.kill(server(), signal.SIGSTOP)
+    alarms = iter([lambda: os.kill(os.getpid(), signal.SIGINT)])
+
+    def press(*_: object) -> None:
+        next(alarms)()  # the second time there is none: StopIteration ends the test
+
+    earlier = signal.signal(signal.SIGALRM, press)
+    try:
+        with _interruptions() as reader:
+            assert reader is not None
+            signal.setitimer(signal.ITIMER_REAL, 0.2, 20.0)
+            assert Process(tmp_path, "--version").number is None
+            assert os.read(reader, 1) == b"!"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, earlier)
