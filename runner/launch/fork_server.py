@@ -80,6 +80,14 @@ class ForkServer:
         self._process.kill()
         self._process.wait()
 
+    def kill(self) -> None:
+        """End it without waiting for that: who waits for its answer gets none."""
+        self._process.kill()
+
+    def leave(self) -> None:
+        """Close this process's end: the server ends with the last process that holds one."""
+        self._channel.close()
+
 
 class _Subreaper:
     """Orphans of this process's descendants become its children, as long as this lasts."""
@@ -128,7 +136,7 @@ def forked(environment: Mapping[str, str], arguments: Sequence[str], streams: Se
 def abandon() -> None:
     """Wait no longer for a server that does not answer; may be called by a signal's handler."""
     if _lock.locked() and _running is not None:
-        _running[1]._process.kill()
+        _running[1].kill()
 
 
 def _server(environment: Mapping[str, str]) -> ForkServer | None:
@@ -161,9 +169,7 @@ def _forget() -> None:
     global _lock, _running
     _lock = threading.Lock()
     if _running is not None:
-        _running[
-            1
-        ]._channel.close()  # else the server would outlive its launcher for as long as this process lives
+        _running[1].leave()
         _running = None
 
 
