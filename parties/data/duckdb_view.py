@@ -131,6 +131,7 @@ class View:
             send(given, (self._left_s, request, arguments))
             (spent_s, fault, answer), arrow = receive(taken)
         except (OSError, ValueError, EOFError):
+            self._process.kill()  # one that lives, and answers what is none; how another one ended stays as it is
             if self._process.wait() == -signal.SIGALRM:
                 self._left_s = 0.0
                 raise Endless from None
@@ -153,6 +154,8 @@ def receive(pipe: IO[bytes]) -> tuple[Any, bytes]:
     """What `send` wrote. Raises `EOFError` or `ValueError` for what is cut off."""
     head = pipe.read(16)
     text, arrow = (int.from_bytes(part, "little") for part in (head[:8], head[8:]))
+    if max(text, arrow) > MAX_MEMORY:
+        raise ValueError("more than a process holds")
     content, more = pipe.read(text), pipe.read(arrow)
     if (len(head), len(content), len(more)) != (16, text, arrow):
         raise EOFError

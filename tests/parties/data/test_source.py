@@ -225,6 +225,18 @@ def test_a_view_that_asks_for_the_memory_of_the_machine_ends_its_own_process(tmp
     assert_says(caught.value, "table wide", "memory")
 
 
+@pytest.mark.parametrize(
+    "answer", [b"\xff" * 16, b"\x03" + bytes(15) + b"{,}", b"\x09" + bytes(15) + b'{"a":"b"}']
+)
+def test_a_process_that_answers_what_is_no_answer_holds_nothing_up(
+    tmp_path: Path, answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = f"import sys, time; sys.stdout.buffer.write({answer!r}); sys.stdout.flush(); time.sleep(3600)"
+    monkeypatch.setattr(duckdb_view, "PROGRAM", (sys.executable, "-c", program))
+    with pytest.raises(duckdb_view.Exhausted):
+        duckdb_view.View(tmp_path / "t.duckdb", "people", str(tmp_path))
+
+
 def test_only_what_is_stored_is_read_without_a_limit(tmp_path: Path) -> None:
     """A table has an end, but for its columns that are computed; a macro of the file's is not asked what is a table, nor how many
     rows a person has."""
