@@ -22,6 +22,7 @@ def program(embedded: Mapping[str, object] | None = None) -> NoReturn:
     run, and taking the libraries down in order would cost every party a third of a second of CPU. Files are closed where they
     are written; what a query that is left behind has put on disk, perhaps records, is removed.
     """
+    _open_streams()
     gc.set_threshold(50_000)
     code = main(None, embedded)
     if "parties.data.source" in sys.modules:
@@ -32,6 +33,19 @@ def program(embedded: Mapping[str, object] | None = None) -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _open_streams() -> None:
+    """Standard streams that whoever started this has closed are the null device.
+
+    Else the first files that are opened, a ledger perhaps, would have their numbers, and get what a library prints.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            if descriptor > number:  # it is taken already
+                os.close(descriptor)
+            setattr(sys, name, open(os.devnull, "w" if number else "r"))  # noqa: SIM115 (for as long as this process lives)
 
 
 if __name__ == "__main__":

@@ -146,3 +146,16 @@ def test_check_finds_a_ledger_without_room(
 
 def test_a_failure_with_a_sentence_keeps_it() -> None:
     assert describe(PeerLost("Party north is gone.")) == (41, "Party north is gone.")
+
+
+@pytest.mark.parametrize("closed", ["<&- >&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_whose_streams_are_closed_ends_as_any_other(tmp_path: Path, closed: str) -> None:
+    """Whoever starts it from a service may close them; nothing of the run is then taken for one."""
+    trial = small.write(tmp_path)
+    command = [sys.executable, "-m", "runner", "run", str(trial.path), "--out", str(tmp_path / "out")]
+    environment = os.environ | {"COSYNTH_LEDGER": str(tmp_path / "ledger.db"), "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command], env=environment, capture_output=True
+    )
+    assert done.returncode == 0 and (tmp_path / "out" / "run.json").exists()
+    assert not any(b"Traceback" in file.read_bytes() for file in (tmp_path / "out").rglob("*.log"))
