@@ -27,7 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PROGRAM = (sys.executable, "-P", "-m", "runner")
 PROCESS = (sys.executable, "-P", "-m", "runner.launch.fork_server_process")
 ROOM = 4096
-"""Bytes for the arguments of what is forked, where `ps` looks for them."""
+"""Bytes for the arguments of what is forked, where ps(1) looks for them."""
 MAX_ORDER = 1 << 17
 """Bytes of an order: a process's environment, directory and arguments."""
 PATIENCE_S = 600.0

@@ -140,7 +140,7 @@ def _run(
 
 
 def _show_as(arguments: Sequence[str]) -> None:
-    """What `ps` and /proc show of this process from now on: written where the kernel keeps what it was started with (proc(5)).
+    """What ps(1) and /proc show of this process from now on: written where the kernel keeps what it was started with (proc(5)).
 
     The fork server's own arguments end with blanks (`ROOM`), so that there is room; what is longer is cut.
     """

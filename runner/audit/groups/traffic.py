@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
+from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.functionality import MarginalOracle
 from runner.audit.check import Check, Finding, Group, judged
 from runner.audit.groups.views import run_views, same_outputs
-from runner.audit.subjects.arena import Arena, Codes, counter
+from runner.audit.subjects.arena import Arena, Codes, Coins, counter
 from runner.audit.subjects.questions import every_kind
 from runner.audit.subjects.subject import Subject
 
 ROWS = 40
+REFERENCE = {"a": 2, "b": 3, "c": 4, "d": 5}
+"""A table's columns and how many values they have."""
+KNOWN = {
+    "replicated": (85147, 131),
+    "shamir": (369477, 290),
+    "pair": (1324599, 155),
+    "paillier": (1330175, 139),
+    "additive": (129565, 148),
+}
+"""Bytes of all parties together, and rounds, that all kinds of questions about it take. Whoever changes a protocol on purpose
+changes these."""
 Shape = list[tuple[int, str, int, int, int]]
 """Of each message in order: receiver, stream, sender, round, bytes."""
 
@@ -80,21 +92,51 @@ def same_for_all_inputs(subject: Subject) -> Finding:
     )
 
 
+def sent_and_rounds(
+    arena: Arena, tables: Sequence[Codes], coins: Coins, ask: Callable[[MarginalOracle], None]
+) -> tuple[list[int], int]:
+    """The bytes that each party sends, and the rounds."""
+    ran = arena.run(ask, tables, coins)
+    sent = [0] * arena.parties
+    for frame in ran.frames:
+        sent[frame.sender] += len(frame.payload)
+    return sent, max(frame.clock for frame in ran.frames)
+
+
+def reference_answer(name: str) -> tuple[int, int]:
+    """Bytes of all parties together, and rounds, of a backend as it stands (no study's options) on the reference table."""
+    backend = BACKENDS[name]
+    assert isinstance(backend, DistributedBackend)
+    arena = Arena.of(backend, REFERENCE, adjacency="add-remove", unit_rows=1, row_cap=4 * 1024)
+    rows = np.stack([np.arange(ROWS) % size for size in REFERENCE.values()], axis=1)
+
+    def ask(oracle: MarginalOracle) -> None:
+        every_kind(oracle, list(REFERENCE), Fraction(1, 64), ROWS * arena.parties)
+
+    sent, rounds = sent_and_rounds(arena, [rows] * arena.parties, Coins("reference"), ask)
+    return sum(sent), rounds
+
+
 def as_counted(subject: Subject) -> Finding:
-    """Ask all kinds of questions of the parties, and of the backend's own count of what a run costs."""
+    """Ask all kinds of questions of the parties, and of the backend's own count of what a run costs.
+
+    The count is derived from the protocols' own code: what this build sends beside them it counts as well. So a reference table,
+    of which it is known what travels, is asked about first.
+    """
     problems, figures = [], {}
     for backend in subject.distributed:
+        if backend.name in KNOWN and (found := reference_answer(backend.name)) != KNOWN[backend.name]:
+            problems.append(
+                f'backend "{backend.name}": for the reference table {found[0]} bytes travel in {found[1]} rounds, and '
+                f"{KNOWN[backend.name][0]} in {KNOWN[backend.name][1]} are known to."
+            )
         arena = subject.arena(backend)
         tables = subject.tables(arena.parties, ROWS)
 
         def ask(oracle: MarginalOracle, rows: int = ROWS * arena.parties) -> None:
             every_kind(oracle, list(subject.sizes), Fraction(1, 64), rows)
 
-        ran = arena.run(ask, tables, subject.coins("traffic"))
-        sent = [0] * arena.parties
-        for frame in ran.frames:
-            sent[frame.sender] += len(frame.payload)
-        rounds = max(frame.clock for frame in ran.frames)
+        sent, rounds = sent_and_rounds(arena, tables, subject.coins("traffic"), ask)
         counts = counter(np.concatenate(tables), arena.facts.sizes)
         planned = backend.dry_run(arena.facts, counts, arena.computing, arena.contributing, None)
         ask(planned)
@@ -107,7 +149,7 @@ def as_counted(subject: Subject) -> Finding:
             )
     return judged(
         problems,
-        "What travels is what the plan of a run counts, byte by byte: "
+        "What travels is what the plan of a run counts, byte by byte, and for a reference table what it is known to be: "
         + ", ".join(f"{name} {each['bytes']} in {each['rounds']} rounds" for name, each in figures.items())
         + ".",
         figures,

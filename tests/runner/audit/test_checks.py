@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.backend import BACKENDS, EngineBackend
+from mpc_protocols.backend import BACKENDS, DistributedBackend, EngineBackend
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.interleave import Aside
 from mpc_protocols.errors import CosynthError, OutOfResources, ProtocolAborted, UsageError
@@ -25,6 +25,7 @@ from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.broken_builds.faults.noise import noise_times
 from runner.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.audit.groups import processes, views
+from runner.audit.groups.traffic import KNOWN, reference_answer
 from runner.audit.subjects.deviations import Deviation, Outcome, judged_outcome
 from runner.audit.subjects.ends import STUCK, judged_ends, unless_stuck
 from runner.audit.subjects.processes.deployment import End
@@ -93,6 +94,12 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
     whole = {driver.full_name(group, check) for group in GROUPS.values() for check in group.checks}
     assert whole == named | NEVER_BROKEN_HERE
     assert not named & NEVER_BROKEN_HERE
+
+
+def test_what_travels_is_known_of_every_backend_of_ours() -> None:
+    assert set(KNOWN) == {backend.name for backend in BACKENDS if isinstance(backend, DistributedBackend)}
+    for name in ("pair", "shamir"):  # replicated, additive and paillier are asked in other tests, and in an audit
+        assert reference_answer(name) == KNOWN[name]
 
 
 def test_a_stream_that_a_party_begins_again_aside_is_begun_twice() -> None:
