@@ -98,7 +98,10 @@ def test_every_check_has_a_mutation_or_a_test() -> None:
 
 def test_what_travels_is_known_of_every_backend_of_ours() -> None:
     assert set(KNOWN) == {backend.name for backend in BACKENDS if isinstance(backend, DistributedBackend)}
-    for name in ("pair", "shamir"):  # replicated, additive and paillier are asked in other tests, and in an audit
+    for name in (
+        "pair",
+        "shamir",
+    ):  # replicated, additive and paillier are asked in other tests, and in an audit
         assert reference_answer(name) == KNOWN[name]
 
 
