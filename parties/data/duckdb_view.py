@@ -155,7 +155,7 @@ def receive(pipe: IO[bytes]) -> tuple[Any, bytes]:
     head = pipe.read(16)
     text, arrow = (int.from_bytes(part, "little") for part in (head[:8], head[8:]))
     if max(text, arrow) > MAX_MEMORY:
-        raise ValueError("more than a process holds")
+        raise ValueError("An answer is larger than what a process holds.")
     content, more = pipe.read(text), pipe.read(arrow)
     if (len(head), len(content), len(more)) != (16, text, arrow):
         raise EOFError
