@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import StudyInvalid
-from synth.budget.charges import mean_noise
-from synth.budget.prices import two_thirds
 from synth.dependence import column_sums
 from synth.fallback import least_share, noise_share, sentence
 from synth.mrf import Chains, Measurement, Model, SizeEstimator, fit, model_size_mb
@@ -219,33 +217,6 @@ class Run:
         number, plan = len(self.selected) + 1, self.plan
         if self.left >= len(plan.one_way) * least_share(len(plan.domain)) * plan.budget.rho_cap:
             self.sharpen_columns(self.left, number)
-        self.refit(number, FINAL_ITERATIONS)
-
-    def sharpen_measured(self, joint: Sequence[Clique]) -> None:
-        """Spend what remains on the one-way marginals and on these joint ones, which were selected. Ends the run.
-
-        The shares are those of the least noise of all (`synth.budget.prices`); those that were selected get alike, and so do the
-        columns."""
-        number, plan = len(self.selected) + 1, self.plan
-        joint = list(dict.fromkeys(joint))
-        parts = [part for part in (joint, list(plan.one_way)) if part]
-        weights = [
-            len(part) * two_thirds(sum(plan.domain.cells(q) for q in part), len(part)) for part in parts
-        ]
-        least, left = least_share(len(plan.domain)) * plan.budget.rho_cap, self.left
-        for part, weight in zip(parts, weights, strict=True):
-            each = left * weight / sum(weights) / len(part)
-            if each < least:
-                continue
-            sigma2 = plan.charges.sigma2(each)
-            if part is joint:
-                answers, noise = self.model.marginals(part), mean_noise(sigma2)
-                rounds = [self.selected.index(q) + 1 for q in part]
-                self.measure_shared(
-                    part, answers, sigma2, [noise * plan.domain.cells(q) for q in part], rounds
-                )
-            else:
-                self.measure_columns(part, sigma2, number)
         self.refit(number, FINAL_ITERATIONS)
 
     def sharpen_columns(self, rho: Fraction, number: int = 0) -> None:

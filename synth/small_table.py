@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.budget.charges import MAX_EPSILON, mean_noise
+from synth.budget.prices import two_thirds
 from synth.dependence import DOUBTFUL, EVIDENT, pairs_of, score
-from synth.fallback import MIN_COLUMNS, MIN_TRIAL, TRIAL_ROUNDS, TRIAL_SELECTING
+from synth.fallback import MIN_COLUMNS, MIN_TRIAL, TRIAL_ROUNDS, TRIAL_SELECTING, least_share
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -218,6 +219,30 @@ def buy_few(run: Run, joining: int, limit: float, weight: Callable[[Clique], int
     if not run.selected or not table.is_dependent:
         run.fall_back(joining, limit)
     elif table.columns_are_clear:
-        run.sharpen_measured(told)
+        sharpen_measured(run, told)
         return
     run.sharpen()
+
+
+def sharpen_measured(run: Run, joint: Sequence[Clique]) -> None:
+    """Spend what remains on the one-way marginals and on these joint ones, which were selected. Ends the run.
+
+    The shares are those of the least noise of all (`synth.budget.prices`); those that were selected get alike, and so do the
+    columns.
+    """
+    number, plan = len(run.selected) + 1, run.plan
+    parts = [part for part in (list(joint), list(plan.one_way)) if part]
+    weights = [len(part) * two_thirds(sum(plan.domain.cells(q) for q in part), len(part)) for part in parts]
+    least, left = least_share(len(plan.domain)) * plan.budget.rho_cap, run.left
+    for part, weight in zip(parts, weights, strict=True):
+        each = left * weight / sum(weights) / len(part)
+        if each < least:
+            continue
+        sigma2 = plan.charges.sigma2(each)
+        if part is parts[-1]:
+            run.measure_columns(part, sigma2, number)
+        else:
+            answers, noise = run.model.marginals(part), mean_noise(sigma2)
+            rounds = [run.selected.index(q) + 1 for q in part]
+            run.measure_shared(part, answers, sigma2, [noise * plan.domain.cells(q) for q in part], rounds)
+    run.sharpen()  # what was too little for one of them
