@@ -268,13 +268,16 @@ class DistributedBackend(Backend):
 
     together: of the computing parties, what must not happen, e.g. "no two of them work together". assumption: what the
     protection rests on besides, KEYED or more. compares_openings: whether a party that is sent a false part of what is opened
-    notices it before it does anything with it. shows: what a computing party sees of the others' data, e.g. "random-looking
+    notices it before it does anything with it. known_traffic: bytes of all parties together, and rounds, that all kinds of
+    questions about the audit's reference table take (`runner.audit.groups.traffic`), None if nobody has pinned them; whoever
+    changes a protocol on purpose changes these. shows: what a computing party sees of the others' data, e.g. "random-looking
     shares". how: how the statistics came about, a sentence.
     """
 
     ideal = False
     together: ClassVar[str]
     compares_openings: ClassVar[bool] = False
+    known_traffic: ClassVar[tuple[int, int] | None] = None
     assumption: ClassVar[str]
     shows: ClassVar[str]
     how: ClassVar[str]

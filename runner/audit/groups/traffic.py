@@ -18,15 +18,6 @@ from runner.audit.subjects.subject import Subject
 ROWS = 40
 REFERENCE = {"a": 2, "b": 3, "c": 4, "d": 5}
 """A table's columns and how many values they have."""
-KNOWN = {
-    "replicated": (85147, 131),
-    "shamir": (369477, 290),
-    "pair": (1324599, 155),
-    "paillier": (1330175, 139),
-    "additive": (129565, 148),
-}
-"""Bytes of all parties together, and rounds, that all kinds of questions about it take. Whoever changes a protocol on purpose
-changes these."""
 Shape = list[tuple[int, str, int, int, int]]
 """Of each message in order: receiver, stream, sender, round, bytes."""
 
@@ -103,10 +94,8 @@ def sent_and_rounds(
     return sent, max(frame.clock for frame in ran.frames)
 
 
-def reference_answer(name: str) -> tuple[int, int]:
+def reference_answer(backend: DistributedBackend) -> tuple[int, int]:
     """Bytes of all parties together, and rounds, of a backend as it stands (no study's options) on the reference table."""
-    backend = BACKENDS[name]
-    assert isinstance(backend, DistributedBackend)
     arena = Arena.of(backend, REFERENCE, adjacency="add-remove", unit_rows=1, row_cap=4 * 1024)
     rows = np.stack([np.arange(ROWS) % size for size in REFERENCE.values()], axis=1)
 
@@ -125,10 +114,12 @@ def as_counted(subject: Subject) -> Finding:
     """
     problems, figures = [], {}
     for backend in subject.distributed:
-        if backend.name in KNOWN and (found := reference_answer(backend.name)) != KNOWN[backend.name]:
+        as_it_stands = BACKENDS[backend.name]
+        assert isinstance(as_it_stands, DistributedBackend)
+        if (known := as_it_stands.known_traffic) and (found := reference_answer(as_it_stands)) != known:
             problems.append(
                 f'backend "{backend.name}": for the reference table {found[0]} bytes travel in {found[1]} rounds, and '
-                f"{KNOWN[backend.name][0]} in {KNOWN[backend.name][1]} are known to."
+                f"{known[0]} in {known[1]} are known to."
             )
         arena = subject.arena(backend)
         tables = subject.tables(arena.parties, ROWS)
