@@ -4,7 +4,7 @@ Parties compare the protocol version and not the software's: it is part of what 
 digest, so that those of different protocol versions refuse each other (exit 22), and patch releases of one run together.
 """
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """Of the release; the packages' own. run.json says which each party has."""
 
 PROTOCOL = 3
