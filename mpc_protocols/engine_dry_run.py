@@ -164,12 +164,12 @@ class EngineDryRun(TalliedDryRun):
     def seconds(self) -> float:
         of, party = self._parts.seconds, self._engines[self._leader]
         checked = 0 if party.input_check is None else party.input_check.signs
-        work = party.work
+        rows = party.noise.rows
         return (
             of.start
-            + of.sign * (work.signs + checked)
-            + of.gumbel * work.gumbel_rows
-            + of.noise * work.gaussian_rows
+            + of.sign * (party.signs + checked)
+            + of.gumbel * rows.gumbel
+            + of.noise * rows.gaussian
             + self._input_seconds
         )
 
@@ -184,7 +184,7 @@ class EngineDryRun(TalliedDryRun):
     def close(self) -> None:
         end = EndStep().to_bytes()
         self._announce(end, end)
-        self._together(lambda party: self._heard(party).engine.differing(bytes(32)))
+        self._together(lambda party: self._heard(party).engine.announce(bytes(32))())
         for thread in self._contributors:
             thread.join()
         self._count_all()

@@ -63,7 +63,7 @@ class PartyDryRun(TalliedDryRun):
     def close(self) -> None:
         end = EndStep().to_bytes()
         self._announce(end, end)
-        self._engine.differing(bytes(AGREEMENT))
+        self._engine.announce(bytes(AGREEMENT))()
 
     def _count(self, begun: Begun, rounded: RoundedAnswers | None) -> None:
         party, request = self._party, b""

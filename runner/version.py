@@ -4,8 +4,8 @@ Parties compare the protocol version and not the software's: it is part of what 
 digest, so that those of different protocol versions refuse each other (exit 22), and patch releases of one run together.
 """
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """Of the release; the packages' own. run.json says which each party has."""
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised with whatever another party, or its signature, would notice; `tests/test_protocol_version.py` pins what that is."""

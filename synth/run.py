@@ -272,8 +272,12 @@ class Run:
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
+        sigma2: Fraction | None = None,
     ) -> int:
-        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`."""
+        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`. sigma2: of the
+        measurement that follows, where it is known."""
+        if sigma2 is not None:
+            self.oracle.expect(sigma2)
         [position] = self.oracle.select(
             [self.handles[clique] for clique in candidates], answers, weights, penalties, epsilon
         )
@@ -472,6 +476,7 @@ class Rounds(Run):
             [self._weights[clique] for clique in candidates],
             [penalty[clique] for clique in candidates],
             epsilon,
+            sigma2,
         )
         clique, before = candidates[position], answers[position]
         noise = penalty[clique]

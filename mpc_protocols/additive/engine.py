@@ -97,7 +97,7 @@ class AdditiveEngine(PartEngine[AdditiveGates, Elements]):
         Raises `StudyInvalid` (number of parties, a dealer that would lead, CrypTen is not installed, other owners than two of the
         three), `DataRefused` (rows that do not fit).
         """
-        self.wire, self._leader = wire, facts.leader
+        self.wire, self._leader, self._session = wire, facts.leader, facts.session
         if facts.leader == DEALER:
             raise StudyInvalid(
                 "The dealer cannot lead: the model's answers are subtracted from the leader's shares."
@@ -116,9 +116,6 @@ class AdditiveEngine(PartEngine[AdditiveGates, Elements]):
 
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
-
-    def differing(self, value: bytes) -> int | None:
-        return self.gates.link.differing(value)
 
     def keys(self, sums: Elements, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Elements:
         modulus = 1 << 8 * np.dtype(ring).itemsize

@@ -91,16 +91,6 @@ class Link:
             self.send(DEALER, opened)
         return opened
 
-    def differing(self, value: bytes) -> int | None:
-        """Compare public bytes with both others: a party that holds different ones of this length. 1 round."""
-        peers = [peer for peer in range(DEALER + 1) if peer != self.me]
-        for peer in peers:
-            self.wire.send(peer, value)
-        for peer in peers:  # one that differs may be heard of while the other sends nothing more
-            if bytes(self.wire.receive(peer, len(value))) != value:
-                return peer
-        return None
-
     def send(self, peer: int, array: NDArray[Any]) -> None:
         """Empty arrays are not sent; an array must not be modified afterwards."""
         send_array(self.wire, peer, array)

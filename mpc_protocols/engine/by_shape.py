@@ -39,6 +39,16 @@ def note(event: Event) -> None:
         events.append(event)
 
 
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """Keep what this thread does meanwhile out of the protocols that it carries out: it is no part of them."""
+    lists, _NOTING.lists = _NOTING.lists, []
+    try:
+        yield
+    finally:
+        _NOTING.lists = lists
+
+
 class Messages:
     """What a party's gates have done in a dry run, by function and key. repeats: whether that is all that decides."""
 

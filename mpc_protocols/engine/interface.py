@@ -188,8 +188,8 @@ class Engine(Protocol[B, N]):
     def set_latency(self, latency_bytes: int) -> None:
         """What a round is worth from now on, the same at all parties."""
 
-    def differing(self, value: bytes) -> int | None:
-        """Compare public bytes with all others: the number of a party that holds different ones of this length. 1 round."""
+    def announce(self, value: bytes) -> Callable[[], int | None]:
+        """Send public bytes to all others, on a stream of their own; what is returned receives theirs (`agreement`)."""
 
     def seed(self, held: bytes) -> bytes:
         """32 public bytes, unknown to all until every computing party has received all that was sent to it before. 2 rounds.

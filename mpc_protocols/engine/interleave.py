@@ -124,8 +124,13 @@ def interleave(
     first: Turns, run_first: Callable[[], A], second: Turns, run_second: Callable[[], B]
 ) -> tuple[A, B]:
     """Results of two protocols that take turns; each uses its own streams only. Raises what either raises, first come."""
-    other = _Second(run_second)
-    first.turn, second.turn = other.turn_of_first, other.turn_of_second
+    other, before = _Second(run_second), first.turn
+
+    def turn() -> None:
+        before()
+        other.turn_of_first()
+
+    first.turn, second.turn = turn, other.turn_of_second
     try:
         result = run_first()
         return result, other.end()
@@ -133,4 +138,4 @@ def interleave(
         other.stop()
         raise
     finally:
-        first.turn = second.turn = alone
+        first.turn, second.turn = before, alone

@@ -126,8 +126,8 @@ class LeadingOracle(MarginalOracle):
         begun = self._next().begin_measure(handles, sigma2)
         self._announce(begun.step)
         opened = self._party.measure(begun)
-        if self._party.makes_ahead:
-            self._aside = Aside(lambda: self._party.make_ahead(begun))
+        if self._party.noise.is_due:
+            self._aside = Aside(lambda: self._party.noise.make_due(begun))
         return opened
 
     def distances(

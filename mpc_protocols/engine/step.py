@@ -15,27 +15,19 @@ integers: |M - c| <= n' < 2^(k-1) with c checked against n' by whoever gets it (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.agreement import at_first_turn
 from mpc_protocols.engine.bitwise.bits import B
-from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.check.protocol import InputCheck
-from mpc_protocols.engine.interface import Engine, N
-from mpc_protocols.engine.interleave import interleave
+from mpc_protocols.engine.interface import Engine, L1Sums, N
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
-from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GUMBEL_ROWS, NoisePool
-from mpc_protocols.engine.noise.sampling import (
-    gaussian_adder,
-    gaussian_noise,
-    gaussian_noises,
-    gumbel_adder,
-    gumbel_noise,
-)
+from mpc_protocols.engine.noise.supply import NoiseSupply, ring_of
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, Observe, StudyFacts, unobserved
@@ -54,15 +46,6 @@ from mpc_protocols.public.begun import (
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
 from mpc_protocols.public.state import PublicState
-
-
-@dataclass
-class Work:
-    """What a party has computed so far that takes time: signs of cells, rows of either noise."""
-
-    signs: int = 0
-    gumbel_rows: int = 0
-    gaussian_rows: int = 0
 
 
 class ComputingParty(Generic[B, N]):
@@ -90,16 +73,15 @@ class ComputingParty(Generic[B, N]):
         self._delay = agree_on_delay(self.wire, facts.leader) if delay is None else delay
         self._guard, self._history = guard, history
         self._observe = observe or unobserved
-        self._gumbel: NoisePool[N] = NoisePool(GUMBEL_ROWS if ahead else 0)
-        self._gaussian: NoisePool[N] = NoisePool(GAUSSIAN_ROWS if ahead else 0)
+        worth = latency_bytes_of(self._delay)
+        self.noise = NoiseSupply(engine, self._release, worth, ahead)
         checks = facts.inputs and engine.source.apart
         self.input_check = InputCheck(engine, facts, history) if checks else None
-        self.work = Work()
-        self._unmeasured: BegunSelect | None = None
-        """Where products are proved: the last selection that took noise and since which nothing was measured."""
+        self.signs = 0
+        """Of cells, computed so far."""
         self._sharings = history.sharings()
         self._rows_kept = bool(self._sharings)
-        engine.set_latency(latency_bytes_of(self._delay))
+        engine.set_latency(worth)
         self._observe("agree", "paced", delay_us=self._delay, round_bytes=self.latency_bytes)
 
     @property
@@ -120,7 +102,7 @@ class ComputingParty(Generic[B, N]):
             self.select(begun, None)
         elif isinstance(begun, BegunMeasure):
             opened = self.measure(begun)
-            self.make_ahead(begun)
+            self.noise.make_due(begun)
             return opened
         elif isinstance(begun, BegunDistances):
             self.distances(begun, None)
@@ -132,8 +114,8 @@ class ComputingParty(Generic[B, N]):
 
     def prepare(self, begun: BegunPrepare) -> None:
         """Share what the step needs; releases nothing."""
-        self._agree(begun.inputs)
-        if begun.fresh:
+        if begun.fresh:  # else nothing is sent, and the next step's agreement is about this one too
+            self._agree(begun.inputs)
             self._share(begun.fresh, begun.levels, begun.inputs)
 
     def select(self, begun: BegunSelect, rounded: RoundedAnswers | None) -> list[int]:
@@ -144,42 +126,40 @@ class ComputingParty(Generic[B, N]):
             return self._selected(begun, known.tolist())
         if (held := self._history.held(number, inputs)) is not None:
             self._authorise(begun.authorisations())
-            self._agree_to_open(number, inputs)
-            return self._selected(begun, self._pick(plan, self.engine.unpack(held) if held else None))
-        several = len(plan.contenders) > 1
+            with self._agreeing_to_open(number, inputs):
+                picked = self._pick(plan, self.engine.unpack(held) if held else None)
+            return self._selected(begun, picked)
         _check_sums(begun.answers, plan.sign_bits)
-        ring = _ring_of(plan)
-        sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring, rounded)
+        sums = self.engine.l1_sums(self.state, begun.answers, plan.sign_bits, ring_of(plan), rounded)
+        several = len(plan.contenders) > 1
         self._authorise(begun.authorisations(), sums.exchange if several else None)
-        self._agree(inputs)
-        noisy, generated = None, 0
-        if several:
-            kind, count = _noise_of(plan)
-            generated = self._gumbel.shortfall(kind, count)
+        lacking = self.noise.key_shortfall(plan) if several else 0
 
-            def noise() -> N:
-                return self._made_gumbel(plan, generated, self._release(number, "select", inputs))
+        def compute() -> list[int]:
+            with self._agreeing(inputs):
+                noisy = self._noisy_keys(begun, sums) if several else None
+            self._hold(number, inputs, noisy)
+            with self._agreeing_to_open(number, inputs):
+                return self._pick(plan, noisy)
 
-            if generated:
-                scores, fresh = interleave(self.engine.gates, sums.compute, self.engine.beside, noise)
-            else:
-                scores, fresh = sums.compute(), None
-            weights = [plan.weights[q] for q in plan.contenders]
-            keys = self.engine.keys(scores, weights, [plan.biases[q] for q in plan.contenders], ring)
-            drawn = self._gumbel.take(kind, count, fresh)
-            self.work.signs += sums.signs
-            self._unmeasured = begun if self.engine.proves else None
-            noisy = keys + (drawn if plan.picks == 1 else drawn.reshape(plan.picks, len(plan.contenders)))
-        self._hold(number, inputs, noisy)
-        self._agree_to_open(number, inputs)
+        picked = self.noise.beside(begun, compute) if several and not lacking else compute()
         return self._selected(
             begun,
-            self._pick_beside_noise(begun, noisy),
+            picked,
             cells=sum(layout.size for layout in begun.answers.groups),
             signs=sums.signs,
             scores=sums.form,
-            noise=gumbel_adder(generated, self.latency_bytes) if generated else "ahead",
+            noise=self.noise.key_form(lacking),
         )
+
+    def _noisy_keys(self, begun: BegunSelect, sums: L1Sums[N]) -> N:
+        """The contenders' keys with noise, a row for each pick of several."""
+        plan = begun.plan
+        scores, noise = self.noise.of_keys(begun, sums.compute)
+        weights, biases = zip(*((plan.weights[q], plan.biases[q]) for q in plan.contenders), strict=True)
+        keys = self.engine.keys(scores, weights, biases, ring_of(plan))
+        self.signs += sums.signs
+        return keys + (noise if plan.picks == 1 else noise.reshape(plan.picks, len(plan.contenders)))
 
     def _pick(self, plan: SelectionPlan, noisy: N | None) -> list[int]:
         """Open the picks. noisy: the keys with their noise; None where one candidate is kept."""
@@ -188,21 +168,6 @@ class ComputingParty(Generic[B, N]):
         if plan.picks == 1:
             return [plan.contenders[self.engine.largest(noisy)]]
         return self.engine.picks(noisy, plan)
-
-    def _pick_beside_noise(self, begun: BegunSelect, noisy: N | None) -> list[int]:
-        """Open the picks; in the same rounds, make the noise that measuring them will take, where it is known which."""
-        sampler, most = begun.expected or (None, 0)
-        if noisy is None or sampler is None or not (lacking := self._gaussian.lacking(sampler.digest, most)):
-            return self._pick(begun.plan, noisy)
-        beside, release = self.engine.beside, self._release(begun.step.number, "expected", begun.inputs)
-        picked, fresh = interleave(
-            self.engine.gates,
-            lambda: self._pick(begun.plan, noisy),
-            beside,
-            lambda: self._made_gaussian(sampler, lacking, release),
-        )
-        self._gaussian.fill(sampler.digest, most, fresh, beside.concatenate)
-        return picked
 
     def _selected(self, begun: BegunSelect, picked: list[int], **how: object) -> list[int]:
         """Record what was picked. how: of the computation, for observers; nothing if it was not made now."""
@@ -237,45 +202,6 @@ class ComputingParty(Generic[B, N]):
         )
         return noisy
 
-    @property
-    def makes_ahead(self) -> bool:
-        """Whether there is noise to be made after a measurement, alike at all parties."""
-        return self._unmeasured is not None
-
-    def make_ahead(self, begun: BegunMeasure) -> None:
-        """Make and prove the noise that the next selection like the last one will take, and the measurement after it.
-
-        Runs after a measurement, at the leader while it computes by itself, for which the others wait. Nothing is opened. Where
-        no products are proved, noise is made when it is needed.
-        """
-        if self._unmeasured is None:
-            return
-        selected, self._unmeasured = self._unmeasured, None
-        number, inputs, concatenate = begun.step.number, begun.inputs, self.engine.beside.concatenate
-        kind, count = _noise_of(selected.plan)
-        if lacking := self._gumbel.lacking(kind, count):
-            release = self._release(number, "select ahead", inputs)
-            self._gumbel.fill(kind, count, self._made_gumbel(selected.plan, lacking, release), concatenate)
-        sampler, most = selected.expected or (None, 0)
-        if sampler is not None and (lacking := self._gaussian.lacking(sampler.digest, most)):
-            release = self._release(number, "measure ahead", inputs)
-            self._gaussian.fill(
-                sampler.digest, most, self._made_gaussian(sampler, lacking, release), concatenate
-            )
-        self.engine.settle()
-
-    def _made_gumbel(self, plan: SelectionPlan, rows: int, release: bytes) -> N:
-        """Noise for so many keys, beside what `gates` compute."""
-        beside = self.engine.beside
-        self.work.gumbel_rows += rows
-        return gumbel_noise(beside, beside.release_bits(release), rows, plan.a, _ring_of(plan))
-
-    def _made_gaussian(self, sampler: Sampler, rows: int, release: bytes) -> N:
-        """Noise for so many counts, beside what `gates` compute."""
-        beside = self.engine.beside
-        self.work.gaussian_rows += rows
-        return gaussian_noise(beside, beside.release_bits(release), sampler, rows, np.uint32)
-
     def distances(self, begun: BegunDistances, rounded: RoundedAnswers | None) -> NDArray[np.int64]:
         """The L1 distances with noise, opened to the computing parties. rounded: as for `select`."""
         handles, planes = begun.step.handles, begun.answers.planes
@@ -283,7 +209,7 @@ class ComputingParty(Generic[B, N]):
         sums = self.engine.l1_sums(self.state, begun.answers, planes, np.uint32, rounded)
         samplers = by_sampler(begun.plan.samplers, [1] * len(handles))
         values, noise = self._release_counts(begun, "distances", samplers, sums.compute, sums.exchange)
-        self.work.signs += sums.signs
+        self.signs += sums.signs
         self.state.learn_distances(begun, values)
         self._observe(
             "select", "opened", step=begun.step.number, marginals=len(handles), cells=len(values), noise=noise
@@ -301,6 +227,7 @@ class ComputingParty(Generic[B, N]):
             samplers,
             lambda: self._rows(begun.inputs),
             is_local=self.engine.rows() is not None,
+            shares=self.engine.rows() is None,
         )
         value = int(opened[0])
         self.state.learn_total(begun, value)
@@ -388,16 +315,46 @@ class ComputingParty(Generic[B, N]):
 
     def _agree(self, digest: bytes) -> None:
         """Raise `ProtocolAborted` unless all others hold the same 32 bytes, the same delay and the same partition."""
-        other = self.engine.differing(binding(digest, self._delay.to_bytes(4, "little"), self.engine.public))
-        if other is not None:
-            raise ProtocolAborted(
-                f"Party {other} has seen other public inputs than this party; check that versions agree."
-            )
+        with self._agreeing(digest):
+            pass
+
+    @contextmanager
+    def _agreeing(self, digest: bytes, then: Callable[[], None] | None = None) -> Iterator[None]:
+        """`_agree` beside the first exchange of the block, which opens nothing in it. then: runs once all agree.
+
+        Where products are proved it comes before the block: nothing is computed there with what two parties were told differently.
+        """
+        known = binding(digest, self._delay.to_bytes(4, "little"), self.engine.public)
+        theirs = self.engine.announce(known)
+
+        def confirm() -> None:
+            if (other := theirs()) is not None:
+                raise ProtocolAborted(
+                    f"Party {other} has seen other public inputs than this party; check that versions agree."
+                )
+            if then is not None:
+                then()
+
+        if self.engine.proves:
+            confirm()
+            yield
+        else:
+            with at_first_turn(self.engine.gates, confirm):
+                yield
+
+    @contextmanager
+    def _agreeing_to_open(self, number: int, inputs: bytes) -> Iterator[None]:
+        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash.
+
+        The block compares before it opens, and the comparisons' first exchange waits for all.
+        """
+        with self._agreeing(binding(inputs, b"held"), lambda: self._history.agreed(number)):
+            yield
 
     def _agree_to_open(self, number: int, inputs: bytes) -> None:
-        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash."""
-        self._agree(binding(inputs, b"held"))
-        self._history.agreed(number)
+        """The same, where what follows is the opening."""
+        with self._agreeing_to_open(number, inputs):
+            pass
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
         """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`, `docs/design/mechanisms.md` 4)."""
@@ -417,10 +374,12 @@ class ComputingParty(Generic[B, N]):
         compute: Callable[[], N],
         exchange: Callable[[], None] | None = None,
         is_local: bool = False,
+        shares: bool = False,
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
-        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message.
+        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message;
+        shares: inputs first, with agreements of its own.
         exchange: as for `_authorise`. Where nothing at all is sent before the result is held, the agreement that all hold it is
         also the one that all have authorised it.
         """
@@ -433,10 +392,12 @@ class ComputingParty(Generic[B, N]):
             if held is not None:
                 noisy = self.engine.unpack(held)
             else:
-                if not (is_local and self._has_noise(samplers)):
+                silent = is_local and self.noise.has_counts(samplers)
+                if shares:
                     self._agree(inputs)
-                numbers = compute()
-                noise, form = self._noise(samplers, number, mechanism, inputs)
+                with nullcontext() if silent or shares else self._agreeing(inputs):
+                    numbers = compute()
+                    noise, form = self.noise.of_counts(samplers, number, mechanism, inputs)
                 noisy = numbers + noise
                 self._hold(number, inputs, noisy)
             self._agree_to_open(number, inputs)
@@ -448,28 +409,6 @@ class ComputingParty(Generic[B, N]):
             )
         self._history.learn(number, inputs, opened)
         return opened, form
-
-    def _has_noise(self, samplers: Sequence[tuple[Sampler, Sequence[int]]]) -> bool:
-        """Whether the pool has the noise of a release."""
-        return len(samplers) == 1 and not self._gaussian.shortfall(samplers[0][0].digest, sum(samplers[0][1]))
-
-    def _noise(
-        self, samplers: Sequence[tuple[Sampler, Sequence[int]]], number: int, mechanism: str, inputs: bytes
-    ) -> tuple[N, str]:
-        """Of all numbers of a release, and its form."""
-        gates, release = self.engine.gates, self._release(number, mechanism, inputs)
-        cells = sum(sum(lengths) for _, lengths in samplers)
-        if len(samplers) > 1:  # of different kinds: made for this release, all in the same rounds
-            counts = [(sampler, sum(lengths)) for sampler, lengths in samplers]
-            self.work.gaussian_rows += cells
-            return gaussian_noises(gates, gates.release_bits(release), counts, np.uint32), "fresh"
-        [(sampler, _)] = samplers
-        generated, fresh = self._gaussian.shortfall(sampler.digest, cells), None
-        self.work.gaussian_rows += generated
-        if generated:
-            fresh = gaussian_noise(gates, gates.release_bits(release), sampler, generated, np.uint32)
-        noise = self._gaussian.take(sampler.digest, cells, fresh)
-        return noise, gaussian_adder(sampler, generated, self.latency_bytes) if generated else "ahead"
 
     def _hold(self, number: int, inputs: bytes, noisy: N | None) -> None:
         """Have this party's shares of a result on disk before the agreement that precedes its opening."""
@@ -483,13 +422,3 @@ def _check_sums(answers: AnnouncedAnswers, planes: int) -> None:
         raise StudyInvalid(
             f"Scores of up to {largest} do not fit integers of 32 bits; lower max_rows in the study."
         )
-
-
-def _ring_of(plan: SelectionPlan) -> UInt:
-    """In which the keys of a selection are added up."""
-    return np.uint32 if plan.ring_bits == 32 else np.uint64
-
-
-def _noise_of(plan: SelectionPlan) -> tuple[tuple[int, int], int]:
-    """The kind of noise that a selection takes (`NoisePool`), and how much of it."""
-    return (plan.a, plan.ring_bits), plan.picks * len(plan.contenders)

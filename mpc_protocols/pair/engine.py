@@ -88,7 +88,7 @@ class PairEngine(PartEngine[PairGates, Shares]):
 
         Raises `StudyInvalid` (number of parties, other owners than the two), `DataRefused`, `ProtocolAborted`.
         """
-        self.wire, self._leader = wire, facts.leader
+        self.wire, self._leader, self._session = wire, facts.leader, facts.session
         link = Link(wire)
         transfers = start(link)
         secret = own_key(wire)
@@ -105,10 +105,6 @@ class PairEngine(PartEngine[PairGates, Shares]):
 
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
-
-    def differing(self, value: bytes) -> int | None:
-        link = self.gates.link
-        return link.peer if link.differing(value) else None
 
     def keys(self, sums: Shares, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Shares:
         modulus = 1 << 8 * np.dtype(ring).itemsize

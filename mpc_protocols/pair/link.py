@@ -66,8 +66,3 @@ class Link:
         self.send(array)
         self.turn()
         return self.receive(array.shape, array.dtype.type)
-
-    def differing(self, value: bytes) -> bool:
-        """Compare public bytes of one length: whether the peer holds others. 1 round."""
-        self.wire.send(self.peer, value)
-        return bytes(self.wire.receive(self.peer, len(value))) != value

@@ -70,7 +70,7 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
         Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
         """
         self.wire = wire
-        self._facts = facts
+        self._facts, self._session = facts, facts.session
         # A run may have several oracles on its wire, one after the other (rounds of arrivals): each has a session of its own.
         self._trio = Trio(wire, facts.session.hex())
         self.gates = TrioGates(self._trio)
@@ -87,9 +87,6 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
 
     def set_latency(self, latency_bytes: int) -> None:
         self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
-
-    def differing(self, value: bytes) -> int | None:
-        return self._trio.differing(value)
 
     def marginals(self, state: PublicState, handles: Sequence[Handle]) -> RingShare:
         return concatenate([self._marginals.marginal(state, handle) for handle in handles])

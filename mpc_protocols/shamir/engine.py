@@ -92,7 +92,7 @@ class ShamirEngine(PartEngine[ShamirGates, Addends]):
         Raises `StudyInvalid` (number of parties, or a leader that is no holder, from whose part c would not be subtracted),
         `DataRefused` (vertical rows that do not fit).
         """
-        self.wire, self._leader = wire, facts.leader
+        self.wire, self._leader, self._session = wire, facts.leader, facts.session
         mesh = Mesh(wire)
         if facts.leader not in holders(mesh.scheme.threshold):
             raise StudyInvalid(
@@ -107,9 +107,6 @@ class ShamirEngine(PartEngine[ShamirGates, Addends]):
 
     def set_latency(self, latency_bytes: int) -> None:
         self.gates.mesh.latency_bytes = self.beside.mesh.latency_bytes = latency_bytes
-
-    def differing(self, value: bytes) -> int | None:
-        return self.gates.mesh.differing(value)
 
     def keys(self, sums: Addends, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Addends:
         """weight * sum - bias of each candidate, added up: 1 round for what the holders keep, and those of the adders."""

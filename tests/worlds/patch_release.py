@@ -2,7 +2,7 @@
 
 import runner.version
 
-VERSION = "0.2.9"
+VERSION = "0.3.9"
 
 if __name__ == "__main__":
     runner.version.VERSION = VERSION

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from mpc_protocols.engine.agreement import Confirm, announce
 from mpc_protocols.engine.inputs.check.seed import exchanged_seed
 from mpc_protocols.engine.inputs.marginals import Marginals, S
 from mpc_protocols.functionality import Clique, Level
@@ -21,14 +22,18 @@ class SourcedEngine(ABC, Generic[S, R]):
     wire: Wire
     proves = False
     _marginals: Marginals[S]
+    _session: bytes
+    _agreements: Wire | None = None
 
     def settle(self) -> None:
         """See `Engine`."""
         assert not self.proves  # what has something to prove says how
 
-    @abstractmethod
-    def differing(self, value: bytes) -> int | None:
+    def announce(self, value: bytes) -> Confirm:
         """See `Engine`."""
+        if self._agreements is None:
+            self._agreements = self.wire.fork(f"agree {self._session.hex()}")
+        return announce(self._agreements, value)
 
     @abstractmethod
     def numbers(self, shares: S) -> R:
@@ -41,7 +46,7 @@ class SourcedEngine(ABC, Generic[S, R]):
 
     def seed(self, held: bytes) -> bytes:
         """See `Engine`."""
-        return exchanged_seed(self.wire, self.differing, held)
+        return exchanged_seed(self.wire, self.announce, held)
 
     @property
     def public(self) -> bytes:

@@ -4,7 +4,8 @@ Noise does not depend on data, and drawing it for one release costs as many roun
 noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a pool: what a
 release finds there costs it nothing, and when the pool runs out, the release that finds it empty makes more, GROWTH times as
 much as the run has used of that kind, up to `most` rows. The first release of a kind makes what it needs and no more. Where it
-is known what comes next, a release before it fills the pool with what that can take at most (`fill`).
+is known what comes next, a release before it fills the pool with what that can take at most (`fill`). Where parties are far apart
+a making's rounds cost more than its bytes: then FAR_GROWTH times as much is made, by the first release already (`NoisePool.at`).
 
 What the noise of a release is bound to. The rows of one making are streams bound to the release that makes them: session id,
 step number, mechanism, hash of all public inputs so far, id of the input sharing. Every row goes into ONE release, and which one
@@ -19,21 +20,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, Self
 
 from mpc_protocols.engine.interface import N
+from mpc_protocols.engine.latency import LATENCY_BYTES
 
-GROWTH = 4
+GROWTH, FAR_GROWTH = 4, 16
+FAR = 2 * LATENCY_BYTES
+"""What a round is worth from which on parties are far apart: delays of 5 ms."""
+ROUNDS = 12
+"""That a making takes, about."""
 GUMBEL_ROWS = 1 << 14
 """Most rows of Gumbel noise made ahead: about 50 ms of computing."""
 GAUSSIAN_ROWS = 4096
+MOST_ROWS = 1 << 16
+GUMBEL_BYTES, GAUSSIAN_BYTES = 50, 35
+"""Of a row, that a party sends when it is made, about."""
 
 
 @dataclass
 class PoolModel:
-    """How many rows there are, of which kind, and how many are generated when they run out. most: 0 means never ahead."""
+    """How many rows there are, of which kind, and how many are generated when they run out.
+
+    most: 0 means never ahead. growth: as GROWTH. at_first: whether the first release of a kind makes so much already.
+    """
 
     most: int
+    growth: int = GROWTH
+    at_first: bool = False
     kind: Hashable = None
     rows_left: int = 0
     rows_used: int = 0
@@ -42,7 +56,8 @@ class PoolModel:
         """Rows to generate before `count` can be taken: 0 if they are there. Changes nothing."""
         if kind == self.kind and self.rows_left >= count:
             return 0
-        return max(count, min(self.most, GROWTH * self.rows_used if kind == self.kind else 0))
+        used = self.rows_used if kind == self.kind else 0
+        return max(count, min(self.most, self.growth * (used or count * self.at_first)))
 
     def take(self, kind: Hashable, count: int) -> int:
         """Take `count` rows. Returns the number of rows generated for it; leftovers are discarded then."""
@@ -55,10 +70,11 @@ class PoolModel:
         return fresh
 
     def lacking(self, kind: Hashable, count: int) -> int:
-        """Rows to add so that `count` can be taken: 0 if they are there, else GROWTH times as many as are expected, up to `most`;
-        0 if more than that are expected, for which they would have to be made anew. Changes nothing."""
-        left = self.rows_left if kind == self.kind else 0
-        return 0 if left >= count or count > self.most else min(GROWTH * count, self.most) - left
+        """Rows to add so that `count` can be taken: 0 if they are there, else GROWTH times as many as are expected (`growth`
+        where the kind is known), up to `most`; 0 if more than that are expected, for which they would have to be made anew.
+        Changes nothing."""
+        left, growth = (self.rows_left, self.growth) if kind == self.kind else (0, GROWTH)
+        return 0 if left >= count or count > self.most else min(growth * count, self.most) - left
 
     def fill(self, kind: Hashable, count: int) -> int:
         """Add what is lacking. Returns the number of rows generated for it; those of another kind are discarded then."""
@@ -73,9 +89,17 @@ class PoolModel:
 class NoisePool(Generic[N]):
     """Rows of shared noise, each of which is given away once."""
 
-    def __init__(self, most: int) -> None:
-        self._model = PoolModel(most)
+    def __init__(self, most: int, growth: int = GROWTH, at_first: bool = False) -> None:
+        self._model = PoolModel(most, growth, at_first)
         self._rows: N | None = None
+
+    @classmethod
+    def at(cls, latency_bytes: int, rows: int, row_bytes: int) -> Self:
+        """The pool of a run in which a round is worth so much. rows: the most of one making where parties are near; row_bytes: of
+        a row of it. Where they are far apart a making may cost half as much as its rounds."""
+        if latency_bytes < FAR:
+            return cls(rows)
+        return cls(min(max(rows, ROUNDS * latency_bytes // (2 * row_bytes)), MOST_ROWS), FAR_GROWTH, True)
 
     def lacking(self, kind: Hashable, count: int) -> int:
         """See `PoolModel`: how many fresh rows `fill` must be given."""

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.agreement import Confirm
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import Messages
@@ -180,9 +181,14 @@ class CountedEngine(ProvedEngine):
         for gates in (self.counted_gates, self.counted_beside):
             gates.trio.latency_bytes = latency_bytes
 
-    def differing(self, value: bytes) -> int | None:
-        self._counting.all_send([(1, len(value)), (2, len(value))])
-        return None
+    def announce(self, value: bytes) -> Confirm:
+        size, tally = len(value), self._tally
+        travelling = tally.leave([(i, (i + offset) % 3, size) for i in range(3) for offset in (1, 2)])
+
+        def confirm() -> None:
+            tally.arrive(travelling)
+
+        return confirm
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
         """What `CustodiansMarginals` sends, and the check of all custodians."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.agreement import Confirm
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
@@ -59,7 +60,7 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
         Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
         """
         self.wire = wire
-        self._facts = facts
+        self._facts, self._session = facts, facts.session
         self._trio = Trio(wire)
         self.beside = ProvedGates(self._trio.fork("noise"))
         self.gates = ProvedGates(self._trio, self.beside)
@@ -87,11 +88,16 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
     def settle(self) -> None:
         self.beside.verify()
 
-    def differing(self, value: bytes) -> int | None:
-        other = self._trio.differing(value)
-        if other is None:
-            self.gates.agreed = self.beside.agreed = binding(self.gates.agreed, value)
-        return other
+    def announce(self, value: bytes) -> Confirm:
+        theirs = super().announce(value)
+
+        def confirm() -> int | None:
+            other = theirs()
+            if other is None:
+                self.gates.agreed = self.beside.agreed = binding(self.gates.agreed, value)
+            return other
+
+        return confirm
 
     def seed(self, held: bytes) -> bytes:
         """Raises `ProtocolAborted` also where a party would hold another one than the others."""

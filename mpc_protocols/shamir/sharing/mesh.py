@@ -131,15 +131,6 @@ class Mesh:
             opened ^= self.receive(peer, part.shape, np.uint64)
         return opened
 
-    def differing(self, value: bytes) -> int | None:
-        """Compare public bytes with all others: a party that holds different ones of this length. 1 round."""
-        for peer in self.peers:
-            self.wire.send(peer, value)
-        for peer in self.peers:  # one that differs may be heard of while the others send nothing more
-            if bytes(self.wire.receive(peer, len(value))) != value:
-                return peer
-        return None
-
     # -- random sharings ---------------------------------------------------------------------------------------------------
 
     def operation(self) -> int:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
+from mpc_protocols.engine.agreement import Confirm
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.wire import Wire
@@ -19,12 +20,12 @@ COIN_BYTES: Final = 32
 """Of each computing party, of which the seed is a hash."""
 
 
-def exchanged_seed(wire: Wire, differing: Callable[[bytes], int | None], held: bytes) -> bytes:
-    """32 bytes, alike at all computing parties that follow the protocol. differing, held: as of `Engine`. 2 rounds.
+def exchanged_seed(wire: Wire, announce: Callable[[bytes], Confirm], held: bytes) -> bytes:
+    """32 bytes, alike at all computing parties that follow the protocol. announce, held: as of `Engine`. 2 rounds.
 
     Raises `ProtocolAborted` if another party has kept something else.
     """
-    if (other := differing(binding(b"contributions received", wire.session_id, held))) is not None:
+    if (other := announce(binding(b"contributions received", wire.session_id, held))()) is not None:
         raise ProtocolAborted(
             f"Party {other} has kept contributors' numbers of rows of another attempt than this party, so the run cannot be "
             "resumed; start anew with --replace at all parties."

@@ -10,8 +10,9 @@ from unittest import mock
 import numpy as np
 
 from mpc_protocols.engine import prg
+from mpc_protocols.engine.agreement import Confirm, announce
 from mpc_protocols.engine.bitwise.bits import concatenate
-from mpc_protocols.engine.inputs import contribution
+from mpc_protocols.engine.inputs import contribution, sourced_engine
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.replicated import gates
@@ -19,6 +20,7 @@ from mpc_protocols.replicated.engine import ReplicatedEngine
 from mpc_protocols.replicated.scores import shared_sign
 from mpc_protocols.replicated.sharing import boolean, copies, ring
 from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.wire import Wire
 from parties.session.admission.keys import SharedKeys
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch
 
@@ -185,14 +187,15 @@ def _uncompared_transcripts() -> Iterator[None]:
     By these alone a party that takes something else for public stands out: its streams are others.
     """
 
-    def differing(self: Any, value: bytes) -> None:
-        for peer in (self.left, self.right):
-            self.wire.send(peer, value)
-        self.turn()
-        for peer in (self.left, self.right):
-            self.wire.receive(peer, len(value))
+    def unheeded(stream: Wire, value: bytes) -> Confirm:
+        theirs = announce(stream, value)
 
-    with mock.patch.object(Trio, "differing", differing), _uncompared_copies():
+        def confirm() -> None:
+            theirs()
+
+        return confirm
+
+    with mock.patch.object(sourced_engine, "announce", unheeded), _uncompared_copies():
         yield
 
 
