@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,14 +69,25 @@ class Derivation:
         return table.reshape(-1)
 
 
-def _binned(table: NDArray[Any], axis: int, bins: Sequence[int]) -> NDArray[Any]:
+def _binned(table: NDArray[Any], axis: int, bins: tuple[int, ...]) -> NDArray[Any]:
     """Sums along an axis over the values of each bin; no bin is empty."""
+    import numpy as np
+
+    order, starts = _order_of(bins)
+    if order is not None:
+        table = table.take(order, axis=axis)
+    return np.add.reduceat(table, starts, axis=axis, dtype=table.dtype)
+
+
+@lru_cache(maxsize=4096)
+def _order_of(bins: tuple[int, ...]) -> tuple[NDArray[np.intp] | None, NDArray[np.intp]]:
+    """An order in which the values of a bin are together, None if they are, and where each bin begins in it."""
     import numpy as np
 
     of_value = np.array(bins)
     order = np.argsort(of_value, kind="stable")
     starts = np.searchsorted(of_value[order], np.arange(of_value.max() + 1))
-    return np.add.reduceat(table.take(order, axis=axis), starts, axis=axis, dtype=table.dtype)
+    return None if bool((order[1:] > order[:-1]).all()) else order, starts
 
 
 class CliqueRegister:
