@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from runner.results.release import Release
     from synth.plan import Plan
 
-REPORTED_ROWS, DRAWN_ROWS = 1000, 4096
+REPORTED_ROWS, DRAWN_ROWS = 1000, 1024
 """Most rows of the tables that are really made."""
 CELL_BYTES = 64
 CLOSING_BYTES, LISTED_BYTES, CLOSING_ROUNDS = 96, 32, 3
