@@ -396,10 +396,11 @@ class MosaicRun(Run):
         """The picks of a batch, in order, and the model's answers of all candidates offered."""
         asked, picks = [p.candidate for p in offered], min(picks, len(offered))
         found = answers(self.model, asked, self.resolutions)
+        weights = {weight: Fraction(weight) for weight in {c.weight for c in asked}}
         positions = self.oracle.select(
             [self.handles[c.clique] for c in asked],
             found,
-            [Fraction(c.weight) for c in asked],
+            [weights[c.weight] for c in asked],
             [p.penalty for p in offered],
             epsilon,
             picks,
