@@ -67,7 +67,11 @@ class SharedCourse:
         """The oracle and the observer of a synthesizer whose course is recorded; `keep` ends that. For an empty one."""
 
         def told(phase: str, event: str, **fields: object) -> None:
-            self._note(lambda _, observer: observer(phase, event, **fields) is None)
+            def report(_: object, observer: Observe) -> bool:
+                observer(phase, event, **fields)
+                return True
+
+            self._note(report)
             observe(phase, event, **fields)
 
         return _Recorded(oracle, self._ask), told  # type: ignore[return-value]
