@@ -162,8 +162,9 @@ def _column_sets(
     others)."""
     found: dict[Clique, int] = {}
     left_out: list[Clique] = []
+    size_of = domain.sizes
     for clique in workload.closure:
-        sizes = [domain.sizes[name] for name in clique]
+        sizes = [size_of[name] for name in clique]
         coarsest, finest = 1, 1
         for size in sizes:
             coarsest *= min(size, SIZES[0])
