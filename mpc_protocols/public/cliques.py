@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import StudyInvalid
@@ -90,6 +90,23 @@ def _order_of(bins: tuple[int, ...]) -> tuple[NDArray[np.intp] | None, NDArray[n
     return None if bool((order[1:] > order[:-1]).all()) else order, starts
 
 
+class _Coverings:
+    """Shared cliques by what they have: each of their columns, and each two of them."""
+
+    def __init__(self) -> None:
+        self._having: dict[tuple[str, ...], list[tuple[dict[str, str], Clique]]] = {}
+
+    def add(self, names: dict[str, str], clique: Clique) -> None:
+        """names: what the clique calls its columns."""
+        for columns in chain(combinations(sorted(names), 1), combinations(sorted(names), 2)):
+            self._having.setdefault(columns, []).append((names, clique))
+
+    def of(self, names: Mapping[str, str]) -> list[tuple[dict[str, str], Clique]]:
+        """A short list with all that have these columns, in the order in which they came."""
+        parts = combinations(sorted(names), min(2, len(names)))
+        return min((self._having.get(columns, []) for columns in parts), key=len)
+
+
 class CliqueRegister:
     """Handles of a run, in the order in which they were asked for, the levels declared, and the marginals shared so far.
 
@@ -104,8 +121,7 @@ class CliqueRegister:
         self._derivations: list[Derivation] = []
         self._derived_cells = 0
         self._compared = 0
-        self._coverings: dict[str, list[tuple[dict[str, str], Clique]]] = {}
-        """Of each column of the study, the shared cliques that have it, with what they call their columns."""
+        self._coverings = _Coverings()
         self.facts = facts
         self.cliques: list[Clique] = []
         self.shared: list[Clique] = []
@@ -175,7 +191,7 @@ class CliqueRegister:
         if len(self._handles) + len(set(cliques) - self._handles.keys()) > MAX_ITEMS:
             raise StudyInvalid(f"A run can use at most {MAX_ITEMS} marginals; choose a smaller workload.")
         fresh: list[Clique] = []
-        coverings: dict[str, list[tuple[dict[str, str], Clique]]] = {}
+        coverings = _Coverings()
         for clique in sorted(
             cliques, key=lambda clique: (len(clique), self.facts.cells(clique)), reverse=True
         ):
@@ -183,8 +199,7 @@ class CliqueRegister:
             known = (self._finer(names, of) for of in (self._coverings, coverings))
             if not any(True for _ in chain.from_iterable(known)):
                 fresh.append(clique)
-                for column in names:
-                    coverings.setdefault(column, []).append((names, clique))
+                coverings.add(names, clique)
         cells = sum(self.facts.cells(clique) for clique in [*self.shared, *fresh])
         if cells > MAX_SHARED_CELLS:
             raise StudyInvalid(
@@ -206,9 +221,7 @@ class CliqueRegister:
         fresh = self.to_share(cliques) if fresh is None else fresh
         self.shared += fresh
         for clique in fresh:
-            names = self._names(clique)
-            for column in names:
-                self._coverings.setdefault(column, []).append((names, clique))
+            self._coverings.add(self._names(clique), clique)
         own = set(fresh)
         for clique in cliques:
             if clique not in self._handles:
@@ -272,10 +285,10 @@ class CliqueRegister:
         return {self.column(name): name for name in clique}
 
     def _finer(
-        self, names: Mapping[str, str], coverings: Mapping[str, list[tuple[dict[str, str], Clique]]]
+        self, names: Mapping[str, str], coverings: _Coverings
     ) -> Iterator[tuple[dict[str, str], Clique]]:
-        """Those of which a clique is a sum, of shared cliques by column. Raises `StudyInvalid` (`MAX_COMPARED`)."""
-        for of in min((coverings.get(column, []) for column in names), key=len):
+        """Those of which a clique is a sum. Raises `StudyInvalid` (`MAX_COMPARED`)."""
+        for of in coverings.of(names):
             self._compared += 1
             if self._compared > MAX_COMPARED:
                 raise StudyInvalid(
