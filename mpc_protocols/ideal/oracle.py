@@ -15,6 +15,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from mpc_protocols.functionality import (
     Question,
     StudyFacts,
 )
-from mpc_protocols.mechanisms import gumbel, selection
+from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.mechanisms.gaussian import sample
 from mpc_protocols.mechanisms.measurement import by_sampler, plan_sum
 from mpc_protocols.mechanisms.selection import SelectionPlan
@@ -142,20 +143,15 @@ class IdealOracle(MarginalOracle):
         return picked
 
     def _pick(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
-        scores = dict(zip(plan.contenders, self._scores(plan, rounded), strict=True))
+        """The picks in order: each the largest key, the lowest position among equal ones (`selection.reference`)."""
+        scores, contenders = self._scores(plan, rounded), np.array(plan.contenders)
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
-            uniforms = dict(
-                zip(plan.contenders, self._uniforms(gumbel.BITS, len(plan.contenders)), strict=True)
-            )
-            dithers = dict(zip(plan.contenders, self._uniforms(plan.a, len(plan.contenders)), strict=True))
-            winner = selection.reference(
-                [scores[q] for q in candidates],
-                [uniforms[q] for q in candidates],
-                [dithers[q] for q in candidates],
-                plan.a,
-            )
-            picked.append(candidates[winner])
+            noise = gumbel.invert_all(self._randomness(gumbel.BITS // 8 * len(contenders)))
+            dithers = self._uniforms(plan.a, len(contenders))
+            keys = scores + (noise.astype(scores.dtype) << plan.a) + dithers
+            left = np.flatnonzero(np.isin(contenders, candidates, assume_unique=True))
+            picked.append(int(contenders[left[np.argmax(keys[left])]]))
         return picked
 
     def measure(
@@ -228,22 +224,27 @@ class IdealOracle(MarginalOracle):
             self._derived[handle] = derivation.apply(self._shared[derivation.source])
         return self._derived[handle]
 
-    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
-        """Of each contender."""
+    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> NDArray[Any]:
+        """Of each contender, less what makes the least key of all 0: int64, or integers of any size where a key needs them."""
+        least = min(plan.lowest[q] for q in plan.contenders)
         sums = zip(plan.contenders, self._l1_sums(len(plan.contenders), rounded), strict=True)
-        return [plan.weights[q] * distance - plan.biases[q] for q, distance in sums]
+        scores = [plan.weights[q] * distance - plan.biases[q] - least for q, distance in sums]
+        spread = max(plan.highest[q] for q in plan.contenders) - least
+        return np.array(scores, np.int64 if spread < 1 << 63 else object)
 
     def _l1_sums(self, candidates: int, rounded: RoundedAnswers) -> list[int]:
         """L1(M_q - c_q) of each candidate whose answers these are."""
-        sums = [0] * candidates
+        sums = np.zeros(candidates, np.int64)
         for group in rounded:
             layout = group.layout
-            for q, cells, answers in zip(
-                layout.owners, layout.ranges, layout.by_range(group.cells), strict=True
-            ):
-                counts = self._marginal(cells.handle)[cells.start : cells.stop]
-                sums[q] += int(np.abs(counts - answers).sum())
-        return sums
+            counts = layout.by_dealer(
+                self._marginal(cells.handle)[cells.start : cells.stop] for cells in layout.ranges
+            )
+            differences = np.abs(counts.astype(np.int64) - group.cells)
+            for dealer, place in enumerate(layout.places):
+                sums[layout.candidates] += layout.sums(dealer, differences[place], np.int64)
+        found: list[int] = sums.tolist()
+        return found
 
     def _rows(self) -> int:
         """The number of rows: the sum of any marginal; of the smallest column's if nothing is prepared yet."""
@@ -252,14 +253,13 @@ class IdealOracle(MarginalOracle):
         smallest = min(self.facts.sizes, key=lambda column: self.facts.sizes[column])
         return int(self._counts([(smallest,)])[0].sum())
 
-    def _uniforms(self, bits: int, count: int) -> list[int]:
-        """So many independent uniform integers of so many bits."""
+    def _uniforms(self, bits: int, count: int) -> NDArray[np.int64]:
+        """So many independent uniform integers of so many bits, at most 56."""
         width, unused = (bits + 7) // 8, -bits % 8
-        drawn = self._randomness(width * count)
-        return [
-            int.from_bytes(drawn[place * width : (place + 1) * width], "big") >> unused
-            for place in range(count)
-        ]
+        drawn = np.frombuffer(self._randomness(width * count), np.uint8).reshape(count, width)
+        padded = np.zeros((count, 8), np.uint8)
+        padded[:, 8 - width :] = drawn
+        return padded.view(">i8")[:, 0].astype(np.int64) >> unused
 
 
 class IdealAggregation(Aggregation):

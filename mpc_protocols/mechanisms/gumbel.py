@@ -21,9 +21,13 @@ import hashlib
 from bisect import bisect_right
 from fractions import Fraction
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, product, rounded
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LOW: Final = -250
 """Least value of K."""
@@ -72,3 +76,26 @@ def __getattr__(name: str) -> tuple[int, ...]:
 def invert(uniform: int) -> int:
     """K for one draw of `BITS` uniform bits: the reference that the shared table search must equal."""
     return LOW + bisect_right(_thresholds(), uniform)
+
+
+@cache
+def _high_parts() -> NDArray[np.uint64]:
+    """The upper 64 bits of every threshold."""
+    import numpy as np
+
+    return np.array([threshold >> BITS - 64 for threshold in _thresholds()], np.uint64)
+
+
+def invert_all(draws: bytes) -> NDArray[np.int64]:
+    """`invert` of many draws, each of `BITS` // 8 big-endian bytes, in the clear; int64, one for each.
+
+    The upper 64 bits decide but where they are those of a threshold.
+    """
+    import numpy as np
+
+    raw = np.frombuffer(draws, np.uint8).reshape(-1, BITS // 8)
+    upper = np.ascontiguousarray(raw[:, :8]).view(">u8")[:, 0].astype(np.uint64)
+    below = np.searchsorted(_high_parts(), upper, side="left")
+    for place in np.flatnonzero(below != np.searchsorted(_high_parts(), upper, side="right")).tolist():
+        below[place] = bisect_right(_thresholds(), int.from_bytes(raw[place].tobytes(), "big"))
+    return below.astype(np.int64) + LOW

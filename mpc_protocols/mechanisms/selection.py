@@ -219,8 +219,9 @@ def plan_selection(
         raise ValueError(
             f"{n} weights, {len(penalties)} penalties and {len(answer_sums)} sums of answers do not belong together."
         )
+    different = {id(weight): weight for weight in weights}  # thousands of candidates have few weights
     if (
-        min(weight.numerator for weight in weights) <= 0
+        min(weight.numerator for weight in different.values()) <= 0
         or epsilon <= 0
         or min(answer_sums) < 0
         or row_bound < 1
@@ -230,12 +231,14 @@ def plan_selection(
             "Weights, epsilon, row bound and factor must be positive and sums of answers must not be negative."
         )
     ring, scale = _choose_ring(epsilon, max(row_bound, *answer_sums), factor)
-    largest, heaviest = scale.sensitivity // factor, _heaviest(weights)
-    integers = tuple(_floor(w, largest, heaviest) for w in weights)
-    biases = tuple(
-        _rounded(w * penalty.numerator, penalty.denominator)
-        for w, penalty in zip(integers, penalties, strict=True)
-    )
+    largest, heaviest = scale.sensitivity // factor, _heaviest(tuple(different.values()))
+    floors = {known: _floor(weight, largest, heaviest) for known, weight in different.items()}
+    integers = tuple(floors[id(weight)] for weight in weights)
+    rounded: dict[tuple[int, int], int] = {}
+    for w, penalty in zip(integers, penalties, strict=True):
+        if (known := (w, id(penalty))) not in rounded:
+            rounded[known] = _rounded(w * penalty.numerator, penalty.denominator)
+    biases = tuple(rounded[w, id(penalty)] for w, penalty in zip(integers, penalties, strict=True))
     lowest = [(gumbel.LOW << scale.a) - bias for bias in biases]
     highest = [
         w * (row_bound + total) - bias + (gumbel.HIGH + 1 << scale.a) - 1

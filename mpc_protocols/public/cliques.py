@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, lru_cache
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from mpc_protocols.errors import StudyInvalid
@@ -69,14 +69,42 @@ class Derivation:
         return table.reshape(-1)
 
 
-def _binned(table: NDArray[Any], axis: int, bins: Sequence[int]) -> NDArray[Any]:
+def _binned(table: NDArray[Any], axis: int, bins: tuple[int, ...]) -> NDArray[Any]:
     """Sums along an axis over the values of each bin; no bin is empty."""
+    import numpy as np
+
+    order, starts = _order_of(bins)
+    if order is not None:
+        table = table.take(order, axis=axis)
+    return np.add.reduceat(table, starts, axis=axis, dtype=table.dtype)
+
+
+@lru_cache(maxsize=4096)
+def _order_of(bins: tuple[int, ...]) -> tuple[NDArray[np.intp] | None, NDArray[np.intp]]:
+    """An order in which the values of a bin are together, None if they are, and where each bin begins in it."""
     import numpy as np
 
     of_value = np.array(bins)
     order = np.argsort(of_value, kind="stable")
     starts = np.searchsorted(of_value[order], np.arange(of_value.max() + 1))
-    return np.add.reduceat(table.take(order, axis=axis), starts, axis=axis, dtype=table.dtype)
+    return None if bool((order[1:] > order[:-1]).all()) else order, starts
+
+
+class _Coverings:
+    """Shared cliques by what they have: each of their columns, and each two of them."""
+
+    def __init__(self) -> None:
+        self._having: dict[tuple[str, ...], list[tuple[dict[str, str], Clique]]] = {}
+
+    def add(self, names: dict[str, str], clique: Clique) -> None:
+        """names: what the clique calls its columns."""
+        for columns in chain(combinations(sorted(names), 1), combinations(sorted(names), 2)):
+            self._having.setdefault(columns, []).append((names, clique))
+
+    def of(self, names: Mapping[str, str]) -> list[tuple[dict[str, str], Clique]]:
+        """A short list with all that have these columns, in the order in which they came."""
+        parts = combinations(sorted(names), min(2, len(names)))
+        return min((self._having.get(columns, []) for columns in parts), key=len)
 
 
 class CliqueRegister:
@@ -93,8 +121,7 @@ class CliqueRegister:
         self._derivations: list[Derivation] = []
         self._derived_cells = 0
         self._compared = 0
-        self._coverings: dict[str, list[tuple[dict[str, str], Clique]]] = {}
-        """Of each column of the study, the shared cliques that have it, with what they call their columns."""
+        self._coverings = _Coverings()
         self.facts = facts
         self.cliques: list[Clique] = []
         self.shared: list[Clique] = []
@@ -164,7 +191,7 @@ class CliqueRegister:
         if len(self._handles) + len(set(cliques) - self._handles.keys()) > MAX_ITEMS:
             raise StudyInvalid(f"A run can use at most {MAX_ITEMS} marginals; choose a smaller workload.")
         fresh: list[Clique] = []
-        coverings: dict[str, list[tuple[dict[str, str], Clique]]] = {}
+        coverings = _Coverings()
         for clique in sorted(
             cliques, key=lambda clique: (len(clique), self.facts.cells(clique)), reverse=True
         ):
@@ -172,8 +199,7 @@ class CliqueRegister:
             known = (self._finer(names, of) for of in (self._coverings, coverings))
             if not any(True for _ in chain.from_iterable(known)):
                 fresh.append(clique)
-                for column in names:
-                    coverings.setdefault(column, []).append((names, clique))
+                coverings.add(names, clique)
         cells = sum(self.facts.cells(clique) for clique in [*self.shared, *fresh])
         if cells > MAX_SHARED_CELLS:
             raise StudyInvalid(
@@ -195,9 +221,7 @@ class CliqueRegister:
         fresh = self.to_share(cliques) if fresh is None else fresh
         self.shared += fresh
         for clique in fresh:
-            names = self._names(clique)
-            for column in names:
-                self._coverings.setdefault(column, []).append((names, clique))
+            self._coverings.add(self._names(clique), clique)
         own = set(fresh)
         for clique in cliques:
             if clique not in self._handles:
@@ -261,10 +285,10 @@ class CliqueRegister:
         return {self.column(name): name for name in clique}
 
     def _finer(
-        self, names: Mapping[str, str], coverings: Mapping[str, list[tuple[dict[str, str], Clique]]]
+        self, names: Mapping[str, str], coverings: _Coverings
     ) -> Iterator[tuple[dict[str, str], Clique]]:
-        """Those of which a clique is a sum, of shared cliques by column. Raises `StudyInvalid` (`MAX_COMPARED`)."""
-        for of in min((coverings.get(column, []) for column in names), key=len):
+        """Those of which a clique is a sum. Raises `StudyInvalid` (`MAX_COMPARED`)."""
+        for of in coverings.of(names):
             self._compared += 1
             if self._compared > MAX_COMPARED:
                 raise StudyInvalid(

@@ -15,11 +15,10 @@ All of it is public: cliques, weights, penalties, epsilon, sigma^2, hashes of th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
@@ -59,6 +58,11 @@ def _check_rational(x: object, what: str, *, positive: bool) -> None:
         raise ValueError(f"{what} must {'be positive' if positive else 'not be negative'}")
     if top >= _BEYOND_FLOATS and top >= _BEYOND_FLOATS * bottom:
         raise ValueError(f"{what} is too large a number")
+
+
+def _different(values: tuple[object, ...]) -> Collection[object]:
+    """Each object once: of thousands of candidates, many have the very same weight or penalty."""
+    return {id(value): value for value in values}.values()
 
 
 def _check_integer(x: object, what: str, limit: int) -> None:
@@ -168,20 +172,22 @@ class SelectStep(_Message):
             "conflicts must be listed for every handle, or for none",
         )
         for q, later in enumerate(self.conflicts):
+            before = q
             for p in later:
                 _check_integer(p, "a position", len(self.handles))
-            _require(
-                all(q < p for p in later[:1]) and all(p < r for p, r in pairwise(later)),
-                "conflicts must be listed in ascending order with the first of each pair",
-            )
+                if p <= before:
+                    raise ValueError(
+                        "conflicts must be listed in ascending order with the first of each pair"
+                    )
+                before = p
         for values in (self.weights, self.penalties, self.answer_sums):
             _require(
                 isinstance(values, tuple) and len(values) == len(self.handles),
                 "weights, penalties and sums of answers must be as many as handles",
             )
-        for weight in self.weights:
+        for weight in _different(self.weights):
             _check_rational(weight, "a weight", positive=True)
-        for penalty in self.penalties:
+        for penalty in _different(self.penalties):
             _check_rational(penalty, "a penalty", positive=False)
         _check_rational(self.epsilon, "epsilon", positive=True)
         if self.expected is not None:
@@ -269,10 +275,13 @@ Step = PrepareStep | SelectStep | MeasureStep | DistanceStep | TotalStep | EndSt
 
 
 def _encode(value: object) -> object:
-    if type(value) is int or type(value) is str:
+    kind = type(
+        value
+    )  # of the commonest kinds first: a step has thousands, and `isinstance` asks a rational's abstract class
+    if kind is int or kind is str:
         return value
-    if isinstance(value, Fraction):
-        return [value.numerator, value.denominator]
+    if kind is Fraction:
+        return list(value.as_integer_ratio())  # type: ignore[attr-defined]
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Level):

@@ -44,6 +44,13 @@ def whole_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number such as 1000 or 1e5, got {text!r}")
 
 
+def one_thread() -> None:
+    """Have this process multiply in one thread, unless the user has said how many: before NumPy is imported, in a command that
+    does all the work itself. None of its products is large enough for a second thread, which would only spin."""
+    if "OMP_NUM_THREADS" not in os.environ:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def private_file_of_one(given: Sequence[str], party: str) -> Path | None:
     """`--private FILE`, or as without `--party` NAME=FILE of this party. Raises `UsageError`."""
     if len(given) > 1:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
-from runner.commands import command, private_file_of_one, private_files_of_all, whole_number
+from runner.commands import (
+    command,
+    one_thread,
+    private_file_of_one,
+    private_files_of_all,
+    whole_number,
+)
 from runner.results.warnings import emphasised
 from runner.study import load, private_file
 
@@ -123,6 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         own = private_file_of_one(arguments.private, arguments.party)
         private = {} if own is None else {arguments.party: own}
+    one_thread()
     study = _with_tables(load(arguments.study), private)
     from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError, PeerIdentity, PeerUnreachable, UsageError
-from runner.commands import command, private_file_of_one, private_files_of_all
+from runner.commands import command, one_thread, private_file_of_one, private_files_of_all
 from runner.failures import complain, describe
 from runner.launch.first_failure import Report, interrupted, write_report
 from runner.launch.watchdog import Job, watch
@@ -152,8 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
             return
     began = time.monotonic()
     if BACKENDS[load(arguments.study).backend].ideal:
-        # this process does all the work, and none of its products is large enough for a second thread, which would only spin
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        one_thread()
     earlier = _stamp(out)
     try:
         with _watched(arguments, out):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import for_stream
-from runner.commands import command, whole_number
+from runner.commands import command, one_thread, whole_number
 from runner.failures import reason
 from runner.results import outdir
 
@@ -105,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--rows must be from 0 to {MAX_ROWS:,}, got {arguments.rows}.")
     if arguments.seed is not None and arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, got {arguments.seed}.")
+    one_thread()
     target: Path | None = arguments.out
     if "linked" in outdir.finished(arguments.dir):
         _linked(arguments)

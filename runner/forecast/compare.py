@@ -19,6 +19,7 @@ from runner.forecast.alignment import owners
 from runner.forecast.plan_text import in_bytes
 from runner.forecast.predict import forecast
 from runner.forecast.result import NETWORKS, Forecast
+from runner.forecast.shared_course import SharedCourse
 from runner.report.number_format import listed
 from runner.study import Study, VerticalStudy
 from runner.study.read import changed
@@ -86,7 +87,8 @@ def compare(
     tell: Callable[[float], None] = lambda _: None,
 ) -> Comparison:
     """The study by every backend. rows, networks, tell: as for `forecast`. Raises `StudyInvalid`: not by its own backend."""
-    own = forecast(study, rows, networks, tell)
+    shared = SharedCourse()
+    own = forecast(study, rows, networks, tell, shared)
     found = [
         _alternative(
             study,
@@ -96,6 +98,7 @@ def compare(
             own,
             networks,
             tell,
+            shared,
         )
         for backend in BACKENDS
     ]
@@ -108,6 +111,7 @@ def _alternative(
     own: Forecast,
     networks: Mapping[str, tuple[float, float]],
     tell: Callable[[float], None],
+    shared: SharedCourse,
 ) -> Alternative:
     mine = backend.name == study.backend
     if not isinstance(backend, DistributedBackend):
@@ -119,7 +123,8 @@ def _alternative(
         other, sentences = changed(study, tree)
         if other is not None:
             try:
-                return _told(backend, forecast(other, own.rows, networks, tell), changes, own=False)
+                expected = forecast(other, own.rows, networks, tell, shared)
+                return _told(backend, expected, changes, own=False)
             except StudyInvalid as error:
                 sentences = [error.sentence]
         problem = problem or sentences[0]

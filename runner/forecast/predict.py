@@ -31,6 +31,7 @@ from runner.forecast.result import (
     Forecast,
     told,
 )
+from runner.forecast.shared_course import Conclusion, Key, SharedCourse
 from runner.forecast.training import forecast_trained
 from runner.party.alignment import check_tables
 from runner.party.course import agreed_table
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from runner.results.release import Release
     from synth.plan import Plan
 
-REPORTED_ROWS, DRAWN_ROWS = 1000, 4096
+REPORTED_ROWS, DRAWN_ROWS = 1000, 1024
 """Most rows of the tables that are really made."""
 CELL_BYTES = 64
 CLOSING_BYTES, LISTED_BYTES, CLOSING_ROUNDS = 96, 32, 3
@@ -57,8 +58,10 @@ def forecast(
     rows: int | None = None,
     networks: Mapping[str, tuple[float, float]] = NETWORKS,
     tell: Callable[[float], None] = lambda _: None,
+    shared: SharedCourse | None = None,
 ) -> Forecast:
-    """Carry out the study in a dry run. networks: as `NETWORKS`. tell: is told the share of the budget spent so far.
+    """Carry out the study in a dry run. networks: as `NETWORKS`. tell: is told the share of the budget spent so far. shared: what
+    the dry run of the same study with another backend was asked.
 
     Raises `StudyInvalid`.
     """
@@ -88,9 +91,11 @@ def forecast(
         tables, assumed, limit = len(custodians), joined.records, joined.population
     backend = study.descriptor
 
+    facts = facts_of(study, tables, bytes(32))  # the same study is told the same each time
+
     def dry_run(share: float = 1.0) -> DryRun:
         return backend.dry_run(
-            facts_of(study, tables, bytes(32)),  # the same study is told the same each time
+            facts,
             PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
             len(study.computing),
             len(study.contributing),
@@ -99,10 +104,21 @@ def forecast(
 
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
     seen = _Seen(oracle, plan, len(study.parties), tell)
+    key, known = Key.of(facts, plan, (limit, row_limit(study, tables))), None
+    if shared is not None and shared.knows(key):
+        known = shared.played(oracle, seen.observe)
+        if known is None:  # it answers otherwise, and has been asked in part
+            oracle = dry_run()
+            seen = _Seen(oracle, plan, len(study.parties), tell)
     began, counted = time.process_time(), oracle.counting_s
     events: list[Event] = []
     reported = ReportCost({}, 0)
-    if (reporting := algorithm.reporting(study.config)) is not None:
+    reporting = algorithm.reporting(study.config)
+    records = shared is not None and shared.is_empty and study.contributors is None
+    records &= known is None and reporting is None and not arrives(study)
+    if known is not None:
+        synthesis = known.synthesis
+    elif reporting is not None:
         assert joined is not None  # only owners of columns report
         reporter = reporting.reporter(plan)
         reported = cost(reporter, joined.split, study.leader_number)
@@ -110,24 +126,33 @@ def forecast(
             synthesize(study, plan, _presumed_reports(study, plan, joined), seen.observe), rows=assumed
         )
         events = list(reporter.events)
+    elif isinstance(oracle, DryRounds):
+        synthesis = synthesize(study, plan, oracle.oracles(), seen.observe)
+    elif records and shared is not None:
+        asked, observe = shared.recorded(oracle, seen.observe)
+        synthesis = synthesize(study, plan, asked, observe)
     else:
-        asked = oracle.oracles() if isinstance(oracle, DryRounds) else oracle
-        synthesis = synthesize(study, plan, asked, seen.observe)
+        synthesis = synthesize(study, plan, oracle, seen.observe)
     oracle.close()
     rows_out = min(synthesis.rows, row_limit(study, tables))
     chosen = time.process_time()
-    release = sample(synthesis, plan, seen.observe, min(rows_out, DRAWN_ROWS), events)
+    if known is None:
+        release = sample(synthesis, plan, seen.observe, min(rows_out, DRAWN_ROWS), events)
+        choosing_s = chosen - began - (oracle.counting_s - counted)
+        known = Conclusion(synthesis, release, choosing_s, time.process_time() - chosen)
+        if records and shared is not None:
+            shared.keep(key, known)
     # A table's codes take as many bytes as it has rows; of larger ones a smaller part is rearranged.
     part = max(1.0, rows_out / DRAWN_ROWS)
-    drawing = (time.process_time() - chosen) * part**0.5
+    drawing = known.drawing_s * part**0.5
     rounds, sent = (
         (oracle.rounds, list(oracle.sent)) if not reported.rounds else (0, [0] * len(study.parties))
     )
     rounds, sent = rounds + seen.rest[-1], [own + more for own, more in zip(sent, seen.rest, strict=False)]
     secure = oracle.seconds * (whole := 1 + seen.rest[-1] / max(1, oracle.rounds))
-    work = (chosen - began - (oracle.counting_s - counted)) * whole + drawing + secure
+    work = known.choosing_s * whole + drawing + secure
     if not backend.ideal:
-        rounds, sent = _handed_out(study, release, part, reported, rounds, sent)
+        rounds, sent = _handed_out(study, known.release, part, reported, rounds, sent)
         if joined is not None:
             sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
             rounds += joined.cost.rounds

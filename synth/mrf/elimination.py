@@ -168,6 +168,7 @@ class Marginals:
             if column in self._core
         }
         self._expansions: dict[str, Array] = {}
+        self._columns_kept: dict[str, Array] = {}
         self._reach = [self._directions(index) for index in range(len(tree.nodes))]
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
@@ -285,6 +286,8 @@ class Marginals:
     def _expanded(self, clique: Clique, cache: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
         chains = self._chains
+        if len(clique) > 1 and self._are_independent(clique):
+            return self._product_of_columns(clique)
         core_clique = tuple(self._core_name.get(name, name) for name in clique)
         if core_clique == clique or len(clique) < 2:
             return self._marginal(clique, cache)
@@ -302,11 +305,34 @@ class Marginals:
                 values *= self._expansion(name, core).reshape([-1, *[1] * (len(clique) - 1 - axis)])
         return values.reshape(-1)
 
+    def _are_independent(self, clique: Clique) -> bool:
+        """Whether the model says that all of these columns are independent: each is of a part of its own."""
+        parts = {self._part.get(self._chains.column.get(name, name), -1) for name in clique}
+        return len(parts) == len(clique) and -1 not in parts
+
+    def _product_of_columns(self, clique: Clique) -> Array:
+        """One of `marginals`, of independent columns."""
+        if (cells := prod(self._sizes[name] for name in clique)) > MAX_TABLE_CELLS:
+            raise ValueError(
+                f"This marginal needs a table of {cells} cells over ({', '.join(clique)}); ask for fewer columns."
+            )
+        values, *others = (self._column(name) for name in clique)
+        for other in others:
+            values = np.multiply.outer(values, other / self._total).reshape(-1)
+        return values
+
+    def _column(self, name: str) -> Array:
+        """Expected counts of one column, or level; kept."""
+        known = self._columns_kept.get(name)
+        if known is None:
+            known = self._columns_kept[name] = self._marginal((name,), {})
+        return known
+
     def _expansion(self, name: str, core: str) -> Array:
         """P(value at this level | its bin at the level at which its column meets others)."""
         shares = self._expansions.get(name)
         if shares is None:
-            own = self._marginal((name,), {})
+            own = self._column(name)
             bins = self._chains.bins(name, core)
             mass = np.bincount(bins, own, self._sizes[core])[bins]
             shares = self._expansions[name] = np.divide(own, mass, out=np.zeros_like(own), where=mass > 0)

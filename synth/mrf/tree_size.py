@@ -27,9 +27,10 @@ from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminat
 
 
 class _Kept(NamedTuple):
-    """A step of the elimination that is kept. sources: the columns whose steps leave exactly this clique as their rest."""
+    """A step of the elimination that is kept. bit: of its column. sources: the columns whose steps leave exactly this clique as
+    their rest."""
 
-    column: int
+    bit: int
     key: float
     clique: int
     sources: int
@@ -65,7 +66,13 @@ class SizeEstimator:
             self._sources[step.rest] = self._sources.get(step.rest, 0) | 1 << step.column
         self._near.append(near)
         self._steps = [
-            _Kept(*step, self._sources.get(step.clique, 0), self._columns.cells(step.clique))
+            _Kept(
+                1 << step.column,
+                step.key,
+                step.clique,
+                self._sources.get(step.clique, 0),
+                self._columns.cells(step.clique),
+            )
             for step in steps
         ]
         self._steps.append(_Kept(0, math.inf, 0, 0, 0))
@@ -118,8 +125,18 @@ class SizeEstimator:
         least: float = min(keys.values())
         gone, rests = 0, set[int]()
         while True:
-            column, key, clique, sources, size = steps[at]
-            bit = 1 << column
+            bit, key, clique, sources, size = steps[at]
+            differing = mask | gone
+            while key < least and not clique & differing:  # both take this step, away from all that differs
+                if not (sources & common or clique in rests):
+                    cells += size
+                if clique == left or cells > most:
+                    return cells
+                left ^= bit
+                common |= bit
+                at += 1
+                bit, key, clique, sources, size = steps[at]
+            near, in_kept = self._near[at], self._left[at]
             both = kept = key < least
             if kept:
                 at += 1

@@ -155,6 +155,38 @@ def test_selection_is_the_reference_on_the_scores() -> None:
         assert select(made) == plan.contenders[selection.reference(scores, uniforms, dithers, plan.a)]
 
 
+@pytest.mark.parametrize("penalty", [3, 10**18])
+def test_several_picks_are_the_reference_however_large_keys_are(penalty: int) -> None:
+    weights, penalties = [F(len(c)) for c in CLIQUES], [F(3), *[F(penalty)] * 5]
+    answers = [np.full(SETTING.cells(c), 300.0 / SETTING.cells(c)) for c in CLIQUES]
+    for run in range(10):
+        seed = run.to_bytes(2, "big")
+        made = IdealOracle(SETTING, count, Recorder(), randomness=stream(seed))
+        first = IdealOracle(SETTING, count, Recorder(), randomness=stream(seed))
+        for of in (made, first):
+            of.prepare(CLIQUES)
+        begun, rounded = first.state.begin_select(range(6), answers, weights, penalties, F(1, 5), 3)
+        plan, source = begun.plan, stream(seed)
+        spread = max(plan.highest[q] for q in plan.contenders) - min(plan.lowest[q] for q in plan.contenders)
+        assert (spread >= 1 << 63) == (penalty > 3)
+        scores = {
+            q: plan.weights[q] * int(np.abs(count([CLIQUES[q]])[0] - answer.astype(np.int64)).sum())
+            - plan.biases[q]
+            for q, answer in zip(plan.contenders, by_range(rounded), strict=True)
+        }
+        picked: list[int] = []
+        for _ in range(3):
+            drawn = integers(source, 10, len(scores))
+            dithers = [number >> -plan.a % 8 for number in integers(source, (plan.a + 7) // 8, len(scores))]
+            left = plan.candidates(picked)
+            places = [plan.contenders.index(q) for q in left]
+            winner = selection.reference(
+                [scores[q] for q in left], [drawn[p] for p in places], [dithers[p] for p in places], plan.a
+            )
+            picked.append(left[winner])
+        assert made.select(range(6), answers, weights, penalties, F(1, 5), 3) == picked
+
+
 def test_total_and_row_bound() -> None:
     made = oracle()
     value = made.total(F(100))

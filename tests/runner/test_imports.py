@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.runner import small
 from tests.runner.processes import ROOT
 
@@ -65,3 +67,30 @@ def test_the_launcher_and_the_parties_of_a_horizontal_run_load_no_more_than_they
         assert {"numpy", "duckdb", "runner.party.process"} <= modules, name  # the hook saw a whole run
         assert not foreign(modules, OURS | {"cryptography"} | PARTY), name
         assert not {module for module in modules if module.startswith(ELSEWHERE)}, name
+
+
+@pytest.mark.parametrize("command", ["plan", "sample"])
+def test_a_command_that_does_all_the_work_says_so_before_numpy_is_loaded(
+    command: str, tmp_path: Path
+) -> None:
+    # OpenBLAS reads how many threads it may have when it is loaded, and idle ones spin.
+    program = (
+        "import os, sys, runner.commands as commands\n"
+        "def one_thread():\n"
+        "    told()\n"
+        "    print('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])\n"
+        "    raise KeyboardInterrupt\n"
+        "told, commands.one_thread = commands.one_thread, one_thread\n"
+        "from runner.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    arguments = {"plan": ["study.toml"], "sample": ["out", "--rows", "1"]}[command]
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, command, *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=plain | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.stdout.split() == ["False", "1"]

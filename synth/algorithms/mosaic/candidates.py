@@ -10,7 +10,7 @@ Public and deterministic: a function of the study and of the bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -99,6 +99,16 @@ def candidates(
                 cells = math.prod(grid.sizes[name] for name in clique)
                 found[clique] = Candidate(columns, clique, cells, weights[columns])
     return list(found.values())
+
+
+def at_most(
+    most: int, offered: Callable[[Sequence[int]], list[Candidate]], budgets: Sequence[int]
+) -> list[Candidate]:
+    """What is offered at these budgets of cells, without the finest where all together are more than a run can use. One
+    resolution of each clique stays."""
+    while len(found := offered(budgets)) > most and len(budgets) > 1:
+        budgets = budgets[:-1]
+    return found
 
 
 def grid_of(domain: Domain, columns: Sequence[Measured]) -> Grid:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 from mpc_protocols.functionality import Clique
 
@@ -11,13 +10,18 @@ Related = Mapping[Clique, Sequence[Clique]]
 
 
 def related(column_sets: Sequence[Clique]) -> dict[Clique, list[Clique]]:
-    """Of each set, those that contain it or are contained in it, itself among them. The sets differ."""
-    sets = [frozenset(columns) for columns in column_sets]
+    """Of each set, those that contain it or are contained in it, itself among them. The sets differ, none is empty."""
+    holders: dict[str, set[Clique]] = {}
+    for columns in column_sets:
+        for name in columns:
+            holders.setdefault(name, set()).add(columns)
     found: dict[Clique, list[Clique]] = {columns: [columns] for columns in column_sets}
-    for (one, a), (other, b) in combinations(zip(column_sets, sets, strict=True), 2):
-        if a <= b or b <= a:
-            found[one].append(other)
-            found[other].append(one)
+    for columns in column_sets:
+        # What contains it, the fewest looked at first.
+        for other in set.intersection(*sorted((holders[name] for name in columns), key=len)):
+            if other != columns:
+                found[columns].append(other)
+                found[other].append(columns)
     return found
 
 

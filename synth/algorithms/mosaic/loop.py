@@ -20,15 +20,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpc_protocols.functionality import unobserved
+from mpc_protocols.public.steps import MAX_ITEMS
 from synth.algorithms.mosaic.answers import Resolutions, answers
 from synth.algorithms.mosaic.candidates import (
     Candidate,
     Priced,
+    at_most,
     candidates,
     grid_of,
     joint_candidates,
@@ -143,11 +146,14 @@ class MosaicRun(Run):
         self.chains = Chains(domain.sizes, self.levels)
         self.column_set = self.chains.columns()
         self.resolutions = Resolutions(self.grid)
-        self.candidates = candidates(self.grid, self.plan.candidates, weights, self.plan.budgets)
+        most = MAX_ITEMS - len(self.handles) - len(self.plan.reserved.cliques)
+        sets = self.plan.candidates
+        self.candidates = at_most(most, partial(candidates, self.grid, sets, weights), self.plan.budgets)
         self._typical = typical_cells(self.candidates)
         self.is_small = noise_share(self.plan, self._typical, self.noisy_total) > NOISE_LIMIT
         if self.is_small:
-            self.candidates = joint_candidates(self.grid, self.plan.candidates, weights, SMALL_BUDGETS)
+            joint = partial(joint_candidates, self.grid, sets, weights)
+            self.candidates = at_most(most, joint, SMALL_BUDGETS)
         self.related = related(list(dict.fromkeys(c.columns for c in self.candidates)))
         self.shares = (
             dict(zip(self.candidates, prices(self.candidates), strict=True)) if self.candidates else {}
@@ -396,10 +402,11 @@ class MosaicRun(Run):
         """The picks of a batch, in order, and the model's answers of all candidates offered."""
         asked, picks = [p.candidate for p in offered], min(picks, len(offered))
         found = answers(self.model, asked, self.resolutions)
+        weights = {weight: Fraction(weight) for weight in {c.weight for c in asked}}
         positions = self.oracle.select(
             [self.handles[c.clique] for c in asked],
             found,
-            [Fraction(c.weight) for c in asked],
+            [weights[c.weight] for c in asked],
             [p.penalty for p in offered],
             epsilon,
             picks,

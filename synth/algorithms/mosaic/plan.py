@@ -20,7 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
+from mpc_protocols.public.steps import MAX_ITEMS
 from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
 from synth.budget.charges import Charges, cell_distance
@@ -95,12 +97,18 @@ def plan(
     """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
     what is measured besides.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more sets of columns than a run can
+    compare, (epsilon, delta) out of range.
     """
     charges, columns = Charges(adjacency, unit_rows), len(domain)
     check_sizes(domain, workload, config)
     budgets = (*BUDGETS, RICH_BUDGET) if epsilon > 1 else BUDGETS
     candidates, oversized = _column_sets(domain, workload, budgets[-1])
+    if len(candidates) > (comparable := MAX_ITEMS - columns - len(reserved.cliques)):
+        raise StudyInvalid(
+            f"[workload] asks about {len(candidates):,} sets of columns, and mosaic compares at most {comparable:,}; add a "
+            "count, or list the cliques that matter."
+        )
     share = Fraction(str(config.select_share))
     column_share = WIDE_SHARE if max(domain.sizes.values()) > SIZES[-1] else NARROW_SHARE
     shares = _column_shares(domain, workload)
@@ -162,8 +170,9 @@ def _column_sets(
     others)."""
     found: dict[Clique, int] = {}
     left_out: list[Clique] = []
+    size_of = domain.sizes
     for clique in workload.closure:
-        sizes = [domain.sizes[name] for name in clique]
+        sizes = [size_of[name] for name in clique]
         coarsest, finest = 1, 1
         for size in sizes:
             coarsest *= min(size, SIZES[0])

@@ -75,3 +75,10 @@ def test_the_table_is_made_at_first_use_only() -> None:
 
 def test_beta_is_a_rational() -> None:
     assert isinstance(gumbel.BETA, Fraction) and Fraction(1, 2**70) == gumbel.BETA
+
+
+def test_many_draws_are_inverted_as_each_is_by_itself() -> None:
+    near = [t + step for t in gumbel.THRESHOLDS for step in (-(1 << 16), -1, 0, 1, 1 << 16)]
+    uniforms = [0, 1, 2**80 - 1, *(u for u in near if 0 <= u < 2**80)]
+    found = gumbel.invert_all(b"".join(u.to_bytes(10, "big") for u in uniforms))
+    assert found.tolist() == [gumbel.invert(u) for u in uniforms]

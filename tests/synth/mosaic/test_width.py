@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mpc_protocols.backend import DryRun
-from mpc_protocols.functionality import MarginalOracle
+from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.functionality import MarginalOracle, unobserved
 from synth.algorithms.mosaic import foreseen, loop
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
@@ -49,6 +50,37 @@ def test_a_hundred_columns_from_plan_to_rows() -> None:
     assert table.shape == (ROWS, COLUMNS) and (table < np.array(list(DOMAIN.sizes.values()))).all()
     strongest = [tuple(clique) for clique in synthesis.selected if len(clique) == 2]
     assert strongest and workload_error(codes, table, DOMAIN, strongest) < 0.05
+
+
+def test_more_sets_of_columns_than_a_run_can_compare_are_refused_by_the_plan() -> None:
+    domain = codes_domain(**{f"c{number}": 2 for number in range(500)})
+    workload = Workload.from_spec({"degree": 2}, domain)
+    with pytest.raises(
+        StudyInvalid, match=r"asks about 125,250 sets of columns.*at most 65,036; add a count"
+    ):
+        ALGORITHM.plan(domain, workload, MosaicConfig(), epsilon=1.0, delta=1e-6, adjacency="add-remove")
+
+
+@pytest.mark.parametrize("epsilon", [50.0, 0.05])
+def test_the_finest_resolutions_are_left_out_of_more_marginals_than_a_run_can_use(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table that is small, and of one that is not."""
+    domain = codes_domain(a=12, b=12, c=12, d=12)
+    workload = Workload.from_spec({"degree": 2}, domain)
+    codes = np.random.default_rng(1).integers(0, 12, (400, 4))
+    offered: list[int] = []
+    for most in (65_536, 4 + 10):
+        monkeypatch.setattr(loop, "MAX_ITEMS", most)
+        plan = ALGORITHM.plan(
+            domain, workload, MosaicConfig(), epsilon=epsilon, delta=1e-6, adjacency="add-remove"
+        )
+        made = loop.MosaicRun(ideal(codes, domain, Accountant(plan.budget)), plan, unobserved)
+        made.measure_all_columns()
+        made.choose_resolutions()
+        assert {c.columns for c in made.candidates if len(c.columns) == 2} == set(workload.cliques)
+        offered.append(len(made.candidates))
+    assert offered[0] > 10 >= offered[1]
 
 
 @pytest.mark.parametrize("presumed", [False, True])
