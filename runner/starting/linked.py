@@ -120,8 +120,8 @@ def _bound(rows: Mapping[str, int]) -> int:
     if not rows:
         return 1
     nearly = int(np.quantile(list(rows.values()), 1 - BEYOND, method="higher"))
-    step = max(1, 5 * 10 ** (len(str(nearly)) - 2))
-    return min(MAX_CHILDREN, -(-nearly // step) * step)
+    step = int(max(1, 5 * 10 ** (len(str(nearly)) - 2)))
+    return min(MAX_CHILDREN, int(-(-nearly // step) * step))
 
 
 def _columns(texts: Texts, key: str) -> list[Proposal]:

@@ -34,13 +34,16 @@ def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Locati
     path, told = written(location, linked, folder)
     for one in told:
         if one.orphans:
-            label = linked.children[one.name].label
-            raise DataRefused(
-                f'{label}, column "{linked.linked.key}", {one.orphan_place}: no row of {location.label} has this '
-                f"key; every row of "
-                f"{one.name} needs a row of {linked.linked.parent}."
-            )
+            raise orphan(location, linked, one.name, one.orphan_place)
     return replace(location, kind="parquet", path=path, url="", dialect=RFC, state=None, linked=None)
+
+
+def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> DataRefused:
+    """What is said of a row of the table `name` that has no parent."""
+    return DataRefused(
+        f'{linked.children[name].label}, column "{linked.linked.key}", {place}: no row of {location.label} has this key; '
+        f"every row of {name} needs a row of {linked.linked.parent}."
+    )
 
 
 def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Path, list[Unfolding]]:
