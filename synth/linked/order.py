@@ -1,4 +1,4 @@
-"""Where in the order a person's next child stands, if there are as many more to come as its count says (`docs/design/linked.md` 4).
+"""Where in the order a person's children stand, so that as many fit as its count says (`docs/design/linked.md` 4).
 
 Problem: A is any of a person's children and B the one before, so the model's law of A given B is of a step anywhere in a person's
 row of children. Drawn by it alone, children run ahead: the steps of somebody with many are long at first, when much of the order
@@ -31,7 +31,8 @@ LEAST = 1e-12
 
 
 class OrderChain:
-    """The chain of a released model, and what the laws that children are drawn from make of it."""
+    """The chain of a released model. starts: the first child's law, by its place. steps: of the next one, (before, next).
+    goes_on: at each place, the share of children that are not the last."""
 
     def __init__(self, model: Model, child: ChildTable) -> None:
         assert child.order is not None
@@ -44,10 +45,10 @@ class OrderChain:
         pairs = np.triu(whole[:places, :places].T)  # from the one before to the next, never back
         first = whole[:places, places]
         there, going = pairs.sum(axis=0) + first, pairs.sum(axis=1)
-        self._step = pairs / np.maximum(going, LEAST)[:, None]
-        self._goes_on = np.minimum(going / np.maximum(there, LEAST), 1.0)
-        self._first = first / max(first.sum(), LEAST)
-        self._follow = [1.0 - self._goes_on]
+        self.steps = pairs / np.maximum(going, LEAST)[:, None]
+        self.goes_on = np.minimum(going / np.maximum(there, LEAST), 1.0)
+        self.starts = first / max(first.sum(), LEAST)
+        self._follow = [1.0 - self.goes_on]
 
     @classmethod
     def of(cls, model: Model, child: ChildTable) -> OrderChain | None:
@@ -67,8 +68,9 @@ class OrderChain:
     def follow(self, more: int) -> Array:
         """P(exactly so many children follow | one stands at a), at each a."""
         while len(self._follow) <= more:
-            self._follow.append(self._goes_on * (self._step @ self._follow[-1]))
-        return self._follow[more]
+            self._follow.append(self.goes_on * (self.steps @ self._follow[-1]))
+        found: Array = self._follow[more]
+        return found
 
 
 class Correction:
@@ -87,7 +89,7 @@ class Correction:
     def first(self, counts: NDArray[np.int64], codes: NDArray[np.int64]) -> Array:
         """Logarithms for a person's first child, (people, codes of A's order). counts: of children; codes: of the count."""
         some, place = np.unique(counts, return_inverse=True)
-        wanted = np.stack([_log(self._chain._first * self._chain.follow(n - 1)) for n in some])
+        wanted = np.stack([_log(self._chain.starts * self._chain.follow(n - 1)) for n in some])
         return _whole(wanted[place] - self._laws[0][codes])
 
     def following(
@@ -95,7 +97,7 @@ class Correction:
     ) -> Array:
         """The same for the next child. more: how many come after it. before: the order of the child before."""
         some, place = np.unique(more, return_inverse=True)
-        wanted = np.stack([_log(self._chain._step * self._chain.follow(n)[None]) for n in some])
+        wanted = np.stack([_log(self._chain.steps * self._chain.follow(n)[None]) for n in some])
         found = wanted[place, before] - self._laws[1][codes, before]
         back = np.arange(found.shape[1]) < before[:, None]
         return _whole(np.where(back, -np.inf, found))

@@ -56,7 +56,7 @@ def test_contributors_bundles_are_refused_before_anything_is_spent(tmp_path: Pat
     assert any(said in sentence for sentence in problems(trial.path))
     for command in (
         ("run", trial.path, "--out", tmp_path / "out"),
-        ("contribute", trial.path, "--party", "north"),
+        ("contribute", trial.path, "--party", "north", "--out", tmp_path / "north.bundle"),
     ):
         end = run(*command, ledger=tmp_path / "ledger.db", scratch=tmp_path)
         assert end.code == 10, end.complaint
