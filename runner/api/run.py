@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
@@ -204,6 +204,19 @@ class Run:
         from runner.results.model_graph import junction_tree
 
         return junction_tree(self._opened)
+
+    @overload
+    def evaluate(
+        self, real: pd.DataFrame, test: pd.DataFrame | None = None, label: str | None = None
+    ) -> Evaluation: ...
+
+    @overload
+    def evaluate(
+        self,
+        real: Mapping[str, pd.DataFrame],
+        test: Mapping[str, pd.DataFrame] | None = None,
+        label: str | None = None,
+    ) -> LinkedEvaluation: ...
 
     def evaluate(
         self,
