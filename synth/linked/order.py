@@ -25,9 +25,9 @@ from synth.linked.tables import ChildTable
 from synth.mrf import Model
 from synth.mrf.factor import Array
 
-MAX_CELLS = 1 << 22
+MAX_CHAIN_CELLS = 1 << 22
 """Of the marginal of count and orders; a larger one is left to the model."""
-LEAST = 1e-12
+MIN_MASS = 1e-12
 
 
 class OrderChain:
@@ -45,9 +45,9 @@ class OrderChain:
         pairs = np.triu(whole[:places, :places].T)  # from the one before to the next, never back
         first = whole[:places, places]
         there, going = pairs.sum(axis=0) + first, pairs.sum(axis=1)
-        self.steps = pairs / np.maximum(going, LEAST)[:, None]
-        self.goes_on = np.minimum(going / np.maximum(there, LEAST), 1.0)
-        self.starts = first / max(first.sum(), LEAST)
+        self.steps = pairs / np.maximum(going, MIN_MASS)[:, None]
+        self.goes_on = np.minimum(going / np.maximum(there, MIN_MASS), 1.0)
+        self.starts = first / max(first.sum(), MIN_MASS)
         self._follow = [1.0 - self.goes_on]
 
     @classmethod
@@ -59,7 +59,7 @@ class OrderChain:
             model.sizes[name]
             for name in (child.count, child.first(str(child.order)), child.second(str(child.order)))
         ]
-        return cls(model, child) if np.prod(sizes, dtype=float) <= MAX_CELLS else None
+        return cls(model, child) if np.prod(sizes, dtype=float) <= MAX_CHAIN_CELLS else None
 
     def marginal(self, model: Model) -> Array:
         """Of the count and both orders, (counts, A, B)."""
@@ -106,7 +106,7 @@ class Correction:
 def _log(weights: Array) -> Array:
     """Logarithms of laws along the last axis."""
     sums = weights.sum(axis=-1, keepdims=True)
-    found: Array = np.log(np.maximum(weights / np.maximum(sums, LEAST**2), LEAST))
+    found: Array = np.log(np.maximum(weights / np.maximum(sums, MIN_MASS**2), MIN_MASS))
     return found
 
 

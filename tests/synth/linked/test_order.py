@@ -79,11 +79,11 @@ def test_each_child_stands_where_the_real_ones_do_though_only_pairs_of_any_place
         return found
 
     corrected = worst()
-    limit, order.MAX_CELLS = order.MAX_CELLS, 0
+    limit, order.MAX_CHAIN_CELLS = order.MAX_CHAIN_CELLS, 0
     try:
         plain = worst()
     finally:
-        order.MAX_CELLS = limit
+        order.MAX_CHAIN_CELLS = limit
     assert corrected < 0.08
     assert kind is panel or plain > 3 * corrected
 
