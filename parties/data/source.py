@@ -113,7 +113,11 @@ def _of_workbook(location: Location) -> Source:
 
 
 def _unfolded(location: Location, linked: LinkedPlaces) -> Source:
-    """Of a copy with a row a person."""
+    """Of a copy with a row a person, or where the rows lie."""
+    if location.push_down:
+        from parties.data.sql.unfolding import open_inside
+
+        return open_inside(location)
     from parties.data.linked.places import as_parquet
 
     return _of_copy(lambda folder: as_parquet(location, linked, folder))

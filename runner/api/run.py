@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from parties.data.linked.rows import CodedTables
     from runner.api.plot import Picture
     from runner.evaluation.judge import Evaluation
+    from runner.evaluation.linked import LinkedEvaluation
     from runner.results.finished_run import FinishedRun
+    from runner.study import Study
     from synth.domain import Domain
     from synth.inference import Target
     from synth.run import Measured
@@ -202,20 +205,50 @@ class Run:
 
         return junction_tree(self._opened)
 
+    @overload
     def evaluate(
         self, real: pd.DataFrame, test: pd.DataFrame | None = None, label: str | None = None
-    ) -> Evaluation:
+    ) -> Evaluation: ...
+
+    @overload
+    def evaluate(
+        self,
+        real: Mapping[str, pd.DataFrame],
+        test: Mapping[str, pd.DataFrame] | None = None,
+        label: str | None = None,
+    ) -> LinkedEvaluation: ...
+
+    def evaluate(
+        self,
+        real: pd.DataFrame | Mapping[str, pd.DataFrame],
+        test: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
+        label: str | None = None,
+    ) -> Evaluation | LinkedEvaluation:
         """How good the table is, by real rows. NOT PRIVATE: for whoever holds these (`docs/howto/judge-a-result.md`).
 
-        real: rows with all columns of the study. test: real rows that were not in the run. label: a column to predict. Raises
-        `DataRefused` for rows that do not fit the study, `UsageError`.
+        real: rows with all columns of the study; of linked tables a frame of each, by name. test: real rows that were not in the
+        run. label: a column to predict. Raises `DataRefused` for rows that do not fit the study, `UsageError`.
         """
         from runner.evaluation.judge import judge
         from runner.report.files import load
+        from runner.results.linked import linked_of
 
         finished = load(self.directory)
-        held_out = None if test is None else _coded(test, finished.domain, "The frame of test rows")
-        return judge(finished, _coded(real, finished.domain, "The frame of real rows"), held_out, label)
+        linked = linked_of(finished.facts, finished.domain, self.directory)
+        if linked is not None:
+            from runner.evaluation.linked import judge_linked
+            from runner.evaluation.linked_rows import released_tables
+            from runner.results.finished_run import agreed_study
+            from runner.results.outdir import RUN
+
+            study = agreed_study(finished.facts, self.directory / RUN)
+            made, own = released_tables(self.directory, linked), _tables(real, study)
+            held_out = None if test is None else _tables(test, study)
+            return judge_linked(finished, linked, made, own, held_out, label)
+        if isinstance(real, Mapping) or isinstance(test, Mapping):
+            raise UsageError("This run has one table: give one frame of real rows, and one of test rows.")
+        fresh = None if test is None else _coded(test, finished.domain, "The frame of test rows")
+        return judge(finished, _coded(real, finished.domain, "The frame of real rows"), fresh, label)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -234,6 +267,24 @@ class Run:
         from runner.report.files import measurements_of
 
         return measurements_of(self.directory, self._opened.domain)
+
+
+def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> CodedTables:
+    """Linked tables as codes, of a frame of each."""
+    from parties.data.scratch import Scratch
+    from runner.api.running import named, written
+    from runner.evaluation.linked_rows import real_tables
+    from runner.study.model import DataLocation
+
+    if not isinstance(frames, Mapping):
+        raise UsageError("This run is of linked tables: give real={...}, a frame of each by its name.")
+    with Scratch(watched=True) as folder:
+        files = {folder / f"{number}.parquet": name for number, name in enumerate(frames)}
+        with named({file: f"The frame {name}" for file, name in files.items()}):
+            for file, name in files.items():
+                written(frames[name], file, f"The frame {name}")
+            tables = {name: DataLocation(file) for file, name in files.items()}
+            return real_tables(DataLocation(tables=tables), study, None)
 
 
 def _coded(frame: pd.DataFrame, domain: Domain, name: str) -> NDArray[np.integer[Any]]:

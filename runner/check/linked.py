@@ -22,8 +22,15 @@ def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
     if place.linked is None:
         return
     try:
-        with Scratch() as folder:
-            _, told = written(place, place.linked, folder)
+        if place.push_down:
+            from parties.data.sql.unfolding import UnfoldedInside
+
+            inside = UnfoldedInside(place)
+            inside.close()
+            told = inside.told
+        else:
+            with Scratch() as folder:
+                _, told = written(place, place.linked, folder)
     except CosynthError:
         return
     for one in told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from runner.commands import Commands
     from runner.evaluation.judge import Table
     from runner.report.files import Run
+    from runner.study.model import DataLocation
+    from synth.linked.tables import LinkedTables
 
 DESCRIPTION = """\
 Judge the synthetic table of a finished run by real rows, on this machine: which relations between columns
@@ -29,6 +31,10 @@ NOT PRIVATE: what is printed is a function of the real rows and is charged to no
 holds these rows; do not publish it, and do not choose settings by it that a later run then uses. With
 --private-score EPSILON one figure, and no other, is released with noise and charged to the ledger of
 the private file: the mean distance of pairs of columns.
+
+Of linked tables --real is a folder that holds one file of each, or is given once for each, as TABLE=FILE;
+likewise --test. Judged are people with their numbers of children, children with their person, likeness of
+a person's children, sums of their numbers over a person, and the distance to the nearest real person.
 
 Rows are read as the study writes its columns; with --private FILE by [csv] and [harmonise] of that file,
 as a run reads a custodian's table.
@@ -46,20 +52,21 @@ def add(commands: Commands) -> None:
         examples="  cosynth evaluate out --real people.csv\n"
         "  cosynth evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n"
         "  cosynth evaluate out --real clinic.csv --private clinic.toml\n"
+        "  cosynth evaluate out --real patients=patients.csv --real visits=visits.csv\n"
         "  cosynth evaluate out --real people.csv --private-score 0.2 --private north.toml\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
     parser.add_argument(
         "--real",
         metavar="FILE",
-        type=Path,
+        action="append",
         required=True,
         help="CSV or Parquet: rows with all columns of the study, written as the study has them, or as --private says",
     )
     parser.add_argument(
         "--test",
         metavar="FILE",
-        type=Path,
+        action="append",
         help="real rows that were not in the run; else one half judges the other",
     )
     parser.add_argument(
@@ -87,6 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.evaluation.words import lines, to_json
     from runner.report.files import load
     from runner.results.finished_run import open_run
+    from runner.results.linked import linked_of
 
     open_run(arguments.dir)  # its sentences name what is missing
     if arguments.html is not None and arguments.html.resolve().is_relative_to(arguments.dir.resolve()):
@@ -94,12 +102,16 @@ def run(arguments: argparse.Namespace) -> None:
             f"--html {arguments.html} lies in the run's directory, which is passed on; write the page elsewhere."
         )
     finished = load(arguments.dir)
+    linked = linked_of(finished.facts, finished.domain, arguments.dir)
     if arguments.private_score is not None:
-        _private_score(arguments, finished)
+        _private_score(arguments, finished, linked)
+        return
+    if linked is not None:
+        _linked(arguments, finished, linked)
         return
     read = _reader(arguments, finished)
-    real = read(arguments.real)
-    held_out = None if arguments.test is None else read(arguments.test)
+    real = read(_file(arguments.real, "--real"))
+    held_out = None if arguments.test is None else read(_file(arguments.test, "--test"))
     found = judge(finished, real, held_out, arguments.label)
     print(to_json(found) if arguments.json else "\n".join(lines(found)))
     if arguments.html is not None:
@@ -109,6 +121,13 @@ def run(arguments: argparse.Namespace) -> None:
             write_page(arguments.html, finished, real, found)
         except OSError as error:
             raise UsageError(f"--html {arguments.html} cannot be written ({error.strerror}).") from None
+
+
+def _file(given: Sequence[str], option: str) -> Path:
+    """Where the rows of one table are. Raises `UsageError`."""
+    if len(given) > 1:
+        raise UsageError(f"{option} is given {len(given)} times, and the run has one table; name one file.")
+    return Path(given[0])
 
 
 def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Table]:
@@ -124,7 +143,49 @@ def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Ta
     return partial(rows_by_rules, study=study, rules=private_file.load(arguments.private).rules)
 
 
-def _private_score(arguments: argparse.Namespace, finished: Run) -> None:
+def _linked(arguments: argparse.Namespace, finished: Run, linked: LinkedTables) -> None:
+    """The same of linked tables. Raises also `UsageError` for a page, which is of one table."""
+    from runner.evaluation.linked import judge_linked
+    from runner.evaluation.linked_rows import real_tables, released_tables
+    from runner.evaluation.linked_words import lines, to_json
+    from runner.results.finished_run import agreed_study
+    from runner.results.outdir import RUN
+    from runner.study import private_file
+
+    if arguments.html is not None:
+        raise UsageError(
+            "--html is a page of one table; of linked tables ask for --json, or read what is printed."
+        )
+    study = agreed_study(finished.facts, arguments.dir / RUN)
+    rules = None if arguments.private is None else private_file.load(arguments.private).rules
+    real = real_tables(_places(arguments.real, "--real", linked), study, rules)
+    held_out = (
+        None
+        if arguments.test is None
+        else real_tables(_places(arguments.test, "--test", linked), study, rules)
+    )
+    found = judge_linked(
+        finished, linked, released_tables(arguments.dir, linked), real, held_out, arguments.label
+    )
+    print(to_json(found) if arguments.json else "\n".join(lines(found)))
+
+
+def _places(given: Sequence[str], option: str, linked: LinkedTables) -> DataLocation:
+    """Where linked tables are: in a folder, or TABLE=FILE of each. Raises `UsageError`."""
+    from runner.study.model import DataLocation
+
+    if len(given) == 1 and Path(given[0]).is_dir():
+        return DataLocation(Path(given[0]).resolve())
+    files = dict(text.partition("=")[::2] for text in given)
+    if sorted(files) != sorted(linked.names) or len(files) < len(given):
+        raise UsageError(
+            f"The run is of linked tables: name each once, as {' '.join(f'{option} {name}=FILE' for name in linked.names)}, or a "
+            "folder that holds a file of each."
+        )
+    return DataLocation(tables={name: DataLocation(Path(file).resolve()) for name, file in files.items()})
+
+
+def _private_score(arguments: argparse.Namespace, finished: Run, linked: LinkedTables | None) -> None:
     """One figure that may be told, and nothing else."""
     from runner.evaluation.private_score import score
     from runner.study import private_file
@@ -140,7 +201,8 @@ def _private_score(arguments: argparse.Namespace, finished: Run) -> None:
             "charged up to which cap."
         )
     private = private_file.load(arguments.private)
-    found = score(finished, arguments.real, arguments.dir, arguments.private_score, private)
+    real = _file(arguments.real, "--real") if linked is None else _places(arguments.real, "--real", linked)
+    found = score(finished, real, arguments.dir, arguments.private_score, private)
     if arguments.json:
         print(json.dumps({**asdict(found), "ledger": str(found.ledger)}))
     else:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from runner.starting.template import CONFIRM, called, private_template, template
 
 if TYPE_CHECKING:
     from runner.commands import Commands
+    from synth.domain import Value
 
 DESCRIPTION = """\
 Write DIR/study.toml, a study with every setting explained, and DIR/private.example.toml, an
@@ -30,7 +31,9 @@ and values taken from data tell of the data and must be confirmed by a person wh
 With --from NAME=FILE once for each custodian the tables are compared, and DIR/NAME.toml says how each of
 them is read: names, codes, markers of missing values; where units seem to differ, the question stands
 there. --codes COLUMN=FILE takes a column's values from a public
-code book (.csv or .json) into the study. DIR/study.schema.json lets editors complete the study's keys.
+code book (.csv or .json) into the study. With --linked FILE once for the table of people and once for
+each of what belongs to them (a column names the person in all) the proposal is of linked tables; code books
+of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors complete the study's keys.
 """
 
 
@@ -44,7 +47,8 @@ def add(commands: Commands) -> None:
         description=DESCRIPTION,
         examples="  cosynth init mystudy\n  cosynth init mystudy --vertical\n"
         "  cosynth init mystudy --from people.csv --codes sex=sex_codes.csv\n"
-        "  cosynth init mystudy --from north=north.csv --from south=export.csv\n",
+        "  cosynth init mystudy --from north=north.csv --from south=export.csv\n"
+        "  cosynth init mystudy --linked patients.csv --linked visits.csv\n",
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="a directory, made if it does not exist")
     parser.add_argument("--vertical", action="store_true", help="different columns about overlapping people")
@@ -57,6 +61,16 @@ def add(commands: Commands) -> None:
         help="a custodian's .csv, .parquet or .xlsx; several are compared",
     )
     parser.add_argument(
+        "--linked",
+        metavar="[NAME=]FILE",
+        action="append",
+        default=[],
+        help="a table of one custodian: that of people first, then those of what belongs to them",
+    )
+    parser.add_argument(
+        "--key", metavar="COLUMN", help="with --linked: the column of all tables that names the person"
+    )
+    parser.add_argument(
         "--codes",
         metavar="COLUMN=FILE",
         action="append",
@@ -65,27 +79,29 @@ def add(commands: Commands) -> None:
     )
 
 
-def _tables(given: Sequence[str]) -> dict[str, Path]:
+def _tables(
+    given: Sequence[str],
+    option: str = "--from",
+    once: str = "a custodian has one table",
+    called: Callable[[str], str] = lambda stem: stem.lower().replace(" ", "-"),
+) -> dict[str, Path]:
     """`--from [NAME=]FILE`..., by the custodian; one that is not named is called as its file. Raises `UsageError`."""
     tables: dict[str, Path] = {}
     for text in given:
         name, mark, file = text.partition("=")
         path = Path(os.path.expanduser(text if not mark or Path(text).exists() else file))
-        name = name if mark and file and not Path(text).exists() else path.stem.lower().replace(" ", "-")
+        name = name if mark and file and not Path(text).exists() else called(path.stem)
         if not path.name:
-            raise UsageError(f"--from must be FILE or NAME=FILE, got {text}.")
+            raise UsageError(f"{option} must be FILE or NAME=FILE, got {text}.")
         if name in tables:
-            raise UsageError(
-                f"--from names {name} twice; a custodian has one table: write --from NAME=FILE for each."
-            )
+            raise UsageError(f"{option} names {name} twice; {once}: write {option} NAME=FILE for each.")
         tables[name] = path
     return tables
 
 
-def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dict[str, str]:
-    """The files of a study by custodians' tables and by code books. Raises `UsageError`, `DataRefused`."""
+def _booked(arguments: argparse.Namespace) -> dict[str, tuple[Value, ...]]:
+    """`--codes COLUMN=FILE`..., by the column. Raises `UsageError`."""
     from runner.starting import code_books
-    from runner.starting.files import booked_columns
 
     booked = {}
     for text in arguments.codes:
@@ -93,6 +109,52 @@ def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dic
         if not (name and mark and file):
             raise UsageError(f"--codes must be COLUMN=FILE, got {text}.")
         booked[name] = code_books.read(Path(os.path.expanduser(file)))
+    return booked
+
+
+def _of_linked(arguments: argparse.Namespace) -> dict[str, str]:
+    """The files of a study by the linked tables of one custodian. Raises `UsageError`, `DataRefused`."""
+    from runner.starting.files import booked_columns, private_settings, proposal_file
+    from runner.starting.linked import linked_proposal, table_name
+    from runner.starting.proposals import place_of
+
+    if arguments.tables or arguments.vertical:
+        other = "--from" if arguments.tables else "--vertical"
+        raise UsageError(
+            f"--linked looks at one custodian's tables of a horizontal study; leave {other} out "
+            "(docs/howto/linked.md has patients here and visits there)."
+        )
+    tables = _tables(arguments.linked, "--linked", "tables of a study differ in their names", table_name)
+    if len(tables) < 2:
+        raise UsageError(
+            "--linked needs the table of people and, by a further --linked, what belongs to them."
+        )
+    places = {name: place_of(path) for name, path in tables.items()}
+    found, booked = linked_proposal(places, arguments.key), _booked(arguments)
+    children = [child.name for child in found.children]
+    proposed = proposal_file(
+        ", ".join(map(str, tables.values())),
+        found.people,
+        booked,
+        found.notes,
+        str(arguments.dir / "domain.proposed.toml"),
+        str(arguments.dir / "study.toml"),
+        found,
+    )
+    more = private_settings(places[found.parent].dialect, ())
+    own = private_template({name: path.resolve() for name, path in tables.items()})
+    return {
+        "study.toml": template(False, booked_columns(booked, children) + "\n" + CONFIRM, list(tables)),
+        "private.example.toml": "\n".join([own, *([more] if more else [])]),
+        "domain.proposed.toml": proposed,
+    }
+
+
+def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dict[str, str]:
+    """The files of a study by custodians' tables and by code books. Raises `UsageError`, `DataRefused`."""
+    from runner.starting.files import booked_columns
+
+    booked = _booked(arguments)
     study = template(arguments.vertical, booked_columns(booked) + "\n" + CONFIRM)
     files = {"study.toml": study, "private.example.toml": private_template()}
     if not tables:
@@ -136,7 +198,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     directory: Path = arguments.dir
     tables = _tables(arguments.tables)
-    if tables or arguments.codes:
+    if arguments.key is not None and not arguments.linked:
+        raise UsageError("--key names the column of linked tables; name these by --linked.")
+    if arguments.linked:
+        files = _of_linked(arguments)
+    elif tables or arguments.codes:
         files = _looked_at(arguments, tables)
     else:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
@@ -167,9 +233,10 @@ def run(arguments: argparse.Namespace) -> None:
         else "three custodians"
     )
     proposed = directory / "domain.proposed.toml"
-    if tables:
+    if proposed.name in files:
+        looked_at = ", ".join([*map(str, tables.values()), *arguments.linked])
         print(
-            f"{proposed} has a proposal for each column of {', '.join(map(str, tables.values()))}. It is private: limits\n"
+            f"{proposed} has a proposal for each column of {looked_at}. It is private: limits\n"
             f"and values taken from data tell of the data. Confirm each line that is marked by what is publicly known, then:\n"
             f"  cat {shlex.quote(str(proposed))} >> {shlex.quote(str(study))}"
         )
@@ -178,7 +245,7 @@ def run(arguments: argparse.Namespace) -> None:
         f"has {', '.join(tables)} as its custodians"
         if named
         else f"has an example of {parties}, to be replaced by yours"
-        if tables or arguments.codes
+        if tables or arguments.codes or arguments.linked
         else f"describes a study of {parties}"
     )
     first = (

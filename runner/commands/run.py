@@ -29,6 +29,7 @@ from runner.results.outdir import (
     UNFINISHED,
     claim,
     finished,
+    linked_tables_of,
     state,
     table_of,
 )
@@ -172,6 +173,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.json and not arguments.quiet:
         _warn_if_faint(result)
         made = f"{result['rows']:,} synthetic rows in {out / table_of(result)}"
+        if linked := linked_tables_of(result):
+            made += f", folded to {' and '.join(linked)}"
         if "model" in result:
             made = f"each owner's half of the model is in its own directory under {out / PARTY_FOLDERS}"
             _warn(result["claim"], False)

@@ -114,8 +114,17 @@ def _codes(records: Records, domain: Domain) -> Table:
     return np.column_stack([records.codes[name] for name in domain.names]).astype(np.int64)
 
 
-def judge(run: Run, real: Table, held_out: Table | None = None, label: str | None = None) -> Evaluation:
-    """Judge a run's table by real rows. Raises `UsageError`: too few rows, or a label without a use."""
+def judge(
+    run: Run,
+    real: Table,
+    held_out: Table | None = None,
+    label: str | None = None,
+    owners: NDArray[np.int64] | None = None,
+) -> Evaluation:
+    """Judge a run's table by real rows. owners: of each real row its person, whose rows are in one half.
+
+    Raises `UsageError`: too few rows, or a label without a use.
+    """
     domain, synthetic = run.domain, run.codes.astype(np.int64)
     if min(len(synthetic), len(real)) < 2 or (held_out is not None and not len(held_out)):
         raise UsageError("An evaluation needs at least two synthetic and two real rows.")
@@ -124,16 +133,16 @@ def judge(run: Run, real: Table, held_out: Table | None = None, label: str | Non
     pairs = _sets(domain, 2, rng)
     sets = {1: _sets(domain, 1, rng), 2: pairs, 3: _sets(domain, 3, rng)}
     sets = {degree: of for degree, of in sets.items() if of}
-    draws = _draws(real, held_out, (synthetic, apart), rng)
+    draws = draws_of(real, held_out, (synthetic, apart), rng, owners)
     every = {
-        clique: _figure(domain, clique, draws, alone=degree == 1)
+        clique: figure_of(domain, clique, draws, alone=degree == 1)
         for degree, of in sets.items()
         for clique in of
     }
     known, fresh = draws[0].known, draws[0].fresh
     return Evaluation(
         (len(synthetic), len(real)),
-        {degree: _mean([every[clique] for clique in of]) for degree, of in sets.items()},
+        {degree: mean_of([every[clique] for clique in of]) for degree, of in sets.items()},
         sorted(((pair, every[pair]) for pair in set(pairs)), key=lambda found: (-found[1].value, found[0]))[
             :WORST
         ],
@@ -144,7 +153,7 @@ def judge(run: Run, real: Table, held_out: Table | None = None, label: str | Non
         label,
         None
         if label is None
-        else _mean([_prediction(domain, label, synthetic, draw.known, draw.fresh) for draw in draws]),
+        else mean_of([prediction_of(domain, label, synthetic, draw.known, draw.fresh) for draw in draws]),
         Figure(share_in(synthetic, known), share_in(apart, known), share_in(fresh, known)),
         {
             name: np.bincount(real[:, place], minlength=domain[name].size).tolist()
@@ -154,7 +163,7 @@ def judge(run: Run, real: Table, held_out: Table | None = None, label: str | Non
 
 
 @dataclass(frozen=True, eq=False)
-class _Draw:
+class Draw:
     """known, fresh: real rows that a run may have seen, and those compared with. tables: synthetic, apart, real, alike long."""
 
     known: Table
@@ -162,21 +171,34 @@ class _Draw:
     tables: tuple[Table, Table, Table]
 
 
-def _draws(
-    real: Table, held_out: Table | None, made: tuple[Table, Table], rng: np.random.Generator
-) -> list[_Draw]:
+def draws_of(
+    real: Table,
+    held_out: Table | None,
+    made: tuple[Table, Table],
+    rng: np.random.Generator,
+    owners: NDArray[np.int64] | None = None,
+) -> list[Draw]:
+    """Halves and rows to compare. made: the synthetic table, and that of columns apart."""
     found = []
     split = np.random.default_rng(SEED)  # the same halves whatever table is judged
     for _ in range(min(MAX_DRAWS, max(1, ROWS_DRAWN // len(real)))):
-        halves = np.array_split(split.permutation(real), 2)
+        halves = _halves(real, owners, split)
         known, fresh = (halves[0], halves[1]) if held_out is None else (real, held_out)
         rows = min(len(known), len(made[0]))
         tables = [table[rng.permutation(len(table))[:rows]] for table in (*made, known)]
-        found.append(_Draw(known, fresh, (tables[0], tables[1], tables[2])))
+        found.append(Draw(known, fresh, (tables[0], tables[1], tables[2])))
     return found
 
 
-def _figure(domain: Domain, clique: Clique, draws: Sequence[_Draw], *, alone: bool) -> Figure:
+def _halves(real: Table, owners: NDArray[np.int64] | None, split: np.random.Generator) -> list[Table]:
+    if owners is None:
+        return np.array_split(split.permutation(real), 2)
+    people = np.unique(owners)
+    first = np.isin(owners, split.permutation(people)[: len(people) // 2])
+    return [real[first], real[~first]]
+
+
+def figure_of(domain: Domain, clique: Clique, draws: Sequence[Draw], *, alone: bool) -> Figure:
     """The distance of one set of columns, total variation. alone: of one column, which apart is the same."""
     means = [
         float(
@@ -187,7 +209,8 @@ def _figure(domain: Domain, clique: Clique, draws: Sequence[_Draw], *, alone: bo
     return Figure(means[0], None if alone else means[2], means[1])
 
 
-def _mean(figures: Sequence[Figure]) -> Figure:
+def mean_of(figures: Sequence[Figure]) -> Figure:
+    """Of several comparisons."""
     apart = [figure.apart for figure in figures if figure.apart is not None]
     return Figure(
         float(np.mean([figure.value for figure in figures])),
@@ -203,8 +226,8 @@ def _sets(domain: Domain, degree: int, rng: np.random.Generator) -> list[Clique]
     return every if len(every) <= SETS else random_cliques(domain, degree, SETS, rng)
 
 
-def _prediction(domain: Domain, label: str, synthetic: Table, known: Table, fresh: Table) -> Figure:
-    """Of each value of the label against the others, the mean over the values that fresh rows hold and lack."""
+def prediction_of(domain: Domain, label: str, synthetic: Table, known: Table, fresh: Table) -> Figure:
+    """Of each value of the label against the others, the mean area over the values that fresh rows hold and lack."""
     if label not in domain:
         raise UsageError(
             f"--label {label}: the run has no such column; its columns are {', '.join(domain.names)}."

@@ -72,7 +72,9 @@ class PrivateScore:
         ]
 
 
-def score(run: Run, real: Path, directory: Path, epsilon: float, private: Private) -> PrivateScore:
+def score(
+    run: Run, real: Path | DataLocation, directory: Path, epsilon: float, private: Private
+) -> PrivateScore:
     """Read the rows as a run would, charge the ledger, release the score.
 
     private: the custodian's, for the rules by which its table is read and for its ledger. Raises `DataRefused`,
@@ -92,7 +94,8 @@ def score(run: Run, real: Path, directory: Path, epsilon: float, private: Privat
     if not math.isfinite(epsilon) or epsilon <= 0:
         raise UsageError(f"--private-score must be an epsilon above 0, got {epsilon:g}.")
     pairs, unit, settings = _pairs(study), study.privacy.unit, private.ledger
-    place = read_by_rules(study, DataLocation(real.resolve()), private.rules).locate()
+    where = real if isinstance(real, DataLocation) else DataLocation(real.resolve())
+    place = read_by_rules(study, where, private.rules).locate()
     with open_source(place) as source:
         table = count(
             source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.evaluation.judge import Evaluation, Figure
@@ -76,12 +77,6 @@ def verdict(found: Evaluation) -> list[str]:
 
 def lines(found: Evaluation) -> list[str]:
     """For a terminal."""
-    rows = rows_of(found)
-    width = max(len(what) for what, _, _ in rows)
-    table = [f"{'':{width}}  {'synthetic':>9}  {'columns apart':>13}  {'real rows':>9}  better"]
-    for what, figure, good in rows:
-        apart = "" if figure.apart is None else f"{figure.apart:.4f}"
-        table.append(f"{what:{width}}  {figure.value:9.4f}  {apart:>13}  {figure.real:9.4f}  {good}")
     related = [pair for pair in strongest(found) if pair.carried is not None][:5]
     strengths = "; ".join(
         f"{' x '.join(pair.columns)} {pair.real:.2f} / {pair.table:.2f}" for pair in related
@@ -95,7 +90,7 @@ def lines(found: Evaluation) -> list[str]:
         "",
         *verdict(found),
         "",
-        *table,
+        *table(rows_of(found)),
         "",
         *(
             [f"Strongest relations, Cramer's V of the real rows / of the table: {strengths}."]
@@ -106,6 +101,16 @@ def lines(found: Evaluation) -> list[str]:
         yardsticks(found),
         FAR,
     ]
+
+
+def table(rows: Sequence[tuple[str, Figure, str]]) -> list[str]:
+    """Figures as lines of a table."""
+    width = max(len(what) for what, _, _ in rows)
+    said = [f"{'':{width}}  {'synthetic':>9}  {'columns apart':>13}  {'real rows':>9}  better"]
+    for what, one, good in rows:
+        apart = "" if one.apart is None else f"{one.apart:.4f}"
+        said.append(f"{what:{width}}  {one.value:9.4f}  {apart:>13}  {one.real:9.4f}  {good}")
+    return said
 
 
 def yardsticks(found: Evaluation) -> str:
@@ -122,38 +127,40 @@ def strongest(found: Evaluation) -> list[PairBeside]:
     return sorted(found.relations, key=lambda pair: (pair.carried is None, -pair.real, pair.columns))
 
 
+def figure(of: Figure) -> dict[str, Any]:
+    """As JSON has it."""
+    return {"synthetic": of.value, "columns_apart": of.apart, "real_rows": of.real}
+
+
 def to_json(found: Evaluation) -> str:
     """One object."""
+    return json.dumps({"note": NOT_PRIVATE, **facts(found)}, indent=1)
 
-    def figure(of: Figure) -> dict[str, Any]:
-        return {"synthetic": of.value, "columns_apart": of.apart, "real_rows": of.real}
 
-    return json.dumps(
-        {
-            "note": NOT_PRIVATE,
-            "synthetic_rows": found.rows[0],
-            "real_rows": found.rows[1],
-            "distances": {str(degree): figure(of) for degree, of in found.distances.items()},
-            "verdict": verdict(found),
-            "worst_pairs": [
-                {"columns": list(pair), "distance": of.value, **figure(of)} for pair, of in found.worst
-            ],
-            "relations": [
-                {
-                    "columns": list(pair.columns),
-                    "real_rows": pair.real,
-                    "synthetic": pair.table,
-                    "carried": pair.carried,
-                    "kept": pair.kept,
-                }
-                for pair in strongest(found)
-            ],
-            **(
-                {"prediction": {"label": found.label, **figure(found.prediction)}}
-                if found.prediction is not None
-                else {}
-            ),
-            "copies": figure(found.copies),
-        },
-        indent=1,
-    )
+def facts(found: Evaluation) -> dict[str, Any]:
+    """What `to_json` writes."""
+    return {
+        "synthetic_rows": found.rows[0],
+        "real_rows": found.rows[1],
+        "distances": {str(degree): figure(of) for degree, of in found.distances.items()},
+        "verdict": verdict(found),
+        "worst_pairs": [
+            {"columns": list(pair), "distance": of.value, **figure(of)} for pair, of in found.worst
+        ],
+        "relations": [
+            {
+                "columns": list(pair.columns),
+                "real_rows": pair.real,
+                "synthetic": pair.table,
+                "carried": pair.carried,
+                "kept": pair.kept,
+            }
+            for pair in strongest(found)
+        ],
+        **(
+            {"prediction": {"label": found.label, **figure(found.prediction)}}
+            if found.prediction is not None
+            else {}
+        ),
+        "copies": figure(found.copies),
+    }

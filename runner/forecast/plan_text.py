@@ -40,10 +40,11 @@ def words(study: Study, expected: Forecast) -> str:
 def _questions(study: Study, expected: Forecast) -> list[str]:
     privacy, asked, algorithm = expected.privacy, expected.questions, algorithm_of(study)
     secure = f" ({study.security})" if study.descriptor.malicious else ""
+    whose = "" if study.linked is None else ", a person with all that is theirs"
     lines = [
         f"{study.name}: {study.algorithm} on {study.backend}{secure}, {len(study.parties)} parties, {len(study.domain)} columns",
         f"privacy    epsilon {privacy['epsilon']:g}, delta {privacy['delta']:g} ({privacy['adjacency']}; unit: "
-        f"{privacy['unit']}); rho {privacy['rho']:.4g} "
+        f"{privacy['unit']}{whose}); rho {privacy['rho']:.4g} "
         + ("and a training" if isinstance(algorithm, TrainedAlgorithm) else "in all"),
         f"questions  {asked['asked']}",
         f"noise      standard deviation {asked['noise_sd']:.3g} a count"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 
 from parties.data.harmony.rules import RFC, Dialect
 from runner.starting.custodians import OwnRule
+from runner.starting.linked import LinkedProposal
 from runner.starting.proposals import Proposal
 from synth.domain import Value
 
@@ -18,6 +19,7 @@ REASONS = {
     "high": "the largest number is somebody's: take it from a code book, an instrument, a registry's years",
     "values": "a value that one row has is that row's: take the list from a code book (--codes)",
     "missing": "whether a value can be absent is a rule of the form, not of these rows",
+    "max_rows": "how many rows people have was counted: take what nearly all stay below from what is known of them",
     "zero": "whether zero is a case of its own is a rule of the form, not of these rows",
 }
 """By the key: why what was read off rows must be confirmed."""
@@ -42,19 +44,41 @@ def proposal_file(
     notes: Sequence[str] = (),
     file: str = "domain.proposed.toml",
     study: str = "study.toml",
+    linked: LinkedProposal | None = None,
 ) -> str:
-    """The file of proposals, ready to be appended to a study. booked: columns that a code book says, which need none."""
+    """The file of proposals, ready to be appended to a study. booked: columns that a code book says, which need none.
+
+    linked: tables of children, after the columns found, which are the parent's.
+    """
     parts = [HEAD.format(label=label, mark=UNCONFIRMED, file=file, study=study)]
     parts += [f"# TO BE ASKED: {note}\n" for note in notes]
+    parts += _columns("", found, booked)
+    for child in linked.children if linked else ():
+        keys = {"parent": linked.parent, "key": linked.key, "max_rows": child.max_rows} if linked else {}
+        lines = [f"[table.{child.name}]", *(_marked(key, value) for key, value in keys.items())]
+        if child.order is not None:
+            lines.append(f"order = {_toml(child.order)}  # leave it out if all rows of a person are alike")
+        parts.append("".join(f"{line}\n" for line in lines))
+        parts += _columns(child.name, child.columns, booked)
+    return "\n".join(parts)
+
+
+def _columns(table: str, found: Sequence[Proposal], booked: Mapping[str, Sequence[Value]]) -> list[str]:
+    """A text of each column of a table of children, or of the study ("")."""
+    parts = []
     for one in found:
-        if one.name in booked:
+        if (f"{table}.{one.name}" if table else one.name) in booked:
             parts.append(f"# {_name(one.name)}: in study.toml, from its code book\n")
         elif one.advice:
             parts.append(f"# {_name(one.name)}: {one.advice}\n")
         else:
-            lines = [f"[domain.columns.{_name(one.name)}]", *(_marked(key, value) for key, value in one.keys)]
+            lines = [_section(table, one.name), *(_marked(key, value) for key, value in one.keys)]
             parts.append("".join(f"{line}\n" for line in [*lines, *(f"# {line}" for line in _read_by(one))]))
-    return "\n".join(parts)
+    return parts
+
+
+def _section(table: str, column: str) -> str:
+    return f"[{f'table.{table}' if table else 'domain'}.columns.{_name(column)}]"
 
 
 def _marked(key: str, value: object) -> str:
@@ -108,12 +132,14 @@ def own_settings(dialect: Dialect | None, rules: Mapping[str, OwnRule], ignore_c
     return "\n".join(parts)
 
 
-def booked_columns(booked: Mapping[str, Sequence[Value]]) -> str:
-    """The study's tables of columns whose values code books list."""
-    return "\n".join(
-        f'[domain.columns.{_name(name)}]\nkind = "categorical"\nvalues = {_toml(values)}\n'
-        for name, values in booked.items()
-    )
+def booked_columns(booked: Mapping[str, Sequence[Value]], children: Collection[str] = ()) -> str:
+    """The study's tables of columns whose values code books list. children: tables whose columns are named TABLE.COLUMN."""
+    parts = []
+    for name, values in booked.items():
+        table, _, column = name.partition(".")
+        section = _section(table, column) if table in children else _section("", name)
+        parts.append(f'{section}\nkind = "categorical"\nvalues = {_toml(values)}\n')
+    return "\n".join(parts)
 
 
 def _name(name: str) -> str:

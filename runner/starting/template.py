@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpc_protocols.backend import BACKENDS
@@ -63,13 +64,15 @@ duplicates = "refuse"          # one row per person; "first": further rows of a 
 # pad_to = 5000                # or { north = 5000, south = 9000 }: lists are filled up to this length, which then costs nothing
 
 """
-_QUESTIONS = """\
+_WORKLOAD = """\
 [workload]                     # which marginals the synthetic table is to preserve
 degree = 2                     # all pairs of columns; with count = 64 and seed = 1: a random choice of 64 of them
 # cliques = [["age", "income"], ["work", "income"]]          # or name them
 # label = "income"             # joins every one of them: for a table on which this column is to be predicted
 
-{table}
+"""
+_QUESTIONS = """\
+{workload}{table}
 
 {domain}[session]
 connect_s = 120                # how long parties wait for one another
@@ -160,23 +163,30 @@ cap_delta = 1e-8
 """
 
 
-def private_template(table: Path = Path("north.csv")) -> str:
-    """A party's private file, of the custodian of this table."""
-    return as_started(PRIVATE).replace(
-        "{data}", f"{f'data = {json.dumps(str(table), ensure_ascii=False)}':<{COMMENT - 1}}"
-    )
+def private_template(table: Path | Mapping[str, Path] = Path("north.csv")) -> str:
+    """A party's private file, of the custodian of this table, or of linked tables by name."""
+    return as_started(PRIVATE).replace("{data}", f"{data_line(table):<{COMMENT - 1}}")
 
 
-def template(vertical: bool, domain: str = _COLUMNS) -> str:
+def data_line(table: Path | Mapping[str, Path]) -> str:
+    """`data = ...` of a table, or of linked tables by name."""
+    if isinstance(table, Path):
+        return f"data = {json.dumps(str(table), ensure_ascii=False)}"
+    inner = (f"{name} = {json.dumps(str(path), ensure_ascii=False)}" for name, path in table.items())
+    return f"data = {{ {', '.join(inner)} }}"
+
+
+def template(vertical: bool, domain: str = _COLUMNS, linked: Sequence[str] = ()) -> str:
     """A commented study: the proposed algorithm and the first backend, with every key and default that they declare.
 
-    domain: the tables of its columns.
+    domain: the tables of its columns. linked: the names of linked tables, which have a workload of their own.
     """
     algorithm, backend = proposed(), next(iter(BACKENDS))
     asked = [f'"{other.name}": {other.summary}' for other in ALGORITHMS if other is not algorithm]
     answer = [f'"{other.name}": {other.summary}' for other in BACKENDS if other is not backend]
     joined = [f'"{other.name}": for {other.owners}' for other in METHODS if other.psu]
     parts = {
+        "{workload}": "" if linked else _WORKLOAD,
         "{algorithm}": _line(
             f'algorithm = "{algorithm.name}"', f"which questions are asked: {algorithm.summary}", asked
         ),
@@ -192,6 +202,9 @@ def template(vertical: bool, domain: str = _COLUMNS) -> str:
     text = _START + (_VERTICAL + _QUESTIONS + _OWNERS if vertical else _HORIZONTAL + _QUESTIONS + _CUSTODIANS)
     for place, value in parts.items():
         text = text.replace(place, value)
+    for name in ("north", "south", "west") if linked else ():
+        line = data_line({table: Path(f"{name}_{table}.csv") for table in linked})
+        text = re.sub(rf'data = "{name}.csv" *', f"{line} ", text).replace(f"{line} \n", f"{line}\n")
     return as_started(text).replace("{domain}", domain)
 
 

@@ -197,11 +197,11 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
         raise StudyInvalid(
             f"{where}: data.{odd[0]} is neither a file nor a database's table, and linked tables need one."
         )
-    if pushed := [name for name, place in tables.items() if place.push_down]:
+    pushed = {(place.push_down, place.url if place.push_down else None) for place in tables.values()}
+    if len(pushed) > 1:
         raise StudyInvalid(
-            f"{where}: data.{pushed[0]} has push_down = true, and linked tables are unfolded outside of the "
-            f"database; leave it out, or "
-            "export the tables."
+            f"{where}: linked tables are unfolded inside a database where all of them are in it: write push_down = true and the "
+            "same url for each, or for none."
         )
     children = {name: place for name, place in tables.items() if name != linked.parent}
     return replace(tables[linked.parent], children=children, linked=linked)

@@ -78,10 +78,12 @@ class ConditionalLaw:
             (prod(self._sizes[n] for n in (name, *rest)) for name, rest in self._steps), default=1
         )
 
-    def draw(self, rows: Codes, rng: np.random.Generator, floors: Mapping[str, Codes] | None = None) -> Codes:
+    def draw(
+        self, rows: Codes, rng: np.random.Generator, weights: Mapping[str, Array] | None = None
+    ) -> Codes:
         """Codes of the free columns for each row, (rows, free). rows: codes of all columns, in the model's order,
         of which those of
-        the free ones do not matter. floors: of a free column, the least code of each row.
+        the free ones do not matter. weights: of a free column, logarithms that its law is multiplied by, (rows, codes).
 
         A row that the model has no mass for takes any allowed codes.
         """
@@ -89,8 +91,8 @@ class ConditionalLaw:
         block = max(1, CELLS // self._most)
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
-            least = {name: codes[part] for name, codes in (floors or {}).items()}
-            out[part] = self._block(rows[part], rng, least)
+            own = {name: values[part] for name, values in (weights or {}).items()}
+            out[part] = self._block(rows[part], rng, own)
         return out
 
     def _add(self, chains: Chains, clique: Iterable[str], values: Array) -> None:
@@ -126,11 +128,9 @@ class ConditionalLaw:
             steps.append((name, rest))
         return steps
 
-    def _block(self, rows: Codes, rng: np.random.Generator, floors: Mapping[str, Codes]) -> Codes:
+    def _block(self, rows: Codes, rng: np.random.Generator, weights: Mapping[str, Array]) -> Codes:
         tables: list[_Table] = [((name,), values[None]) for name, values in self._alone.items()]
-        for name, least in floors.items():
-            places = np.arange(self._sizes[name])
-            tables.append(((name,), np.where(places[None] < least[:, None], -np.inf, 0.0)))
+        tables += [((name,), values) for name, values in weights.items()]
         for columns, evidence, values in self._potentials:
             cell = np.zeros(len(rows), dtype=np.int64)
             for one in evidence:
@@ -143,18 +143,18 @@ class ConditionalLaw:
             tables = [table for table in tables if name not in table[0]]
             whole = _sum(mine, (*rest, name), self._sizes)
             top = whole.max(axis=-1, keepdims=True)
-            weights = np.exp(whole - np.where(np.isfinite(top), top, 0.0))
-            joined.append((name, rest, weights))
+            shares = np.exp(whole - np.where(np.isfinite(top), top, 0.0))
+            joined.append((name, rest, shares))
             if rest:
                 with np.errstate(divide="ignore"):
-                    tables.append((rest, np.log(weights.sum(axis=-1)) + top[..., 0]))
+                    tables.append((rest, np.log(shares.sum(axis=-1)) + top[..., 0]))
         drawn: dict[str, Codes] = {}
         every = np.arange(len(rows))
         order = np.lexsort(rows[:, self._evidence].T) if self._evidence else every
-        for name, rest, weights in reversed(joined):
-            own = weights[
+        for name, rest, shares in reversed(joined):
+            own = shares[
                 (
-                    every if len(weights) > 1 or len(rows) == 1 else np.zeros(len(rows), dtype=np.int64),
+                    every if len(shares) > 1 or len(rows) == 1 else np.zeros(len(rows), dtype=np.int64),
                     *(drawn[one] for one in rest),
                 )
             ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from synth.linked.conditional import Codes, ConditionalLaw
 from synth.linked.kernel import kernel
+from synth.linked.order import Correction, OrderChain
 from synth.linked.tables import ChildTable, LinkedTables
 from synth.mrf import Model
 
@@ -44,7 +45,11 @@ def fold(
     for number in range(int(counts.max(initial=0))):
         here = np.flatnonzero(counts > number)
         some = state[here]
-        drawn = laws.following(some, rng) if number else laws.first(some, counts[here], rng)
+        drawn = (
+            laws.following(some, counts[here] - number - 1, rng)
+            if number
+            else laws.first(some, counts[here], rng)
+        )
         if number == 0 or child.order is not None:  # what the next one is given
             state[np.ix_(here, laws.second)] = drawn
         made.append(drawn)
@@ -65,7 +70,7 @@ class _Laws:
         self.second = np.array([place[name] for name in self._second], dtype=np.int64)
         self.none = np.zeros((0, len(self._first)), dtype=np.int64)
         self._absent = np.array([model.sizes[name] - 1 for name in self._second])
-        self._order = child.ordered_by
+        self._order, self._count = child.ordered_by, place[child.count]
         self._codes = [
             # a child has every value that the study does not let it lack, and a place in the order
             np.arange(model.sizes[name]) < column.size - (place == self._order and column.missing)
@@ -85,8 +90,23 @@ class _Laws:
         return ConditionalLaw(self._model, [*self._first, *self._second], allowed)
 
     @cached_property
+    def _kernel(self) -> Model:
+        return kernel(self._model, self._linked, self._child)
+
+    @cached_property
     def _next(self) -> ConditionalLaw:
-        return ConditionalLaw(kernel(self._model, self._linked, self._child), self._first, self._allowed)
+        return ConditionalLaw(self._kernel, self._first, self._allowed)
+
+    @cached_property
+    def _chain(self) -> OrderChain | None:
+        return OrderChain.of(self._model, self._child)
+
+    @cached_property
+    def _corrections(self) -> tuple[Correction, Correction] | None:
+        """Of the first child's law and of the next one's."""
+        if self._chain is None:
+            return None
+        return Correction(self._chain, self._model), Correction(self._chain, self._kernel)
 
     def first(self, rows: Codes, counts: NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
         """Everybody's first child. Ordered: given that none is before it. Not ordered: given nothing of another one, which is
@@ -94,6 +114,9 @@ class _Laws:
         rows = rows.copy()
         rows[:, self.second] = self._absent
         several = counts > 1
+        if self._order is not None and self._corrections is not None:
+            weights = self._corrections[0].first(counts.astype(np.int64), rows[:, self._count])
+            return self._alone.draw(rows, rng, {self._first[self._order]: weights})
         if self._child.order is not None or not several.any():
             return self._alone.draw(rows, rng)
         found = np.empty((len(rows), len(self._first)), dtype=np.int64)
@@ -101,8 +124,13 @@ class _Laws:
         found[several] = self._both.draw(rows[several], rng)[:, : len(self._first)]
         return found
 
-    def following(self, rows: Codes, rng: np.random.Generator) -> Codes:
-        """The next child, given B's columns of the rows: the child before, or the first one."""
+    def following(self, rows: Codes, more: NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
+        """The next child, given B's columns of the rows: the child before, or the first one. more: how many come after it."""
         if self._order is None:
             return self._next.draw(rows, rng)
-        return self._next.draw(rows, rng, {self._first[self._order]: rows[:, self.second[self._order]]})
+        before, name = rows[:, self.second[self._order]], self._first[self._order]
+        if self._corrections is None:
+            steps = np.arange(self._model.sizes[name])
+            return self._next.draw(rows, rng, {name: np.where(steps < before[:, None], -np.inf, 0.0)})
+        weights = self._corrections[1].following(more.astype(np.int64), rows[:, self._count], before)
+        return self._next.draw(rows, rng, {name: weights})

@@ -233,7 +233,7 @@ def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(
         ('data = { visits = "north_visits.csv" }', "data lacks the table patients"),
         ('data = { patients = "north_patients.csv", visit = "north_visits.csv" }', '(did you mean "visits"?)'),
         ('data = { patients = "north_patients.csv", visits = { url = "duckdb://x.db", table = "v", push_down = true } }',
-         "data.visits has push_down = true"),
+         "unfolded inside a database where all of them are in it"),
         ('data = { patients = { tallies = "t/*.json" }, visits = "north_visits.csv" }', "data.patients is neither a file"),
         ('data = { patients = "north_patients.csv", visits = { visits = "north_visits.csv" } }', "data.visits is neither a file"),
         ('data = { patients = "north_patients.csv", visits = "north_visits.doc" }', "must name a .csv"),
@@ -258,6 +258,26 @@ def test_several_tables_have_no_meaning_in_a_study_of_one(tmp_path: Path) -> Non
         path.read_text().replace('data = "north.csv"', 'data = { people = "north.csv", more = "x.csv" }')
     )
     assert any("the study has no [table.NAME]" in sentence for sentence in problems(path))
+
+
+def test_tables_that_a_database_unfolds_make_the_same_run_and_check_tells_their_owner(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("sqlalchemy")
+    place = '{ url = "duckdb://north.duckdb", table = "%s", push_down = true }'
+    lines = {"north": f"data = {{ patients = {place % 'patients'}, visits = {place % 'visits'} }}"}
+    trial = linked.write(tmp_path, changes=[CLEAR, LOUD, PLAIN], data=lines)
+    with duckdb.connect(str(tmp_path / "north.duckdb")) as database:
+        for name, types in (
+            ("patients", "pid VARCHAR, age INTEGER, sex VARCHAR"),
+            ("visits", "pid VARCHAR, day DATE, diag VARCHAR, cost DOUBLE"),
+        ):
+            database.execute(f"CREATE TABLE {name} ({types})")
+            database.execute(f"INSERT INTO {name} FROM read_csv('{tmp_path / f'north_{name}.csv'}')")
+    end = run("check", trial.path, "--party", "north", ledger=tmp_path / "ledger.db", scratch=tmp_path)
+    assert end.code == 0 and "people have more than max_rows = 4 rows of visits" in end.output, end.complaint
+    out = carried_out(tmp_path, trial)
+    check_tables(out)
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
 
 
 def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path: Path) -> None:

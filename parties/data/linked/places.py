@@ -34,13 +34,22 @@ def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Locati
     path, told = written(location, linked, folder)
     for one in told:
         if one.orphans:
-            label = linked.children[one.name].label
-            raise DataRefused(
-                f'{label}, column "{linked.linked.key}", {one.orphan_place}: no row of {location.label} has this '
-                f"key; every row of "
-                f"{one.name} needs a row of {linked.linked.parent}."
-            )
+            raise orphan(location, linked, one.name, one.orphan_place)
     return replace(location, kind="parquet", path=path, url="", dialect=RFC, state=None, linked=None)
+
+
+def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> DataRefused:
+    """What is said of a row of the table `name` that has no parent. place: "" where no row was seen."""
+    where = f", {place}" if place else ", a row"
+    return DataRefused(
+        f'{linked.children[name].label}, column "{linked.linked.key}"{where}: no row of {location.label} has this key; '
+        f"every row of {name} needs a row of {linked.linked.parent}."
+    )
+
+
+def drawing_key(linked: LinkedPlaces) -> bytes:
+    """Of this study's draws. Raises `DataRefused`."""
+    return secrets.token_bytes(BYTES) if linked.draws is None else linked.draws.derive()
 
 
 def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Path, list[Unfolding]]:
@@ -48,7 +57,7 @@ def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Pat
     from parties.data.linked.unfold import unfold
     from parties.data.source import open_source
 
-    key = secrets.token_bytes(BYTES) if linked.draws is None else linked.draws.derive()
+    key = drawing_key(linked)
     with ExitStack() as stack:
         people = stack.enter_context(open_source(replace(location, linked=None)))
         children = {name: stack.enter_context(open_source(place)) for name, place in linked.children.items()}

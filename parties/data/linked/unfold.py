@@ -60,14 +60,9 @@ def unfold(
     children: by name, of those that this custodian has. Raises `DataRefused` for tables that do not fit each other or the study.
     """
     names = tuple(name for name in linked.people.names if name in people.columns)
-    table = _read(people, linked.key, names)
+    table = columns_of(people, linked.key, names)
     _fits(people, linked.people.subset(names) if names else None)
-    keys = _keys(people, table, linked.key)
-    if (repeated := _first_repeat(keys)) is not None:
-        raise DataRefused(
-            f'{people.label}, column "{linked.key}", {_place(people, repeated)}: its person is there already; a parent table has '
-            "one row a person."
-        )
+    keys = people_keys(people, table, linked.key)
     columns = {linked.key: table[linked.key], **{name: table[name] for name in names}}
     told = []
     for child in linked.children:
@@ -92,9 +87,9 @@ def _children(
     wanted = [*child.domain.names, *([child.order] if child.order and child.ordered_by is None else [])]
     for sentence in inspect(source, child.domain, keys=[linked.key, *wanted]).problems:
         raise DataRefused(sentence)
-    table = _read(source, linked.key, tuple(wanted))
+    table = columns_of(source, linked.key, tuple(wanted))
     _fits(source, child.domain)
-    owners = _keys(source, table, linked.key)
+    owners = keys_of(source, table, linked.key)
     person = np.asarray(pc.index_in(owners, people).fill_null(-1), dtype=np.int64)
     there = np.flatnonzero(person >= 0)
     orphans = len(person) - len(there)
@@ -123,13 +118,13 @@ def draws(
 ) -> tuple[Index, Index, Index, int, int]:
     """Of each person: the count, the place of A and of B among the children given (-1: there is none); and how many children
     were left out, of how many people. order, keep, draw: of each child, its place in the order and the two hashes."""
-    rank = _within(person, np.lexsort((keep, person)))
+    rank = within(person, np.lexsort((keep, person)))
     count = np.minimum(np.bincount(person, minlength=people), child.max_rows)
     stays = rank < child.max_rows
     truncated = len(np.unique(person[~stays]))
     left = np.flatnonzero(stays)
     by_draw = left[np.lexsort((draw[left], person[left]))]
-    drawn = _within(person[by_draw], np.arange(len(by_draw)))
+    drawn = within(person[by_draw], np.arange(len(by_draw)))
     first, second = np.full(people, -1, dtype=np.int64), np.full(people, -1, dtype=np.int64)
     first[person[by_draw[drawn == 0]]] = by_draw[drawn == 0]
     if child.order is None:
@@ -145,7 +140,7 @@ def draws(
     return count, first, second, int((~stays).sum()), truncated
 
 
-def _within(person: Index, sorted_by: Index) -> Index:
+def within(person: Index, sorted_by: Index) -> Index:
     """The number of each child among its person's, in the order that `sorted_by` lists all children in, people together."""
     found = np.empty(len(person), dtype=np.int64)
     own = person[sorted_by]
@@ -173,7 +168,7 @@ def _hashes(
     return pairs[:, 0], pairs[:, 1]
 
 
-def _read(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa.Array]:
+def columns_of(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa.Array]:
     """The columns of all rows. Raises `DataRefused` for one that is not there."""
     for name in (key, *names):
         if name not in source.columns:
@@ -199,7 +194,7 @@ def _fits(source: Source, domain: object) -> None:
         raise DataRefused(sentence)
 
 
-def _keys(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
+def keys_of(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
     """The keys as text. Raises `DataRefused` for a row without."""
     texts = _texts(source, key, table[key])
     absent = pc.or_kleene(pc.is_null(table[key], nan_is_null=True), pc.equal(texts, "")).fill_null(True)
@@ -220,6 +215,17 @@ def _texts(source: Source, name: str, column: pa.Array) -> pa.Array:
     raise DataRefused(
         f'{source.label}, column "{name}": data of type {column.type} cannot be compared; convert them to text or numbers.'
     )
+
+
+def people_keys(source: Source, table: dict[str, pa.Array], key: str) -> pa.Array:
+    """Those of a parent table. Raises `DataRefused` also for a person who is there twice."""
+    keys = keys_of(source, table, key)
+    if (repeated := _first_repeat(keys)) is not None:
+        raise DataRefused(
+            f'{source.label}, column "{key}", {_place(source, repeated)}: its person is there already; a parent table has '
+            "one row a person."
+        )
+    return keys
 
 
 def _first_repeat(keys: pa.Array) -> int | None:

@@ -12,6 +12,7 @@
     translation.py   a study and a private file's rules fitted to a table; what cannot be said in SQL
     grouping.py      who runs them: a server through SQLAlchemy, PostgreSQL and DuckDB over their own connections
     server.py        a table read through SQLAlchemy
+    unfolding.py     linked tables as one SELECT with a row a person, to be counted like a table
     counting.py      a custodian's counts and its survey, of which only counts have travelled
 
 SQLAlchemy is an extra (warehouse, and a driver, `docs/howto/databases.md`): nothing imports it before a database asks

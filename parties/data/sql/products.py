@@ -56,6 +56,7 @@ class Product:
     unquotable: signs that no name may have. options: for the driver.
     storage: whether each value has a type of its own. snapshot: whether all statements see the same rows, of any table.
     empty_is_null: whether the empty text is NULL, so that to compare with it is true of no row and false of none.
+    hashed: SHA-256 of a text, as a text; None: it has none, or was never tried.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Product:
     storage: bool = False
     snapshot: bool = True
     empty_is_null: bool = False
+    hashed: Callable[[Expression], Expression] | None = None
 
 
 def _collated(name: str) -> Callable[[Expression], Expression]:
@@ -165,6 +167,27 @@ def _only_encrypted(connection: Any) -> None:
         raise ConnectionRefusedError("The server asks for the password itself without TLS.")
 
 
+def _sha256(text: Expression) -> Expression:
+    import sqlalchemy as sa
+
+    return sa.func.sha256(text)
+
+
+def _sha256_of_postgres(text: Expression) -> Expression:
+    import sqlalchemy as sa
+
+    def literal(value: str) -> Expression:
+        return sa.literal_column(f"'{value}'")
+
+    return sa.func.encode(sa.func.sha256(sa.func.convert_to(text, literal("UTF8"))), literal("hex"))
+
+
+def _sha256_of_mysql(text: Expression) -> Expression:
+    import sqlalchemy as sa
+
+    return sa.func.sha2(text, sa.literal_column("256"))
+
+
 _MYSQL = Product(
     "MySQL or MariaDB",
     "mysql+pymysql",
@@ -184,6 +207,7 @@ _MYSQL = Product(
     },
     broken_days=True,
     snapshot=False,  # InnoDB has one, MyISAM and Aria have none
+    hashed=_sha256_of_mysql,
 )
 PRODUCTS: Final = {
     "postgres": Product(
@@ -195,8 +219,18 @@ PRODUCTS: Final = {
         double=_through_text,
         nan=_equals_nan,
         infinite=True,
+        hashed=_sha256_of_postgres,
     ),
-    "duckdb": Product("DuckDB", "postgresql", "warehouse", 60_000, _as_text, nan=_equals_nan, infinite=True),
+    "duckdb": Product(
+        "DuckDB",
+        "postgresql",
+        "warehouse",
+        60_000,
+        _as_text,
+        nan=_equals_nan,
+        infinite=True,
+        hashed=_sha256,
+    ),
     "sqlite": Product(
         "SQLite",
         "sqlite+pysqlite",

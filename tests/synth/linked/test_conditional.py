@@ -27,7 +27,7 @@ def joint(model: Any) -> Any:
     return model.marginal(tuple(SIZES)).reshape(tuple(SIZES.values()))
 
 
-def check(model: Any, free: Any, allowed: Any = None, floors: Any = None) -> None:
+def check(model: Any, free: Any, allowed: Any = None, weights: Any = None) -> None:
     """A chi-square of the draws for every evidence: false alarm below 1e-6 for each."""
     from scipy.stats import chisquare
 
@@ -44,11 +44,11 @@ def check(model: Any, free: Any, allowed: Any = None, floors: Any = None) -> Non
             keep = (
                 np.ones(SIZES[name], dtype=bool) if allowed is None or name not in allowed else allowed[name]
             )
-            if floors and name in floors:
-                keep = keep & (np.arange(SIZES[name]) >= floors[name])
+            if weights and name in weights:
+                keep = keep * np.exp(weights[name])
             cells = cells * keep.reshape([-1 if i == axis else 1 for i in range(len(free))])
         drawn = law.draw(
-            np.tile(row, (DRAWS, 1)), rng, {n: np.full(DRAWS, v) for n, v in (floors or {}).items()} or None
+            np.tile(row, (DRAWS, 1)), rng, {n: np.tile(v, (DRAWS, 1)) for n, v in (weights or {}).items()}
         )
         seen = np.zeros(cells.shape)
         np.add.at(seen, tuple(drawn.T), 1)
@@ -63,8 +63,9 @@ def test_draws_follow_the_models_conditional_law(free: Any) -> None:
     check(a_model(), free)
 
 
-def test_codes_that_are_not_allowed_and_codes_below_a_rows_floor_are_never_drawn() -> None:
-    check(a_model(), ("c", "d"), {"d": np.array([True, False, True])}, {"c": 2})
+def test_codes_that_are_not_allowed_are_never_drawn_and_a_rows_weights_multiply_its_law() -> None:
+    weights = np.where(np.arange(SIZES["c"]) < 1, -np.inf, 0.7 * np.arange(SIZES["c"]))
+    check(a_model(), ("c", "d"), {"d": np.array([True, False, True])}, {"c": weights})
 
 
 def test_a_potential_over_bins_of_a_column_counts_for_every_value_of_the_bin() -> None:

@@ -1,0 +1,323 @@
+"""Linked tables unfolded inside their database: no row leaves it, `push_down = true` (`docs/design/linked.md` 2).
+
+The unfolded table is one nested SELECT, which every statement of `counting.py` counts as if it were a table. The draw has the law
+of `parties/data/linked/unfold.py`: children are ranked by SHA-256 of (a key, the person, the child's content as the database
+writes it, its number among equal ones), with one key for who stays and one for who is drawn, both of the custodian's secret.
+It is another draw than outside, and the same in every statement. The keys travel to the custodian's own database, which may
+log them: privacy rests on no secrecy of them. A product without SHA-256 is refused.
+
+    texts     children, with their text and its number among equal ones
+    ranked    the C smallest by the first hash stay; of these, A is the smallest by the second; B the one before A in the order,
+              or the second smallest
+    unfolded  the parent's rows, LEFT JOIN A (and B)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.errors import DataRefused
+from parties.data.linked.places import LinkedPlaces, drawing_key, orphan
+from parties.data.linked.unfold import MAX_ROWS, Unfolding
+from parties.data.source import Source
+from parties.data.sql.cases import number
+from parties.data.sql.grouping import Grouping, Row, column
+from parties.data.sql.kinds import Kind
+from parties.data.sql.products import Expression, Product
+from parties.data.sql.server import absent, trimmed
+from parties.data.sql.translation import refused
+from synth.domain.categorical import Categorical, shown_as
+
+if TYPE_CHECKING:
+    from parties.data.location import Location
+    from parties.data.sql.statements import Statement
+    from synth.linked.tables import ChildTable
+
+COUNT = Kind("integer", "bigint")
+ORDERED = ("integer", "decimal", "double", "date", "timestamp")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What FROM names, and what its columns hold: of a table whose own connection is closed."""
+
+    relation: Expression
+    kinds: Mapping[str, Kind]
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """See `Grouping`: the parent's own, but that what is counted is the unfolded table."""
+
+    parent: Grouping
+    relation: Expression
+    kinds: Mapping[str, Kind]
+
+    @property
+    def product(self) -> Product:
+        """See `Grouping`."""
+        return self.parent.product
+
+    def fetch(self, statement: Statement, most: int) -> list[Row]:
+        """See `Grouping`."""
+        return self.parent.fetch(statement, most)
+
+
+class UnfoldedInside(Source):
+    """The source of a row a person. told: what the custodian alone may know of each table of children.
+
+    Raises `DataRefused` for tables that do not fit each other or the study, but not for children without a parent.
+    """
+
+    def __init__(self, location: Location) -> None:
+        assert location.linked is not None
+        self._linked: LinkedPlaces = location.linked
+        super().__init__(replace(location, linked=None))
+        try:
+            self._people = super().grouping()
+            if self._product.hashed is None:
+                raise refused(
+                    self, f"{self._product.name} has no SHA-256, by which a person's children are drawn"
+                )
+            self._check_people()
+            names = [name for name in self._linked.linked.people.names if name in self._header]
+            self.told: list[Unfolding] = []
+            self._children: list[tuple[ChildTable, _Table]] = []
+            for child in self._linked.linked.children:
+                own, grouping = self._opened_child(child)
+                self.told.append(own)
+                self._children.append((child, grouping))
+            self.columns = (self._linked.linked.key, *names, *(n for c, _ in self._children for n in c.names))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def _product(self) -> Product:
+        return self._people.product
+
+    def grouping(self) -> Grouping:
+        """See `Source`."""
+        return self._unfolded
+
+    def _check_people(self) -> None:
+        key = self._linked.linked.key
+        if key not in self._header:
+            raise DataRefused(self.lacking(key))
+        repeated, nameless = self.units(key, 1)
+        if nameless:
+            raise DataRefused(f'{self.label}, column "{key}": a row has no key, so its person is not known.')
+        if repeated:
+            raise DataRefused(
+                f'{self.label}, column "{key}": a person is there twice; a parent table has one row a person.'
+            )
+
+    def _opened_child(self, child: ChildTable) -> tuple[Unfolding, _Table]:
+        """A table of children, once all its rows are known to fit, and what its owner may know."""
+        from parties.data.local_marginals import validate
+        from parties.data.source import open_source
+
+        key = self._linked.linked.key
+        with open_source(self._linked.children[child.name]) as source:
+            for name in (key, *([child.order] if child.order is not None else [])):
+                if name not in source.columns:
+                    raise DataRefused(source.lacking(name))
+            for sentence in validate(source, child.domain, max_rows=MAX_ROWS, allow_empty=True).problems:
+                raise DataRefused(sentence)
+            grouping = source.grouping()
+            if grouping.kinds[key].group != self._people.kinds[key].group:
+                raise refused(
+                    source,
+                    f'column "{key}": its type is another one than in {self.label}; make them one by a view',
+                )
+            own = _Table(grouping.relation, grouping.kinds)
+            facts = self._facts(child, own, None if child.order is None else self._order(child, own, source))
+            if facts[1]:
+                raise DataRefused(
+                    f'{source.label}, column "{key}": a row has no key, so its person is not known.'
+                )
+            if facts[2]:
+                raise DataRefused(
+                    f'{source.label}, column "{child.order}": a row has no value, so its place in the order is not known.'
+                )
+            return Unfolding(child.name, facts[0], facts[3], facts[4], facts[5]), own
+
+    def _order(self, child: ChildTable, grouping: _Table, source: Source) -> Expression:
+        """What sorts a person's children: numbers, days and times as they are, listed values by their places."""
+        import sqlalchemy as sa
+
+        assert child.order is not None
+        kind, listed = (
+            grouping.kinds[child.order],
+            child.domain[child.order] if child.ordered_by is not None else None,
+        )
+        x = trimmed(column(child.order), kind)
+        if isinstance(listed, Categorical) and kind.group == "text":
+            product = self._product
+            whens = [
+                (product.exact(x) == product.given(shown_as(value)), number(place))
+                for place, value in enumerate(listed.values)
+            ]
+            return sa.case(*whens, else_=number(len(whens)))
+        if kind.group not in ORDERED:
+            raise refused(
+                source,
+                f'column "{child.order}": data of type {kind.name} have no order; make them numbers or days by a view',
+            )
+        return x
+
+    def _key(self, kind: Kind) -> Expression:
+        x = trimmed(column(self._linked.linked.key), kind)
+        return self._product.exact(x) if kind.group == "text" else x
+
+    def _facts(self, child: ChildTable, grouping: _Table, order: Expression | None) -> list[int]:
+        """How many children; without a key; without a place; without a parent; people with too many, and how many beyond."""
+        import sqlalchemy as sa
+
+        name, kinds = self._linked.linked.key, self._people.kinds
+        people = sa.select(self._key(kinds[name]).label("k")).select_from(self._people.relation).subquery("p")
+        lacking = order.is_(None) if order is not None else sa.false()
+        if (
+            order is not None
+            and self._product.nan is not None
+            and grouping.kinds[str(child.order)].group == "double"
+        ):
+            lacking = sa.or_(lacking, self._product.nan(order))
+        rows = sa.select(
+            self._key(grouping.kinds[name]).label("k"),
+            _flag(absent(name, grouping.kinds[name], self._product)).label("nameless"),
+            _flag(lacking).label("lacking"),
+        ).select_from(grouping.relation).subquery("c")  # fmt: skip
+        joined = sa.select(
+            rows.c.k, rows.c.nameless, rows.c.lacking, _flag(people.c.k.is_(None)).label("orphan")
+        ).select_from(rows.outerjoin(people, rows.c.k == people.c.k)).subquery("j")  # fmt: skip
+        one = sa.select(
+            sa.func.count(), *(sa.func.sum(joined.c[n]) for n in ("nameless", "lacking", "orphan"))
+        )
+        sizes = (
+            sa.select((sa.func.count() - number(child.max_rows)).label("beyond"))
+            .select_from(joined)
+            .where(joined.c.orphan == number(0))
+            .group_by(joined.c.k)
+            .subquery("s")
+        )
+        two = sa.select(sa.func.count(), sa.func.sum(sizes.c.beyond)).where(sizes.c.beyond > number(0))
+        found = [*self.fetch(self._people, one, 1)[0], *self.fetch(self._people, two, 1)[0]]
+        return [int(each or 0) for each in found]
+
+    @cached_property
+    def _unfolded(self) -> Unfolded:
+        import sqlalchemy as sa
+
+        linked, kinds = self._linked.linked, dict[str, Kind]()
+        own = [name for name in self.columns if name in self._people.kinds]
+        kinds |= {name: self._people.kinds[name] for name in own}
+        people = (
+            sa.select(
+                self._key(self._people.kinds[linked.key]).label("person"),
+                *(column(name).label(f"p{place}") for place, name in enumerate(own)),
+            )
+            .select_from(self._people.relation)
+            .subquery("people")
+        )
+        chosen = [people.c[f"p{place}"].label(_name(name)) for place, name in enumerate(own)]
+        joined, secret = people, drawing_key(self._linked)
+        for place, (child, grouping) in enumerate(self._children):
+            ranked = self._ranked(child, grouping, secret)
+            a = sa.select(ranked).where(ranked.c.drawn == number(1)).subquery(f"a{place}")
+            joined = joined.outerjoin(a, people.c.person == a.c.k)
+            b, prefix = a, "b"
+            if child.order is None:
+                b = sa.select(ranked).where(ranked.c.drawn == number(2)).subquery(f"b{place}")
+                joined, prefix = joined.outerjoin(b, people.c.person == b.c.k), "x"
+            chosen.append(sa.func.coalesce(a.c.many, number(0)).label(_name(child.count)))
+            kinds[child.count] = COUNT
+            for called, side, sign in ((child.first, a, "x"), (child.second, b, prefix)):
+                for at, name in enumerate(child.domain.names):
+                    chosen.append(side.c[f"{sign}{at}"].label(_name(called(name))))
+                    kinds[called(name)] = grouping.kinds[name]
+        relation = sa.select(*chosen).select_from(joined).subquery("unfolded")
+        return Unfolded(self._people, relation, kinds)
+
+    def _ranked(self, child: ChildTable, grouping: _Table, secret: bytes) -> Expression:
+        """Children that stay: their person (k), columns (x0, x1, ..), those before (b0, ..), `drawn`, and how `many`."""
+        import sqlalchemy as sa
+
+        assert self._product.hashed is not None
+        key, names = self._linked.linked.key, child.domain.names
+        order = None if child.order is None else self._order(child, grouping, self)
+        content = [
+            key,
+            *names,
+            *([child.order] if child.order is not None and child.ordered_by is None else []),
+        ]
+        texts = sa.select(
+            self._key(grouping.kinds[key]).label("k"),
+            *(column(name).label(f"x{place}") for place, name in enumerate(names)),
+            (number(0) if order is None else order).label("o"),
+            _text([column(name) for name in content]).label("t"),
+        ).select_from(grouping.relation).subquery("texts")  # fmt: skip
+        among = sa.func.row_number().over(partition_by=[texts.c.k, texts.c.t], order_by=texts.c.t)
+        numbered = sa.select(texts, among.label("i")).subquery("numbered")
+        keep, draw = (
+            self._product.hashed(
+                _text([sa.literal(_subkey(secret, child.name, use), sa.Text()), numbered.c.i, numbered.c.t])
+            )
+            for use in ("keep", "draw")
+        )
+        hashed = sa.select(numbered, keep.label("keep"), draw.label("draw")).subquery("hashed")
+        rank = sa.func.row_number().over(partition_by=hashed.c.k, order_by=hashed.c.keep)
+        ranked = sa.select(hashed, rank.label("place")).subquery("ranked")
+        left = sa.select(ranked).where(ranked.c.place <= number(child.max_rows)).subquery("remaining")
+        by_order = [left.c.o, left.c.keep]
+        before = [
+            sa.func.lag(left.c[f"x{place}"]).over(partition_by=left.c.k, order_by=by_order).label(f"b{place}")
+            for place in range(len(names))
+        ]
+        return sa.select(
+            left.c.k,
+            *(left.c[f"x{place}"] for place in range(len(names))),
+            *(before if child.order is not None else []),
+            sa.func.row_number().over(partition_by=left.c.k, order_by=left.c.draw).label("drawn"),
+            sa.func.count().over(partition_by=left.c.k).label("many"),
+        ).subquery("children")  # fmt: skip
+
+
+def open_inside(location: Location) -> UnfoldedInside:
+    """Raises `DataRefused` also for children without a parent."""
+    source = UnfoldedInside(location)
+    for one in source.told:
+        if one.orphans and location.linked is not None:
+            source.close()
+            raise orphan(location, location.linked, one.name, "")
+    return source
+
+
+def _name(name: str) -> Any:
+    import sqlalchemy as sa
+
+    return sa.sql.quoted_name(name, True)
+
+
+def _flag(condition: Expression) -> Expression:
+    import sqlalchemy as sa
+
+    return sa.case((condition, number(1)), else_=number(0))
+
+
+def _subkey(secret: bytes, table: str, use: str) -> str:
+    """A key as text."""
+    return hashlib.blake2b(f"{use} {table}".encode(), key=secret, digest_size=32).hexdigest()
+
+
+def _text(values: Sequence[Expression]) -> Expression:
+    """Values in a row, as the database writes them; one that is absent as nothing."""
+    import sqlalchemy as sa
+
+    none, end = sa.literal_column("'-'"), sa.literal_column("'|'")
+    parts = [part for value in values for part in (sa.func.coalesce(sa.cast(value, sa.Text()), none), end)]
+    return sa.func.concat(*parts)

@@ -1,0 +1,148 @@
+"""A custodian's linked tables looked at for a study: the key, an order, how many rows a person has, and each table's columns.
+
+Private like the tables, as `proposals` says; the custodian confirms it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_protocols.errors import UsageError
+from parties.data.source import open_source
+from runner.starting.proposals import Proposal, Texts, texts_of
+from synth.linked.tables import MAX_CHILDREN
+
+if TYPE_CHECKING:
+    from parties.data.location import Location
+
+BEYOND = 0.02
+"""The share of people that may have more rows than the bound proposed."""
+
+
+@dataclass(frozen=True)
+class ChildProposal:
+    """One table of children. order: a column of days or times that every row has; None: there is none."""
+
+    name: str
+    max_rows: int = field(repr=False)
+    order: str | None
+    columns: Sequence[Proposal]
+
+
+@dataclass(frozen=True)
+class LinkedProposal:
+    """people: columns of the parent table. notes: what a run would refuse or cannot decide."""
+
+    parent: str
+    key: str
+    people: Sequence[Proposal]
+    children: Sequence[ChildProposal]
+    notes: tuple[str, ...] = field(repr=False)
+
+
+def table_name(stem: str) -> str:
+    """What a table of this file may be called in a study."""
+    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower()
+    return name if name[:1].isalpha() else f"table_{name}"
+
+
+def linked_proposal(places: Mapping[str, Location], key: str | None) -> LinkedProposal:
+    """Look at all rows of the tables, the parent's first. key: the column of all that names the person; None: look for it.
+
+    Raises `UsageError` where no column, or more than one, can be the key, and `DataRefused` for a table that cannot be read.
+    """
+    texts = {name: texts_of(place) for name, place in places.items()}
+    parent, *names = places
+    key = _key(texts, key)
+    persons = _persons(places[parent], key)
+    if max(persons.values(), default=1) > 1:
+        raise UsageError(
+            f"--linked: {key} names a row of {places[parent].label} twice, and the table of people, which comes first, has "
+            "one row a person; name another --key, or another table first."
+        )
+    notes = [*_of_dialects(places), *_of_values(parent, texts[parent], key)]
+    children = []
+    for name in names:
+        own = _persons(places[name], key)
+        orphans = sum(rows for person, rows in own.items() if person not in persons)
+        if orphans:
+            notes.append(f"{name}: {orphans:,} rows belong to nobody in {parent}, and a run refuses them")
+        notes += _of_values(name, texts[name], key)
+        columns = _columns(texts[name], key)
+        dated = [
+            one.name
+            for one in columns
+            if {"date", "datetime"} & set(dict(one.keys).values()) and "missing" not in dict(one.keys)
+        ]
+        children.append(ChildProposal(name, _bound(own), next(iter(dated), None), columns))
+    return LinkedProposal(parent, key, _columns(texts[parent], key), children, tuple(notes))
+
+
+def _key(texts: Mapping[str, Texts], wanted: str | None) -> str:
+    """The column of all tables that names the person: no two rows of the parent share it."""
+    parent, *children = texts
+    shared = [
+        name for name in texts[parent].columns if all(name in texts[child].columns for child in children)
+    ]
+    if wanted is not None:
+        if wanted not in shared:
+            raise UsageError(f"--key {wanted} is not a column of all tables; name one that is.")
+        return wanted
+    able = [name for name in shared if max(texts[parent].columns[name].values(), default=2) == 1]
+    if len(able) != 1:
+        which = f"{', '.join(able)} could all be it" if able else "none could be it"
+        raise UsageError(
+            f"--linked: the key is the column of all tables that names one row of {parent} and the rows of its person in the "
+            f"others, and {which}; name it by --key COLUMN, and give the table of people first."
+        )
+    return able[0]
+
+
+def _persons(place: Location, key: str) -> Counter[str]:
+    """How many rows each person has in a table."""
+    from parties.data.coding import written
+
+    found: Counter[str] = Counter()
+    with open_source(place) as source:
+        for batch in source.batches([key]):
+            found.update(written(value) for value in batch.column(0).to_pylist() if value is not None)
+    return found
+
+
+def _bound(rows: Mapping[str, int]) -> int:
+    """What nearly all people stay below, rounded up."""
+    if not rows:
+        return 1
+    nearly = int(np.quantile(list(rows.values()), 1 - BEYOND, method="higher"))
+    step = int(max(1, 5 * 10 ** (len(str(nearly)) - 2)))
+    return min(MAX_CHILDREN, int(-(-nearly // step) * step))
+
+
+def _columns(texts: Texts, key: str) -> list[Proposal]:
+    """Of a table without its key. Linked tables are read as they are written: no rule for reading them otherwise stands here."""
+    return [replace(one, markers=(), spellings=()) for one in texts.proposals if one.name != key]
+
+
+def _of_values(table: str, texts: Texts, key: str) -> list[str]:
+    """What a custodian has to rewrite, since [harmonise] is not read for linked tables."""
+    said = []
+    for one in texts.proposals:
+        if one.name != key and one.markers:
+            said.append(f"{table}.{one.name}: {', '.join(one.markers)} would have to be empty fields")
+        if one.name != key and one.spellings:
+            said.append(f"{table}.{one.name}: days would have to be written as 2019-12-31")
+    return said
+
+
+def _of_dialects(places: Mapping[str, Location]) -> list[str]:
+    if len({place.dialect for place in places.values()}) == 1:
+        return []
+    return [
+        f"{', '.join(places)} are written differently (separators, decimals, encoding), and [csv] holds for all of them"
+    ]

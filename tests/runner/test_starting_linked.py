@@ -1,0 +1,97 @@
+"""`init --linked`: a study of linked tables proposed from a custodian's files, and what cannot be proposed."""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from runner.cli import main
+from runner.study import read
+
+VISITS = [(number, visit) for number in range(120) for visit in range(number % 5)]
+
+
+def write(folder: Path, patients: str = "pid,age,ward", visits: str = "pid,day,diag,cost") -> list[str]:
+    (folder / "patients.csv").write_text(
+        "\n".join([patients, *(f"p{number},{number % 80},w{number % 3}" for number in range(120))])
+    )
+    rows = (f"p{n},2024-{v + 1:02}-0{v + 3},{'uvw'[v % 3]},{'NA' if v == 3 else v * 7.5}" for n, v in VISITS)
+    (folder / "Visits 2024.csv").write_text("\n".join([visits, *rows]))
+    return ["--linked", str(folder / "patients.csv"), "--linked", f"visits={folder / 'Visits 2024.csv'}"]
+
+
+def test_two_files_become_a_study_that_is_read_once_it_is_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "codes.csv").write_text("code\nu\nv\nw\nx\n")
+    out = tmp_path / "study"
+    given = [*write(tmp_path), "--codes", f"visits.diag={tmp_path / 'codes.csv'}"]
+    assert main(["init", str(out), *given]) == 0
+    proposed = (out / "domain.proposed.toml").read_text()
+    assert stat.S_IMODE((out / "domain.proposed.toml").stat().st_mode) == 0o600
+    assert (
+        "max_rows = 4  # TO BE CONFIRMED" in proposed and "visits.cost: NA would have to be empty" in proposed
+    )
+    table = tomllib.loads(proposed)["table"]["visits"]
+    assert {key: value for key, value in table.items() if key != "columns"} == {
+        "parent": "patients", "key": "pid", "max_rows": 4, "order": "day",
+    }  # fmt: skip
+    assert set(table["columns"]) == {"day", "cost"} and "diag: in study.toml" in proposed
+    private = tomllib.loads((out / "private.example.toml").read_text())
+    assert private["data"] == {
+        "patients": str(tmp_path / "patients.csv"),
+        "visits": str(tmp_path / "Visits 2024.csv"),
+    }
+    study = (out / "study.toml").read_text()
+    assert "[workload]" not in study
+    (out / "study.toml").write_text(study + proposed)
+    linked = read.load(out / "study.toml").linked
+    assert linked is not None and (linked.parent, linked.key) == ("patients", "pid")
+    assert linked.people.names == ("age", "ward")
+    assert (
+        dict(zip(linked.children[0].domain.names, linked.children[0].domain.sizes.values(), strict=True))[
+            "diag"
+        ]
+        == 4
+    )
+    assert main(["plan", str(out / "study.toml"), "--rows", "500"]) == 0
+    assert "a person with all that is theirs" in capsys.readouterr().out
+
+
+def test_children_of_nobody_and_an_order_with_gaps_are_told_in_the_private_file(tmp_path: Path) -> None:
+    given = write(tmp_path)
+    with (tmp_path / "Visits 2024.csv").open("a") as file:
+        file.write("\nstranger,2024-05-05,u,1\np1,,u,1\n")
+    assert main(["init", str(tmp_path / "study"), *given]) == 0
+    proposed = (tmp_path / "study" / "domain.proposed.toml").read_text()
+    assert "TO BE ASKED: visits: 1 rows belong to nobody in patients" in proposed
+    assert "stranger" not in proposed and "order" not in tomllib.loads(proposed)["table"]["visits"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "more", "said"),
+    [
+        (("pid,age,ward", "person,day,diag,cost"), [], "none could be it"),
+        (("ward,age,pid", "ward,day,diag,cost"), ["--key", "diag"], "is not a column of all tables"),
+        (("pid,age,ward", "pid,day,diag,age"), ["--key", "age"], "names a row of"),
+        (("pid,age,ward", "pid,day,diag,cost"), ["--vertical"], "leave --vertical out"),
+        (("pid,age,ward", "pid,day,diag,cost"), ["--from", "x.csv"], "leave --from out"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_proposed_is_said_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], headers: tuple[str, str], more: list[str], said: str
+) -> None:
+    assert main(["init", str(tmp_path / "study"), *write(tmp_path, *headers), *more]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "study").exists()
+
+
+def test_one_table_and_a_key_without_tables_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path / "a"), *write(tmp_path)[:2]]) == 2
+    assert "what belongs to them" in capsys.readouterr().err
+    assert main(["init", str(tmp_path / "a"), "--key", "pid"]) == 2
+    assert "name these by --linked" in capsys.readouterr().err
