@@ -36,7 +36,7 @@ class _BlankChoosing(Choosing):
         self._link = link
 
     def _piece(self, size: int) -> tuple[Words, Blocks]:
-        self._link.send(blank((blocks_for(LEVELS) - 1, size), np.uint64))
+        self._link.send(self._link.peer, blank((blocks_for(LEVELS) - 1, size), np.uint64))
         return blank(size, np.uint64), blank((LANES, size, 2), np.uint64)
 
     def fork(self, link: Link) -> _BlankChoosing:
@@ -48,7 +48,7 @@ class _BlankOffering(Offering):
         self._link = link
 
     def _piece(self, size: int) -> tuple[Blocks, Blocks]:
-        self._link.receive((blocks_for(LEVELS) - 1, size), np.uint64)
+        self._link.receive(self._link.peer, (blocks_for(LEVELS) - 1, size), np.uint64)
         return blank((LANES, size, 2), np.uint64), blank((LANES, size, 2), np.uint64)
 
     def fork(self, link: Link) -> _BlankOffering:

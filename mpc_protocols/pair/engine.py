@@ -107,8 +107,7 @@ class PairEngine(PartEngine[PairGates, Shares]):
         self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
 
     def differing(self, value: bytes) -> int | None:
-        link = self.gates.link
-        return link.peer if link.differing(value) else None
+        return self.gates.link.differing(value)
 
     def keys(self, sums: Shares, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Shares:
         modulus = 1 << 8 * np.dtype(ring).itemsize
