@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.held_marginals import Split
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.link import PartLink
 from mpc_protocols.errors import StudyInvalid
@@ -24,6 +25,8 @@ from mpc_protocols.wire import Wire
 
 DEALER: Final = 2
 """Wire number of the dealer; 0 and 1 hold the shares."""
+SPLIT: Final = Split(DEALER)
+"""How all others split their counts, the dealer among them: it holds no share of anything, its zeros stand for them."""
 
 
 class Link(PartLink):

@@ -10,6 +10,7 @@ Nothing is secret here and nothing is masked: who learns what is the protocol's 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -81,6 +82,11 @@ class PartLink(Link):
     holders: ClassVar[Sequence[int]] = (0, 1)
 
     @property
+    def holds(self) -> bool:
+        """Whether this party holds parts."""
+        return self.me in self.holders
+
+    @property
     def adds_public(self) -> bool:
         """Whether public terms go into this party's parts: into those of one holder."""
         return self.me == self.holders[0]
@@ -100,3 +106,21 @@ class PartLink(Link):
     def tell(self, opened: NDArray[Any]) -> NDArray[Any]:
         """What the holders have just opened, to all that compute."""
         return opened
+
+
+class LinkedGates(ABC):
+    """Gates whose messages go over a link (`engine.interface.Turns`)."""
+
+    @property
+    @abstractmethod
+    def link(self) -> Link:
+        """The messages to the others."""
+
+    @property
+    def turn(self) -> Callable[[], None]:
+        """See `engine.interface.Turns`."""
+        return self.link.turn
+
+    @turn.setter
+    def turn(self, turn: Callable[[], None]) -> None:
+        self.link.turn = turn

@@ -6,6 +6,7 @@ What a party sends for transfers is said here once more, since its masks are bla
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.engine_dry_run import BlankParts, Inputs, Seconds
 from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.marginals import Counted, CountedMarginals
+from mpc_protocols.pair.marginals import Counted, counted
 from mpc_protocols.pair.oracle import contribute
-from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.transfers.bit_matrix import LANES
 from mpc_protocols.pair.transfers.fixed_key import Blocks
 from mpc_protocols.pair.transfers.ot_extension import LEVELS, Choosing, Offering, base_count, blocks_for
@@ -62,7 +62,7 @@ def blank_transfers(link: Link) -> Transfers:
     return Transfers(link, _BlankChoosing(link), _BlankOffering(link))
 
 
-def blank_roles(counted: Counted = CountedMarginals) -> Roles[Bits, Shares]:
+def blank_roles(counted: Counted = counted) -> Roles[Bits, Any]:
     """As `oracle.ROLES`. counted: as of `PairEngine`."""
     return Roles(partial(PairEngine, counted=counted, start=blank_transfers))
 

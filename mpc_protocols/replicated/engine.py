@@ -85,12 +85,6 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
         super().leave_out(contributor)
         self._bits = BitShareCache(self._trio)
 
-    def set_latency(self, latency_bytes: int) -> None:
-        self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
-
-    def differing(self, value: bytes) -> int | None:
-        return self._trio.differing(value)
-
     def marginals(self, state: PublicState, handles: Sequence[Handle]) -> RingShare:
         return concatenate([self._marginals.marginal(state, handle) for handle in handles])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mpc_protocols.engine.inputs.check.seed import exchanged_seed
 from mpc_protocols.engine.inputs.marginals import Marginals, S
@@ -19,6 +19,9 @@ class SourcedEngine(ABC, Generic[S, R]):
     """An engine's part about its inputs."""
 
     wire: Wire
+    gates: Any
+    """The backend's (`engine.interface.Gates`), over a link (`engine.link.LinkedGates`)."""
+    beside: Any
     proves = False
     _marginals: Marginals[S]
 
@@ -26,9 +29,14 @@ class SourcedEngine(ABC, Generic[S, R]):
         """See `Engine`."""
         assert not self.proves  # what has something to prove says how
 
-    @abstractmethod
+    def set_latency(self, latency_bytes: int) -> None:
+        """See `Engine`."""
+        self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
+
     def differing(self, value: bytes) -> int | None:
         """See `Engine`."""
+        other: int | None = self.gates.link.differing(value)
+        return other
 
     @abstractmethod
     def numbers(self, shares: S) -> R:

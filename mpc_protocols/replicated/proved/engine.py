@@ -81,14 +81,11 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
     def numbers(self, shares: RingShare) -> SummedNumbers:
         return SummedNumbers.of(shares)
 
-    def set_latency(self, latency_bytes: int) -> None:
-        self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
-
     def settle(self) -> None:
         self.beside.verify()
 
     def differing(self, value: bytes) -> int | None:
-        other = self._trio.differing(value)
+        other = super().differing(value)
         if other is None:
             self.gates.agreed = self.beside.agreed = binding(self.gates.agreed, value)
         return other
