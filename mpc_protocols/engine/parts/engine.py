@@ -10,7 +10,7 @@ Who learns what: all computing parties the releases, the model's answers, and si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -58,7 +58,7 @@ class ArrayL1Sums(PartL1Sums[P, Elements, Elements]):
 class ArrayEngine(PartEngine[P, Elements], Generic[P]):
     """Shares, arithmetic and openings of one computing party."""
 
-    sums: ClassVar[Callable[..., PartL1Sums[Any, Any, Any]]] = ArrayL1Sums
+    sums: ClassVar[type[PartL1Sums[Any, Any, Any]]] = ArrayL1Sums
 
     def __init__(self, facts: StudyFacts, gates: P, beside: P, marginals: AdditiveMarginals) -> None:
         """beside: gates over a fork of the link of `gates`. marginals: everybody's data."""
