@@ -22,9 +22,8 @@ from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.answers import Answers, DealerLayout
-from mpc_protocols.replicated.collected import CollectedMarginals
 from mpc_protocols.replicated.gates import TrioGates, argmax, pick_several
-from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.marginals import CollectedMarginals, MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.replicated.scores.bit_cache import BitShareCache
 from mpc_protocols.replicated.scores.dealer import DEALERS
