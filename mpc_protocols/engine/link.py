@@ -99,7 +99,7 @@ class PartLink(Link):
         return self.receive(peer, part.shape, part.dtype.type)
 
     def combine(self, part: NDArray[Any], by: np.ufunc) -> NDArray[Any]:
-        """Open what the holders' parts come to, to all holders. by: `numpy.add` or `numpy.bitwise_xor`. 1 round."""
+        """Open what the holders' parts come to, to all holders. by: how, addition or XOR. 1 round."""
         opened: NDArray[Any] = by(part, self.exchange(part))
         return opened
 
