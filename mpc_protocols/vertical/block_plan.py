@@ -1,7 +1,7 @@
 """A plan whose joints are all one-hot columns, computed block by block of the common table's rows; chosen alike at every party.
 
 Lefts that have the same rights make one product of matrices. What a backend's columns and products cost decides whose own cliques
-have their narrowest column, times w, on the right (`make_plan`). Public: names and sizes only.
+have their narrowest column, times w, on the right (`block_planner`). Public: names and sizes only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cached_property
 
 from mpc_protocols.functionality import Clique
 from mpc_protocols.partition import Partition
+from mpc_protocols.vertical.schedule import Planner
 from mpc_protocols.vertical.tables import (
     Factor,
     Group,
@@ -58,25 +59,26 @@ class BlockPlan(Tables[Table]):
         return rounds + [sum(map(self.breadth, level)) for level in self.levels()]
 
 
-def make_plan(
-    partition: Partition,
-    sizes: Mapping[str, int],
-    tables: Sequence[Clique],
-    needs_memberships: bool,
-    longest: int,
-    estimate: Callable[[BlockPlan], int],
-    block_rows: Callable[[BlockPlan], int],
-) -> BlockPlan:
-    """The plan of these tables. needs_memberships: memberships are needed besides (union, the first time).
+def block_planner(
+    longest: int, estimate: Callable[[BlockPlan, int], int], block_rows: Callable[[BlockPlan], int]
+) -> Planner[BlockPlan]:
+    """How a backend plans. longest: rows of a range. estimate: what a plan costs so many computing parties, for comparing plans.
+    block_rows: how many rows a party takes at a time."""
 
-    longest: rows of a range. estimate: what a plan costs, for comparing plans. block_rows: how many rows a party takes at a time.
-    """
+    def make_plan(
+        partition: Partition,
+        sizes: Mapping[str, int],
+        computing: int,
+        tables: Sequence[Clique],
+        needs_memberships: bool,
+    ) -> BlockPlan:
+        def planned(split_owners: frozenset[int]) -> BlockPlan:
+            products = tuple(table_of(partition, sizes, table, split_owners) for table in tables)
+            needed = needs_memberships or any(product.right.restricted for product in products)
+            return BlockPlan(partition, sizes, products, needed, 1, longest)
 
-    def planned(split_owners: frozenset[int]) -> BlockPlan:
-        products = tuple(table_of(partition, sizes, table, split_owners) for table in tables)
-        needed = needs_memberships or any(product.right.restricted for product in products)
-        return BlockPlan(partition, sizes, products, needed, 1, longest)
+        best = cheapest(partition, tables, planned, lambda plan: estimate(plan, computing))
+        rows = min(partition.rows, longest)
+        return replace(best, row_block=max(1, -(-rows // max(1, -(-rows // block_rows(best))))))
 
-    best = cheapest(partition, tables, planned, estimate)
-    row_range = min(partition.rows, longest)
-    return replace(best, row_block=max(1, -(-row_range // max(1, -(-row_range // block_rows(best))))))
+    return make_plan

@@ -14,7 +14,7 @@ Who learns what: nothing; u and which cliques are shared are public. Threat mode
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Final
@@ -31,8 +31,7 @@ from mpc_protocols.engine.parts.gates import PartGates
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 from mpc_protocols.partition import MAX_ROWS, Partition, VerticalData
-from mpc_protocols.vertical import block_plan
-from mpc_protocols.vertical.block_plan import BlockPlan
+from mpc_protocols.vertical.block_plan import BlockPlan, block_planner
 from mpc_protocols.vertical.block_sums import BlockSums
 from mpc_protocols.vertical.population import AdditivePopulation, OutsideOwner
 from mpc_protocols.vertical.records import CodedRows
@@ -49,32 +48,17 @@ def schedule_of(partition: Partition, facts: StudyFacts, computing: int) -> Sche
     return Schedule(partition, facts, computing, make_plan)
 
 
-def make_plan(
-    partition: Partition,
-    sizes: Mapping[str, int],
-    computing: int,
-    tables: Sequence[Clique],
-    needs_memberships: bool,
-) -> BlockPlan:
-    """The plan of these tables, all rows in one range."""
-    return block_plan.make_plan(
-        partition,
-        sizes,
-        tables,
-        needs_memberships,
-        MAX_ROWS,
-        estimate,
-        lambda plan: BLOCK_BITS // _row_bits(plan),
-    )
-
-
-def estimate(plan: BlockPlan) -> int:
+def estimate(plan: BlockPlan, computing: int) -> int:
     """ANDs of a row, which all become integers but those of factors: for comparing plans."""
     return sum(plan.multiplied()) + 32 * _row_bits(plan)
 
 
 def _row_bits(plan: BlockPlan) -> int:
     return max(1, sum(prod(plan.shape(group)) for group in plan.groups))
+
+
+make_plan = block_planner(MAX_ROWS, estimate, lambda plan: BLOCK_BITS // _row_bits(plan))
+"""The plan of some tables, all rows in one range."""
 
 
 def marginals_of(

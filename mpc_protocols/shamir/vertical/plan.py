@@ -7,17 +7,14 @@ as much. Rows go in blocks, so that what a party holds of them does not grow wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
 from math import prod
 from typing import Final
 
-from mpc_protocols.functionality import Clique, StudyFacts
+from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.partition import Partition
 from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.vertical.prime import ELEMENT, MAX_ROWS
-from mpc_protocols.vertical import block_plan
-from mpc_protocols.vertical.block_plan import BlockPlan
+from mpc_protocols.vertical.block_plan import BlockPlan, block_planner
 from mpc_protocols.vertical.schedule import Schedule
 
 BLOCK_ELEMENTS: Final = 1 << 21
@@ -33,18 +30,6 @@ def schedule_of(partition: Partition, facts: StudyFacts, computing: int) -> Sche
     return Schedule(partition, facts, computing, make_plan)
 
 
-def make_plan(
-    partition: Partition,
-    sizes: Mapping[str, int],
-    computing: int,
-    tables: Sequence[Clique],
-    needs_memberships: bool,
-) -> BlockPlan:
-    """The plan of these tables, of ranges whose counts are below p whatever they are (`block_plan.make_plan`)."""
-    cost = partial(estimate, computing=computing)
-    return block_plan.make_plan(partition, sizes, tables, needs_memberships, MAX_ROWS, cost, _block_rows)
-
-
 def estimate(plan: BlockPlan, computing: int) -> int:
     """Cost of a plan in all, in bytes and work counted as bytes; for comparing plans; a dry run has the exact figures."""
     threshold, row = threshold_of(computing), 0
@@ -57,3 +42,7 @@ def estimate(plan: BlockPlan, computing: int) -> int:
 def _block_rows(plan: BlockPlan) -> int:
     width = max(1, sum(map(plan.input_width, plan.inputs())) + sum(plan.multiplied()))
     return max(BLOCK_ELEMENTS // width, min(MIN_BLOCK_ROWS, MAX_BLOCK_ELEMENTS // width), 1)
+
+
+make_plan = block_planner(MAX_ROWS, estimate, _block_rows)
+"""The plan of some tables, of ranges whose counts are below p whatever they are."""
