@@ -66,6 +66,17 @@ DISHONEST_OWNER: Final = (
 )
 
 
+def semi_honest(vertical: bool, corrupted: str, *further: str) -> tuple[str, ...]:
+    """The `threat` of a backend whose parties follow the protocol.
+
+    corrupted: how many parties may be, and who could reconstruct `{pooled}`: everybody's counts, or owners' columns. further:
+    sentences about owners, assumptions and noise.
+    """
+    pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
+    uncovered = DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN
+    return (SEMI_HONEST, corrupted.format(pooled=pooled), *further, uncovered)
+
+
 class AllowAll:
     """A guard that keeps no account, for oracles on presumed or invented tables: nobody's budget is spent on those."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -48,10 +48,13 @@ D = TypeVar("D", bound=Descriptor)
 class Registry(Generic[D]):
     """The versions of one kind, by name."""
 
-    def __init__(self, package: str, kind: str, descriptor: type[Any], group: str = "") -> None:
+    def __init__(
+        self, package: str, kind: str, descriptor: type[Any], group: str = "", elsewhere: Sequence[str] = ()
+    ) -> None:
         """package: where modules NAME/KIND.py and NAME_KIND.py are looked for. descriptor: the class of the versions. group:
-        of the entry points of other distributions."""
-        self._package, self._kind, self._descriptor, self._group = package, kind, descriptor, group
+        of the entry points of other distributions. elsewhere: further packages, whose own protocols some versions are."""
+        self._packages, self._kind = (package, *elsewhere), kind
+        self._descriptor, self._group = descriptor, group
         self._added: dict[str, D] = {}
         self._loaded: dict[str, D] = {}
 
@@ -136,12 +139,13 @@ class Registry(Generic[D]):
 
     def _modules(self) -> Iterator[str]:
         """Only folders are looked into: importing a package that is no version could cost much."""
-        for folder in importlib.import_module(self._package).__path__:
-            for module in pkgutil.iter_modules([folder]):
-                if module.ispkg and (Path(folder) / module.name / f"{self._kind}.py").is_file():
-                    yield f"{self._package}.{module.name}.{self._kind}"
-                elif not module.ispkg and module.name.endswith(f"_{self._kind}"):
-                    yield f"{self._package}.{module.name}"
+        for package in self._packages:
+            for folder in importlib.import_module(package).__path__:
+                for module in pkgutil.iter_modules([folder]):
+                    if module.ispkg and (Path(folder) / module.name / f"{self._kind}.py").is_file():
+                        yield f"{package}.{module.name}.{self._kind}"
+                    elif not module.ispkg and module.name.endswith(f"_{self._kind}"):
+                        yield f"{package}.{module.name}"
 
 
 _COMMANDS = {"crypten": "make crypten"}

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import (
-    DISHONEST_CUSTODIAN,
-    DISHONEST_OWNER,
-    KEYED,
-    SEMI_HONEST,
-    EngineBackend,
-    OracleParts,
-)
+from mpc_protocols.backend import KEYED, EngineBackend, OracleParts, semi_honest
 
 if TYPE_CHECKING:
     from mpc_protocols.engine_dry_run import BlankParts
@@ -53,15 +46,7 @@ class Additive(EngineBackend):
     )
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
-        return (
-            SEMI_HONEST,
-            _ONE_OF_THREE.format(pooled=pooled),
-            *([_OWNERS] if vertical else []),
-            _ASSUMPTION,
-            _NOISE,
-            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
-        )
+        return semi_honest(vertical, _ONE_OF_THREE, *[_OWNERS] * vertical, _ASSUMPTION, _NOISE)
 
     def parts(self) -> OracleParts:
         from mpc_protocols.additive.oracle import ROLES, contribute

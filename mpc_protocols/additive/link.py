@@ -11,65 +11,50 @@ Sizes are functions of public numbers; an array of another size aborts the run (
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import UInt
-from mpc_protocols.engine.interleave import alone
+from mpc_protocols.engine.inputs.held_marginals import Split
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.link import PartLink
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.wire import Wire
 
 DEALER: Final = 2
 """Wire number of the dealer; 0 and 1 hold the shares."""
+SPLIT: Final = Split(DEALER)
+"""How all others split their counts, the dealer among them: it holds no share of anything, its zeros stand for them."""
 
 
-class Link:
-    """Messages of party `me` in 0, 1, 2. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
+class Link(PartLink):
+    """Messages of party `me` in 0, 1, 2."""
+
+    engine = 'backend = "additive"'
 
     def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
-        """Raises `StudyInvalid` unless exactly three parties compute and this is one of them."""
+        super().__init__(wire, stream, latency_bytes)
+        self._due: list[tuple[NDArray[Any], UInt]] = []
+
+    def _check(self, wire: Wire) -> None:
         if wire.computing != DEALER + 1 or not 0 <= wire.me <= DEALER:
             raise StudyInvalid(
                 f"Two parties and a dealer make three that compute; the study names {wire.computing}."
             )
-        if sys.byteorder != "little":
-            raise StudyInvalid(
-                'backend = "additive" runs on little-endian machines only; move this party to another one.'
-            )
-        self.wire = wire
-        self.me = wire.me
-        self.stream = stream
-        self.latency_bytes = latency_bytes
-        self.turn: Callable[[], None] = alone
-        """Called by all parties between the sends and the receives of every step: what runs beside goes on."""
-        self._due: list[tuple[NDArray[Any], UInt]] = []
 
     @property
     def deals(self) -> bool:
         """Whether this party is the dealer."""
         return self.me == DEALER
 
-    def fork(self, name: str) -> Link:
-        """A link over a fork of the wire (which accepts each name once)."""
-        return Link(self.wire.fork(name), f"{self.stream}/{name}", self.latency_bytes)
-
-    def exchange(self, array: NDArray[Any]) -> NDArray[Any]:
-        """At parties 0 and 1: send an array and return the other's of the same shape and dtype. 1 round.
-
-        The dealer sends nothing and learns nothing: zeros.
-        """
+    def exchange(self, part: NDArray[Any]) -> NDArray[Any]:
+        """As of any `PartLink`; the dealer sends nothing and learns nothing: zeros."""
         if self.deals:
             self.turn()
-            return np.zeros_like(array)
-        self.send(1 - self.me, array)
-        self.turn()
-        theirs = self.receive(1 - self.me, array.shape, array.dtype.type)
+            return np.zeros_like(part)
+        theirs = super().exchange(part)
         for target, dtype in self._due:
             target[...] = self.receive(DEALER, target.shape, dtype)
         self._due.clear()
@@ -90,11 +75,3 @@ class Link:
         if self.me == 0:
             self.send(DEALER, opened)
         return opened
-
-    def send(self, peer: int, array: NDArray[Any]) -> None:
-        """Empty arrays are not sent; an array must not be modified afterwards."""
-        send_array(self.wire, peer, array)
-
-    def receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
-        """The peer's next array; read-only. Raises `ProtocolAborted`, `PeerLost`."""
-        return receive_array(self.wire, peer, shape, dtype)

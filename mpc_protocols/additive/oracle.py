@@ -1,7 +1,7 @@
 """The marginal oracle of two parties and a dealer: `engine.oracle` over `additive.engine`.
 
     leader -> the others, contributors                  steps (`engine.oracle`)
-    dealer, contributors -> parties 0 and 1             seed; masked counts (`marginals`)
+    dealer, contributors -> parties 0 and 1             seed; masked counts (`engine.inputs.held_marginals`)
     dealer -> party 0                                   correlations (`dealer`)
     party 0 -> dealer                                   what has been opened (`link`)
 
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from mpc_protocols.additive.engine import AdditiveEngine
-from mpc_protocols.additive.marginals import send_counts
+from mpc_protocols.additive.link import SPLIT
 from mpc_protocols.additive.vertical.plan import check_owners
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.bitwise.bits import Bits
@@ -36,4 +36,4 @@ def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) 
     if isinstance(data, VerticalData):
         check_owners(data.partition)
         raise StudyInvalid(f"Party {wire.me} neither computes nor owns columns; leave it out of the study.")
-    oracle.contribute(wire, facts, partial(send_counts, wire, facts, data))
+    oracle.contribute(wire, facts, partial(SPLIT.send, wire, facts, data))

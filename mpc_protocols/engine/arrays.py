@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.blank import Blank, BlankBytes, blank
 from mpc_protocols.wire import Wire
 
@@ -36,3 +36,15 @@ def receive_array(wire: Wire, peer: int, shape: int | tuple[int, ...], dtype: UI
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
     """`numpy.ascontiguousarray`, which a blank array has no need of."""
     return array if isinstance(array, Blank) else np.ascontiguousarray(array)
+
+
+def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
+    """Sums modulo 2^K of consecutive segments of a vector, without widening; the lengths, of which any may be 0, add up to it."""
+    if int(lengths.sum()) != len(values):
+        raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(values)}.")
+    sums = np.zeros(len(lengths), values.dtype)
+    filled = np.flatnonzero(lengths)
+    if len(filled):
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        sums[filled] = np.add.reduceat(values, starts, dtype=values.dtype.type)
+    return sums

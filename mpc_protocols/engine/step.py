@@ -322,7 +322,7 @@ class ComputingParty(Generic[B, N]):
     def _agreeing(self, digest: bytes, then: Callable[[], None] | None = None) -> Iterator[None]:
         """`_agree` beside the first exchange of the block, which opens nothing in it. then: runs once all agree.
 
-        Where products are proved it comes before the block: nothing is computed there with what two parties were told differently.
+        Where products are proved it comes first: nothing is computed there with what two parties were told differently.
         """
         known = binding(digest, self._delay.to_bytes(4, "little"), self.engine.public)
         theirs = self.engine.announce(known)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import (
-    DISHONEST_CUSTODIAN,
-    DISHONEST_OWNER,
-    KEYED,
-    SEMI_HONEST,
-    EngineBackend,
-    OracleParts,
-)
+from mpc_protocols.backend import KEYED, EngineBackend, OracleParts, semi_honest
 
 if TYPE_CHECKING:
     from mpc_protocols.engine_dry_run import BlankParts
 
-_ONE_OF_TWO = "At most one of the two computing parties is corrupted, together with any number of recipients and contributors."
+_ONE_OF_TWO = (
+    "At most one of the two computing parties is corrupted, together with any number of recipients and contributors. Two "
+    "computing parties that pool what they hold can reconstruct {pooled}."
+)
 _ASSUMPTION = (
     f"{KEYED}, AES under public keys as an ideal permutation, "
     "and Diffie-Hellman on ristretto255 with BLAKE2b as a random oracle"
@@ -44,14 +40,7 @@ class Pair(EngineBackend):
     how = "Two parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
-        return (
-            SEMI_HONEST,
-            f"{_ONE_OF_TWO} Two computing parties that pool what they hold can reconstruct {pooled}.",
-            _ASSUMPTIONS,
-            _NOISE,
-            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
-        )
+        return semi_honest(vertical, _ONE_OF_TWO, _ASSUMPTIONS, _NOISE)
 
     def parts(self) -> OracleParts:
         from mpc_protocols.pair.oracle import ROLES, contribute

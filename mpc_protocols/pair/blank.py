@@ -6,6 +6,7 @@ What a party sends for transfers is said here once more, since its masks are bla
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.engine_dry_run import BlankParts, Inputs, Seconds
 from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.link import Link
-from mpc_protocols.pair.marginals import Counted, CountedMarginals
+from mpc_protocols.pair.marginals import Counted, counted
 from mpc_protocols.pair.oracle import contribute
-from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.transfers.bit_matrix import LANES
 from mpc_protocols.pair.transfers.fixed_key import Blocks
 from mpc_protocols.pair.transfers.ot_extension import LEVELS, Choosing, Offering, base_count, blocks_for
@@ -36,7 +36,7 @@ class _BlankChoosing(Choosing):
         self._link = link
 
     def _piece(self, size: int) -> tuple[Words, Blocks]:
-        self._link.send(blank((blocks_for(LEVELS) - 1, size), np.uint64))
+        self._link.send(self._link.peer, blank((blocks_for(LEVELS) - 1, size), np.uint64))
         return blank(size, np.uint64), blank((LANES, size, 2), np.uint64)
 
     def fork(self, link: Link) -> _BlankChoosing:
@@ -48,7 +48,7 @@ class _BlankOffering(Offering):
         self._link = link
 
     def _piece(self, size: int) -> tuple[Blocks, Blocks]:
-        self._link.receive((blocks_for(LEVELS) - 1, size), np.uint64)
+        self._link.receive(self._link.peer, (blocks_for(LEVELS) - 1, size), np.uint64)
         return blank((LANES, size, 2), np.uint64), blank((LANES, size, 2), np.uint64)
 
     def fork(self, link: Link) -> _BlankOffering:
@@ -62,7 +62,7 @@ def blank_transfers(link: Link) -> Transfers:
     return Transfers(link, _BlankChoosing(link), _BlankOffering(link))
 
 
-def blank_roles(counted: Counted = CountedMarginals) -> Roles[Bits, Shares]:
+def blank_roles(counted: Counted = counted) -> Roles[Bits, Any]:
     """As `oracle.ROLES`. counted: as of `PairEngine`."""
     return Roles(partial(PairEngine, counted=counted, start=blank_transfers))
 

@@ -2,8 +2,8 @@
 
 Where shares come from:
 
-    CountedMarginals    everybody's own counts: a computing party's share IS its own counts, plus what contributors send, of
-                        whom each splits its counts between the two (`engine.contribution`); no message between them
+    counted             everybody's own counts: a computing party's share IS its own counts, plus what contributors send, of
+                        whom each splits its counts between the two (`held_marginals`); no message between them
     JoinedMarginals     two owners' columns (`two_owners`)
 
 Threat model: the two parties do not collude; contributors may with either.
@@ -12,11 +12,12 @@ Threat model: the two parties do not collude; contributors may with either.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
+from mpc_protocols.engine.inputs.held_marginals import HeldMarginals, Split
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import DataRefused
@@ -27,27 +28,13 @@ from mpc_protocols.partition import OwnRows, VerticalData
 
 Counted = Callable[[Transfers, StudyFacts, LocalCounts | None], AdditiveMarginals]
 """How a computing party comes to shares of all custodians' counts: of its transfers, the study's facts, its own data."""
+SPLIT: Final = Split(2, first=1)
+"""How contributors split theirs."""
 
 
-class CountedMarginals(AdditiveMarginals):
-    """Marginals of all custodians' rows together: the sums of their own counts (horizontal)."""
-
-    def __init__(self, transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None) -> None:
-        """counts: this party's own data, None if it only computes."""
-        self._wire, self._facts, self._counts = transfers.link.wire, facts, counts
-        super().__init__(self._wire.session_id, apart=checked(self._wire, facts))
-
-    def _input(
-        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
-    ) -> dict[Clique, Elements]:
-        facts = self._facts.with_levels(levels)
-        return {
-            clique: cells[..., place]
-            for block, cells in contributions(
-                self._wire, self._facts, self._counts, cliques, levels, self._contributors
-            )
-            for clique, place in ranges(facts, block)
-        }
+def counted(transfers: Transfers, facts: StudyFacts, counts: LocalCounts | None) -> AdditiveMarginals:
+    """The sums of all custodians' counts (horizontal). counts: this party's own data, None if it only computes."""
+    return HeldMarginals(transfers.link.wire, facts, counts, SPLIT)
 
 
 class JoinedMarginals(AdditiveMarginals):

@@ -1,7 +1,7 @@
 """The marginal oracle between two parties: `engine.oracle` over `pair.engine`.
 
     leader -> the other, contributors          steps (`engine.oracle`)
-    contributor -> both                        seed; masked counts (`engine.contribution`)
+    contributor -> both                        seed; masked counts (`engine.inputs.held_marginals`)
 
 Who learns what, threat model and assumptions: `engine.step`, `pair.engine`.
 """
@@ -11,11 +11,11 @@ from __future__ import annotations
 from functools import partial
 
 from mpc_protocols.engine import oracle
-from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.engine.oracle import Roles
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.pair.engine import PairEngine
+from mpc_protocols.pair.marginals import SPLIT
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.wire import Wire
 
@@ -28,7 +28,7 @@ def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData
 
     Raises `StudyInvalid` (`horizontal_counts`).
     """
-    oracle.contribute(wire, facts, partial(send_contribution, wire, facts, horizontal_counts(counts)))
+    oracle.contribute(wire, facts, partial(SPLIT.send, wire, facts, horizontal_counts(counts)))
 
 
 def horizontal_counts(counts: LocalCounts | VerticalData) -> LocalCounts:

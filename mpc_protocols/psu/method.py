@@ -167,7 +167,11 @@ class AlignmentMethod(ABC):
 
 
 METHODS: Registry[AlignmentMethod] = Registry(
-    "mpc_protocols.psu", "method", AlignmentMethod, "cosynth.alignments"
+    "mpc_protocols.psu",
+    "method",
+    AlignmentMethod,
+    "cosynth.alignments",
+    elsewhere=["mpc_protocols.replicated"],
 )
 """All alignment methods, by name."""
 

@@ -7,23 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import (
-    DISHONEST_CUSTODIAN,
-    DISHONEST_OWNER,
-    KEYED,
-    SEMI_HONEST,
-    Backend,
-    CohortParts,
-    EngineBackend,
-    OracleParts,
-)
+from mpc_protocols.backend import KEYED, Backend, CohortParts, EngineBackend, OracleParts, semi_honest
 
 if TYPE_CHECKING:
     from mpc_protocols.engine_dry_run import BlankParts
 
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and "
-    "contributors."
+    "contributors. Two computing parties that pool what they hold can reconstruct {pooled}."
 )
 _NOISE = "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it."
 
@@ -48,13 +39,7 @@ class Replicated(EngineBackend):
     how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
-        return (
-            SEMI_HONEST,
-            f"{_ONE_OF_THREE} Two computing parties that pool what they hold can reconstruct {pooled}.",
-            _NOISE,
-            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
-        )
+        return semi_honest(vertical, _ONE_OF_THREE, _NOISE)
 
     def parts(self) -> OracleParts:
         from mpc_protocols.replicated.oracle import (

@@ -16,16 +16,14 @@ from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.engine.bitwise.packing import pack, unpack
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.inputs.grouped_sums import CellsOf, GroupedL1Sums
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
-from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
-from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
-from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.collected import CollectedMarginals
+from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.replicated.gates import TrioGates, argmax, pick_several
-from mpc_protocols.replicated.marginals import MarginalSource, SharedMarginals
+from mpc_protocols.replicated.marginals import CollectedMarginals, MarginalSource, SharedMarginals
 from mpc_protocols.replicated.scores import answer_codec
 from mpc_protocols.replicated.scores.bit_cache import BitShareCache
 from mpc_protocols.replicated.scores.dealer import DEALERS
@@ -35,7 +33,6 @@ from mpc_protocols.replicated.sharing.ring import (
     RingShare,
     add_public,
     centred,
-    concatenate,
     open_ring,
     reshare,
 )
@@ -56,10 +53,24 @@ def _source(
     return SharedMarginals(trio, facts, counts)
 
 
+class _Exchange(AnswerExchange):
+    """The model's answers at all three parties, but for the cells that a follower deals for."""
+
+    def _encode(self, answers: Answers, followers: Sequence[int]) -> list[bytes]:
+        return answer_codec.encode(answers, followers)
+
+    def _limit(self, layout: DealerLayout) -> int:
+        return answer_codec.encoded_limit(layout)
+
+    def _decode(self, payload: bytes | memoryview, layout: DealerLayout) -> Answers:
+        return answer_codec.decode(payload, layout, self._wire.me)
+
+
 class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
     """P0, P1 or P2."""
 
     dealers = DEALERS
+    exchange = _Exchange
 
     def __init__(
         self, wire: Wire, facts: StudyFacts, counts: LocalCounts | CollectedCounts | VerticalData | None
@@ -70,7 +81,7 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
         Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
         """
         self.wire = wire
-        self._facts, self._session = facts, facts.session
+        self._leader, self._session = facts.leader, facts.session
         # A run may have several oracles on its wire, one after the other (rounds of arrivals): each has a session of its own.
         self._trio = Trio(wire, facts.session.hex())
         self.gates = TrioGates(self._trio)
@@ -85,25 +96,10 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
         super().leave_out(contributor)
         self._bits = BitShareCache(self._trio)
 
-    def set_latency(self, latency_bytes: int) -> None:
-        self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
-
-    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> RingShare:
-        return concatenate([self._marginals.marginal(state, handle) for handle in handles])
-
-    def l1_sums(
-        self,
-        state: PublicState,
-        announced: AnnouncedAnswers,
-        planes: int,
-        ring: UInt,
-        rounded: RoundedAnswers | None,
+    def _l1_sums(
+        self, cells: CellsOf[RingShare], exchange: AnswerExchange, planes: int, ring: UInt
     ) -> ReplicatedL1Sums:
-        def cells(of: CellRange) -> RingShare:
-            return self._marginals.marginal(state, of.handle)[of.start : of.stop]
-
-        exchange = _Exchange(self.wire, self._trio, self._facts.leader, announced, rounded)
-        return ReplicatedL1Sums(self._trio, self._bits, cells, exchange, planes, ring)
+        return ReplicatedL1Sums(self.gates, cells, exchange, planes, ring, self._bits)
 
     def keys(self, sums: RingShare, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> RingShare:
         modulus = 1 << 8 * np.dtype(ring).itemsize
@@ -127,44 +123,20 @@ class ReplicatedEngine(SourcedEngine[RingShare, RingShare]):
         return centred(open_ring(self._trio, numbers))
 
 
-class _Exchange(AnswerExchange):
-    """The model's answers at all three parties, but for the cells that a follower deals for."""
-
-    def _encode(self, answers: Answers, followers: Sequence[int]) -> list[bytes]:
-        return answer_codec.encode(answers, followers)
-
-    def _limit(self, layout: DealerLayout) -> int:
-        return answer_codec.encoded_limit(layout)
-
-    def _decode(self, payload: bytes | memoryview, layout: DealerLayout) -> Answers:
-        return answer_codec.decode(payload, layout, self._wire.me)
-
-
-class ReplicatedL1Sums:
+class ReplicatedL1Sums(GroupedL1Sums[TrioGates, RingShare, RingShare]):
     """The L1 distances of one step: zero answers by local sums, the others through the sign protocol (`scores.l1_distance`)."""
 
     def __init__(
         self,
-        trio: Trio,
-        bits: BitShareCache,
-        cells: Any,
+        gates: TrioGates,
+        cells: CellsOf[RingShare],
         answers: AnswerExchange,
         planes: int,
         ring: UInt,
+        bits: BitShareCache,
     ) -> None:
-        """cells: this party's share of a range."""
-        self._trio, self._bits, self._cells = trio, bits, cells
-        self._answers, self._planes, self._ring = answers, planes, ring
-        self._forms: dict[str, None] = {}
-        self.signs = 0
-
-    @property
-    def form(self) -> str:
-        """The forms of adders that were taken; "sums" where no cell needed a sign."""
-        return "+".join(self._forms) or "sums"
-
-    def exchange(self) -> None:
-        self._answers.begin()
+        super().__init__(gates, cells, answers, planes, ring)
+        self._trio, self._bits = gates.trio, bits
 
     def compute(self) -> RingShare:
         parts: Elements = np.zeros(self._answers.candidates, np.uint32)

@@ -1,6 +1,7 @@
 """The marginals that are held as replicated shares, and those that are sums of them (`engine.marginals`).
 
-`SharedMarginals` adds custodians' counts (`engine.contribution`), `vertical.source` multiplies owners' columns.
+`SharedMarginals` adds custodians' counts (`engine.contribution`), `CollectedMarginals` those of bundles; `vertical.source`
+multiplies owners' columns.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.bitwise.packing import pack, unpack
-from mpc_protocols.engine.inputs.contribution import checked, contributions, ranges
+from mpc_protocols.engine.inputs.contribution import blocks, checked, contributions, ranges
 from mpc_protocols.engine.inputs.marginals import Marginals
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.cliques import Derivation
@@ -66,4 +68,27 @@ class SharedMarginals(MarginalSource):
         ):
             shared = share_own(self._trio, cells)
             of |= {clique: shared[..., place] for clique, place in ranges(facts, block)}
+        return of
+
+
+class CollectedMarginals(MarginalSource):
+    """Marginals of bundles, contributors' and custodians' rows together: sums of parts that all three have opened, entered
+    as shares (`bundles.collected`)."""
+
+    def __init__(self, trio: Trio, facts: StudyFacts, collected: CollectedCounts) -> None:
+        """All three must have added up the same list."""
+        super().__init__(trio, collected.agreed)
+        self._facts = facts
+        self._collected = collected
+
+    def _input(
+        self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes
+    ) -> dict[Clique, RingShare]:
+        """1 round, 4 bytes a cell sent by each party."""
+        facts = self._facts.with_levels(levels)
+        of: dict[Clique, RingShare] = {}
+        cells = self._collected.ring_cells(self._facts, cliques, levels)
+        for block in blocks(facts, cliques):
+            shared = share_own(self._trio, np.concatenate(cells[block]))
+            of |= {clique: shared[place] for clique, place in ranges(facts, cliques[block])}
         return of

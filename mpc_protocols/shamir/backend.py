@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backend import (
-    DISHONEST_CUSTODIAN,
-    DISHONEST_OWNER,
-    KEYED,
-    SEMI_HONEST,
-    EngineBackend,
-    OracleParts,
-)
+from mpc_protocols.backend import KEYED, EngineBackend, OracleParts, semi_honest
 
 if TYPE_CHECKING:
     from mpc_protocols.engine_dry_run import BlankParts
@@ -19,7 +12,7 @@ if TYPE_CHECKING:
 _MINORITY = (
     "Of m computing parties at most t may be corrupted, together with any number of recipients and contributors: the largest "
     "minority, one of three or four, two of five or six, three of seven or eight, four of nine. One more that pool what they "
-    "hold can reconstruct "
+    "hold can reconstruct {pooled}."
 )
 _ASSUMPTION = f"The protection rests on {KEYED}, for what parties draw from shared keys, and on nothing else."
 _NOISE = (
@@ -50,14 +43,7 @@ class Shamir(EngineBackend):
         return (computing + 1) // 2
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
-        pooled = "every owner's columns, record by record" if vertical else "everybody's counts"
-        return (
-            SEMI_HONEST,
-            f"{_MINORITY}{pooled}.",
-            _ASSUMPTION,
-            _NOISE,
-            DISHONEST_OWNER if vertical else DISHONEST_CUSTODIAN,
-        )
+        return semi_honest(vertical, _MINORITY, _ASSUMPTION, _NOISE)
 
     def parts(self) -> OracleParts:
         from mpc_protocols.shamir.oracle import ROLES, contribute

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mpc_protocols.engine_dry_run import BlankParts, Inputs, Seconds
 from mpc_protocols.shamir.oracle import ROLES, contribute
 from mpc_protocols.shamir.sharing.field import Scheme, threshold_of
-from mpc_protocols.shamir.vertical.plan import TablesPlan, schedule_of
+from mpc_protocols.shamir.vertical.plan import schedule_of
+from mpc_protocols.vertical.block_plan import BlockPlan
 from mpc_protocols.vertical.schedule import Schedule
 
 SIGN_S, GUMBEL_S, NOISE_S = 2e-7, 1e-4, 2e-6
@@ -27,7 +28,7 @@ class _TableSeconds:
 
     def __init__(self, computing: int) -> None:
         self._computing = computing
-        self._schedule: Schedule[TablesPlan] | None = None
+        self._schedule: Schedule[BlockPlan] | None = None
 
     def __call__(self, inputs: Inputs) -> float:
         if inputs.split is None:
@@ -39,7 +40,7 @@ class _TableSeconds:
         return 0.0 if plan is None else plan_seconds(plan, threshold_of(self._computing))
 
 
-def plan_seconds(plan: TablesPlan, threshold: int) -> float:
+def plan_seconds(plan: BlockPlan, threshold: int) -> float:
     """CPU seconds of a party, about."""
     dealt = sum(map(plan.input_width, plan.inputs())) + sum(plan.multiplied()) * (2 * threshold + 1)
     products = sum(left * right for left, right in map(plan.shape, plan.groups))

@@ -1,6 +1,6 @@
 """One computing party of the engine on Shamir shares (`engine.interface.Engine`): m = 3 to 9 parties, t = ceil(m/2) - 1.
 
-    counts        additive modulo 2^32 among the holders, parties 0..t (`marginals`; owners' columns: `vertical.source`); the
+    counts        additive modulo 2^32 among the holders, parties 0..t (`held_marginals`; owners' columns: `vertical.source`); the
                   leader is one of them
     distances     c subtracted from the leader's part, cells with c = 0 by local sums, the others by `l1_distance`
     noise         the shared draws over `gates`, on a fork of the mesh when made beside the scores
@@ -19,41 +19,38 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
+from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes
+from mpc_protocols.engine.inputs.held_marginals import HeldMarginals
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.inputs.part_engine import PartEngine, PartL1Sums
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import LocalCounts, StudyFacts
-from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.public.answers import Answers, DealerLayout
-from mpc_protocols.shamir.circuits.gates import ShamirGates, holders
+from mpc_protocols.shamir.circuits.gates import ShamirGates, holders, split_of
 from mpc_protocols.shamir.circuits.l1_distance import CandidateWords, l1_sums, score_adder
-from mpc_protocols.shamir.marginals import HeldMarginals
 from mpc_protocols.shamir.sharing.mesh import Mesh
 from mpc_protocols.shamir.sharing.numbers import Addends, concatenate, unpacked
 from mpc_protocols.wire import Wire
 
-DEALERS = 1
 
-
-class ShamirL1Sums(PartL1Sums[ShamirGates, Addends]):
+class ShamirL1Sums(PartL1Sums[ShamirGates, Addends, tuple[Addends, ...]]):
     """See `engine.interface.L1Sums`."""
 
-    def compute(self) -> Addends:
-        count = self._answers.candidates
-        held: Elements = np.zeros(count, np.uint32)
-        sums = Addends(np.uint32, (count,))
-        forms = dict[str, None]()
-        for layout, answers in self._answers:
-            place = layout.candidates
+    def _distances(self, differences: Elements, lengths: NDArray[np.int64]) -> tuple[Addends, ...]:
+        words = CandidateWords(lengths).size
+        self._forms[score_adder(self._planes, words, self._gates.latency_bytes)] = None
+        return l1_sums(self._gates, differences, lengths, self._planes)
+
+    def _total(self, sums: Elements, distances: Sequence[tuple[slice, tuple[Addends, ...]]]) -> Addends:
+        count = len(sums)
+        total = Addends(np.uint32, (count,))
+        for place, addends in distances:
             before, after = (Addends(np.uint32, (of,)) for of in (place.start, count - place.stop))
-            for addend in self._distances(layout, answers, held[place], forms):
-                sums = sums + concatenate([before, addend, after])
-        self.form = "+".join(forms) or "sums"
-        sums = sums + Addends(np.uint32, (count,), held=held)
-        return sums if self._ring is np.uint32 else self._wide(sums)
+            for addend in addends:
+                total = total + concatenate([before, addend, after])
+        total = total + Addends(np.uint32, (count,), held=sums)
+        return total if self._ring is np.uint32 else self._wide(total)
 
     def _wide(self, sums: Addends) -> Addends:
         """The sums, which are below 2^32, modulo 2^64."""
@@ -61,29 +58,10 @@ class ShamirL1Sums(PartL1Sums[ShamirGates, Addends]):
         terms = tuple(tuple(part.astype(np.uint64) for part in parts) for parts in narrow.terms)
         return Addends(np.uint64, narrow.shape, terms, narrow.masks)
 
-    def _distances(
-        self, layout: DealerLayout, answers: Answers, held: Elements, forms: dict[str, None]
-    ) -> tuple[Addends, ...]:
-        """Addends of the sums of a group's candidates; `held` takes in the sums over cells whose answer is 0."""
-        cells = self._cells(layout)
-        compared = answers.nonzero
-        held += layout.sums(0, np.where(compared, np.uint32(0), cells), np.uint32)
-        lengths = layout.sums(0, compared.astype(np.int64), np.int64)
-        if not lengths.any():
-            return ()
-        known = cells[compared]
-        if self._answers.leads:
-            known -= answers.cells[compared]
-        self.signs += len(known)
-        words = CandidateWords(lengths).size
-        forms[score_adder(self._planes, words, self._gates.latency_bytes)] = None
-        return l1_sums(self._gates, known, lengths, self._planes)
-
 
 class ShamirEngine(PartEngine[ShamirGates, Addends]):
     """Shares, arithmetic and openings of one computing party."""
 
-    dealers = DEALERS
     sums = ShamirL1Sums
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None) -> None:
@@ -105,9 +83,6 @@ class ShamirEngine(PartEngine[ShamirGates, Addends]):
     def numbers(self, shares: Elements) -> Addends:
         return Addends(np.uint32, shares.shape, held=shares)
 
-    def set_latency(self, latency_bytes: int) -> None:
-        self.gates.mesh.latency_bytes = self.beside.mesh.latency_bytes = latency_bytes
-
     def keys(self, sums: Addends, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> Addends:
         """weight * sum - bias of each candidate, added up: 1 round for what the holders keep, and those of the adders."""
         modulus = 1 << 8 * np.dtype(ring).itemsize
@@ -125,9 +100,6 @@ class ShamirEngine(PartEngine[ShamirGates, Addends]):
             return 0
         return int(argmax_rows(self.gates, self.gates.added_up(keys).reshape(1, -1))[0])
 
-    def picks(self, keys: Addends, plan: SelectionPlan) -> list[int]:
-        return peel(self.gates, keys, plan.candidates, plan.contenders)
-
     def reveal(self, numbers: Addends) -> NDArray[np.int64]:
         """The numbers, to all computing parties. 1 round after those of the adders."""
         opened = self.gates.reveal_bits(self.gates.planes_of(numbers))
@@ -142,4 +114,4 @@ def _source(
         from mpc_protocols.shamir.vertical.source import VerticalMarginals
 
         return VerticalMarginals(gates, facts, data)
-    return HeldMarginals(gates.mesh.wire, facts, data)
+    return HeldMarginals(gates.mesh.wire, facts, data, split_of(gates.mesh.wire))

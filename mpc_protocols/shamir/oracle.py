@@ -1,7 +1,7 @@
 """The marginal oracle on Shamir shares: `engine.oracle` over `shamir.engine`.
 
     leader -> the others, contributors         steps (`engine.oracle`)
-    custodians that are no holders -> holders  seeds; masked counts (`marginals`)
+    custodians that are no holders -> holders  seeds; masked counts (`engine.inputs.held_marginals`)
     owners of columns -> evaluators            seeds; dealt columns (`vertical.dealer`)
 
 Who learns what, threat model and assumption: `engine.step`, `shamir.engine`.
@@ -15,8 +15,8 @@ from mpc_protocols.engine import oracle
 from mpc_protocols.engine.oracle import Contribute, Roles
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.partition import VerticalData
+from mpc_protocols.shamir.circuits.gates import split_of
 from mpc_protocols.shamir.engine import ShamirEngine
-from mpc_protocols.shamir.marginals import send_counts
 from mpc_protocols.wire import Wire
 
 ROLES = Roles(ShamirEngine)
@@ -34,4 +34,4 @@ def _sender(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> 
         from mpc_protocols.shamir.vertical.source import VerticalContributor
 
         return VerticalContributor(wire, facts, data).send
-    return partial(send_counts, wire, facts, data)
+    return partial(split_of(wire).send, wire, facts, data)

@@ -2,20 +2,27 @@
 
 A backend computes tables over several owners' rows, and adds up the owners' own histograms as it adds up custodians' counts; what
 they make of the union's marginals is local on shares (`union`). Who learns what: as of the backend's protocols.
+
+    PopulationMarginals   at a computing party, whatever its shares are; AdditivePopulation: parts that add up, of a `BlockPlan`
+    OutsideOwner          at an owner that does not compute
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
-from mpc_protocols.engine.inputs.marginals import Marginals, S
-from mpc_protocols.functionality import Clique, Level, LocalCounts
+from mpc_protocols.engine.inputs.marginals import AdditiveMarginals, Marginals, S
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
+from mpc_protocols.partition import VerticalData
 from mpc_protocols.vertical import union
+from mpc_protocols.vertical.block_plan import BlockPlan
 from mpc_protocols.vertical.records import CodedRows
-from mpc_protocols.vertical.schedule import Schedule, covering, own_histograms
+from mpc_protocols.vertical.schedule import Schedule, contributed_rows, covering, own_histograms, own_rows
+from mpc_protocols.wire import Wire
 
 P = TypeVar("P")
 """A backend's plan of tables."""
@@ -69,3 +76,58 @@ class PopulationMarginals(Marginals[S], Generic[S, P]):
             if (source := covering(partition, table, list(self._tables))) is not None
         }
         return union.assemble(partition, clique, sizes, joint, part(self._somebody))
+
+
+class AdditivePopulation(PopulationMarginals[Elements, BlockPlan], AdditiveMarginals):
+    """One computing party's parts of the population's marginals, modulo 2^32."""
+
+    def __init__(
+        self, wire: Wire, facts: StudyFacts, data: VerticalData, schedule: Schedule[BlockPlan]
+    ) -> None:
+        """data: this party's own rows, if it owns columns. Raises `DataRefused`, `StudyInvalid`."""
+        super().__init__(wire.session_id, binding(b"vertical", data.partition.to_bytes()))
+        self._wire = wire
+        self._follow(schedule, own_rows(data, facts, wire.me), wire.me)
+
+    @abstractmethod
+    def _cells(self, plan: BlockPlan) -> Elements:
+        """This party's parts of the cells of all tables, in the plan's order; before them of R, if the union needs it."""
+
+    def _of_union(self, clique: Clique) -> Elements:
+        return self._assembled(clique, lambda share: share)
+
+    def _compute(self, plan: BlockPlan, tables: Sequence[Clique]) -> None:
+        cells, start = self._cells(plan), 0
+        if plan.counts_somebody:
+            self._somebody, start = cells[:1], 1
+        for table, of in zip(tables, plan.products, strict=True):
+            stop = start + self._schedule.facts.cells(table)
+            self._tables[table] = union.sum_down(cells[start:stop], of.columns, table, plan.sizes)
+            start = stop
+
+
+class OutsideOwner(ABC, Generic[P]):
+    """An owner that does not compute: answers the leader's requests by its histograms (union) and its columns."""
+
+    def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData, schedule: Schedule[P]) -> None:
+        """Raises `DataRefused`, `StudyInvalid`."""
+        self._wire, self._schedule = wire, schedule
+        self._rows = contributed_rows(data, facts, wire.me)
+        self._counts = own_histograms(self._rows, schedule, wire.me)
+
+    def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
+        """Its part in the input of these cliques. Blocks while the computing parties are behind."""
+        self._rows.declare(self._schedule.declare(levels))
+        work = self._schedule.next(cliques)
+        if work.histograms:
+            self._send_histograms(work.histograms)
+        if work.plan is not None:
+            self._send_columns(work.plan)
+
+    @abstractmethod
+    def _send_histograms(self, cliques: Sequence[Clique]) -> None:
+        """Split its own counts of these."""
+
+    @abstractmethod
+    def _send_columns(self, plan: P) -> None:
+        """Its part in the tables of a plan, if it has one."""

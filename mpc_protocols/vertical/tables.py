@@ -62,6 +62,14 @@ class Table:
         return (self.left, *self.right.parts)
 
 
+@dataclass(frozen=True)
+class Group:
+    """One matrix product, or one order of the rows: every left with every right."""
+
+    lefts: tuple[Joint, ...]
+    rights: tuple[Factor, ...]
+
+
 T = TypeVar("T", bound=Table)
 Q = TypeVar("Q")
 
@@ -107,6 +115,21 @@ class Tables(Generic[T]):
         """Cells of all tables."""
         return sum(self.width(product.left) * self.breadth(product.right) for product in self.products)
 
+    def shape(self, group: Group) -> tuple[int, int]:
+        """Columns of a group's lefts and of its rights: of its table of cells."""
+        return sum(map(self.width, group.lefts)), sum(map(self.breadth, group.rights))
+
+    def places(self, group: Group) -> Iterator[tuple[tuple[Joint, Factor], tuple[slice, slice]]]:
+        """Where in a group's table of cells that of each left and each right stands."""
+        top = 0
+        for left in group.lefts:
+            bottom, first = top + self.width(left), 0
+            for right in group.rights:
+                end = first + self.breadth(right)
+                yield (left, right), (slice(top, bottom), slice(first, end))
+                first = end
+            top = bottom
+
     @property
     def counts_somebody(self) -> bool:
         """Whether R is computed besides the tables: the number of rows that anybody holds (`union`)."""
@@ -144,12 +167,12 @@ class Tables(Generic[T]):
         )
 
 
-@dataclass(frozen=True)
-class Group:
-    """One matrix product, or one order of the rows: every left with every right."""
-
-    lefts: tuple[Joint, ...]
-    rights: tuple[Factor, ...]
+def row_ranges(rows: int, longest: int, block: int) -> list[list[tuple[int, int]]]:
+    """The blocks (first row and end) of each range of at most `longest` rows, whose counts are summed before they are left."""
+    ends = [(first, min(first + longest, rows)) for first in range(0, rows, max(1, longest))]
+    return [
+        [(start, min(start + block, end)) for start in range(first, end, block)] for first, end in ends
+    ] or [[]]
 
 
 def by_left(products: Sequence[T]) -> dict[Joint, list[Factor]]:

@@ -30,6 +30,14 @@ def owners_of(partition: Partition, clique: Clique) -> tuple[int, ...]:
     return tuple(owner for owner in partition.owners if owner in present)
 
 
+def missing_cell(partition: Partition, sizes: Mapping[str, int], columns: Clique) -> int:
+    """The cell of a joint in which all its columns are missing."""
+    place = 0
+    for column in columns:
+        place = place * sizes[column] + partition.missing[column]
+    return place
+
+
 def columns_of(partition: Partition, clique: Clique, owners: tuple[int, ...]) -> Clique:
     """The clique's columns that these owners have."""
     return tuple(name for name in clique if partition.columns[name] in owners)

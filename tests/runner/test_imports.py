@@ -18,7 +18,7 @@ PARTY = {"numpy", "mpyc", "gmpy2", "duckdb", "pyarrow", "jinja2", "markupsafe"}
 ELSEWHERE = (
     "mpc_protocols.replicated.vertical.source",
     "mpc_protocols.psu.align",
-    "mpc_protocols.psu.merge3",
+    "mpc_protocols.replicated.merge3",
     "mpc_protocols.psu.dh2",
     "parties.data.records",
     "runner.bench",

@@ -1,7 +1,8 @@
 """The operations of parties 0 and 1: CrypTen's protocols for AND, bit to integer and product; sums of ANDs of our own.
 
-CrypTen's, called on its own tensors (Beaver 1991): integers of 64 bits and precision 0,
-words of 64 gates. Ours, since CrypTen has nothing like it: XOR_t x_t & y_t, where the y_t are public linear functions of words y.
+CrypTen's, called on its own tensors (Beaver 1991): integers of 64 bits and precision 0, words of 64 gates. Its comparison, which
+adds all 64 bits whatever the numbers are, some seven times as much as `engine.parts.sign`, is not used. Ours, since CrypTen has
+nothing like it: XOR_t x_t & y_t, where the y_t are public linear functions of words y.
 With y opened once under a mask b, f = y ^ b, and x under a, e = x ^ a,
 
     XOR_t x_t y_t  =  XOR_t e_t f_t ^ e_t b_t ^ a_t f_t ^ c           c = XOR_t a_t b_t, dealt
@@ -23,10 +24,11 @@ from mpc_protocols.additive.adapter.communicator import LinkCommunicator
 from mpc_protocols.additive.adapter.library import acting, load
 from mpc_protocols.additive.adapter.provider import StreamProvider
 from mpc_protocols.additive.dealing.masks import Masks
-from mpc_protocols.additive.dealing.operations import Terms, by_words, planes_at_once
+from mpc_protocols.additive.dealing.operations import by_words, planes_at_once
 from mpc_protocols.additive.link import DEALER, Link
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_bits
+from mpc_protocols.engine.parts.gates import Terms
 
 
 class CrypTenOperations:

@@ -16,10 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from mpc_protocols.additive.dealing.masks import Masks
-from mpc_protocols.additive.dealing.operations import Terms, by_words, planes_at_once
+from mpc_protocols.additive.dealing.operations import by_words, planes_at_once
 from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.parts.gates import Terms
 
 
 class DealerOperations:

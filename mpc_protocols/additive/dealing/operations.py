@@ -7,18 +7,15 @@ list of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, Protocol
-
-from numpy.typing import NDArray
+from typing import Protocol
 
 from mpc_protocols.additive.link import Link
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.parts.gates import Terms
 
-Terms = Iterable[tuple[Any, Bits, Iterable[NDArray[Any]]]]
-"""As in `engine.interface.BitGates.and_sums`."""
 BITS_AT_ONCE = 1 << 21
 """Bits that become integers in one message."""
 

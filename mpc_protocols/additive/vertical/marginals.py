@@ -10,7 +10,7 @@ all but the tables (`tables`) local on shares. Who learns what: nothing; u and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, StudyFacts
 from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.vertical.schedule import own_rows
+from mpc_protocols.vertical.union import missing_cell
 
 
 class JoinedMarginals(AdditiveMarginals):
@@ -62,21 +63,17 @@ def marginal(partition: Partition, plan: TablesPlan, clique: Clique, cells: Elem
             both = cells[plan.places[(), ()]].reshape(1, 1)
             alone, other, side = (first, second, 0) if parts[0] else (second, first, 1)
             counts = alone.copy().reshape(shape)
-            place = _missing(partition, plan.sizes, parts[side])
+            place = missing_cell(partition, plan.sizes, parts[side])
             counts.reshape(-1)[place : place + 1] += other - both[0]
         else:
             both = counts.copy()
-            counts[:, _missing(partition, plan.sizes, parts[1])] += first - both.sum(axis=1, dtype=np.uint32)
-            counts[_missing(partition, plan.sizes, parts[0])] += second - both.sum(axis=0, dtype=np.uint32)
+            counts[:, missing_cell(partition, plan.sizes, parts[1])] += first - both.sum(
+                axis=1, dtype=np.uint32
+            )
+            counts[missing_cell(partition, plan.sizes, parts[0])] += second - both.sum(
+                axis=0, dtype=np.uint32
+            )
     columns = parts[0] + parts[1]
     axes = [columns.index(column) for column in clique]
     turned = counts.reshape([plan.sizes[name] for name in columns]).transpose(axes)
     return contiguous(turned).reshape(-1)
-
-
-def _missing(partition: Partition, sizes: Mapping[str, int], joint: Clique) -> int:
-    """The cell of a joint in which all its columns are missing."""
-    place = 0
-    for column in joint:
-        place = place * sizes[column] + partition.missing[column]
-    return place

@@ -6,8 +6,8 @@ A custodian splits its counts among computing parties that must not all collude:
     counts - all streams, mod 2^32     to that one                      4 bytes a cell
 
 Whoever misses a part sees uniform bytes. They add over all custodians to their own counts, so that the number of custodians costs
-the computing parties no traffic among themselves. Where two parties are enough (`replicated`, `pair`), the contributor with index
-j splits between parties j and j + 1, modulo their number: `send_contribution`, `contributions`.
+the computing parties no traffic among themselves. Who gets which part: `held_marginals`; of three parties of whom two are enough
+(`replicated`), the contributor with index j splits between parties j and j + 1, modulo 3: `send_contribution`, `contributions`.
 
 Threat model: the computing parties are semi-honest, and those that get parts do not all collude; semi-honest contributors (a liar
 can spoil its own contribution, and with false counts the sign bound; `docs/design/mechanisms.md` 5). A contributor learns which

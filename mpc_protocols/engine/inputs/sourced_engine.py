@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic
 
 from mpc_protocols.engine.agreement import Confirm, announce
+from mpc_protocols.engine.bitwise.bitslice import UInt
+from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
 from mpc_protocols.engine.inputs.check.seed import exchanged_seed
+from mpc_protocols.engine.inputs.grouped_sums import CellsOf, GroupedL1Sums, R
 from mpc_protocols.engine.inputs.marginals import Marginals, S
-from mpc_protocols.functionality import Clique, Level
+from mpc_protocols.functionality import Clique, Handle, Level
+from mpc_protocols.public.answers import CellRange
+from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
+from mpc_protocols.public.state import PublicState
 from mpc_protocols.wire import Wire
-
-R = TypeVar("R")
-"""What a step computes with."""
 
 
 class SourcedEngine(ABC, Generic[S, R]):
     """An engine's part about its inputs."""
 
     wire: Wire
+    gates: Any
+    """The backend's (`engine.interface.Gates`), over a link (`engine.link.LinkedGates`)."""
+    beside: Any
     proves = False
+    exchange: ClassVar[type[AnswerExchange]] = AnswerExchange
+    """How the model's answers travel."""
+    _leader: int
     _marginals: Marginals[S]
     _session: bytes
     _agreements: Wire | None = None
@@ -28,6 +37,10 @@ class SourcedEngine(ABC, Generic[S, R]):
     def settle(self) -> None:
         """See `Engine`."""
         assert not self.proves  # what has something to prove says how
+
+    def set_latency(self, latency_bytes: int) -> None:
+        """See `Engine`."""
+        self.gates.link.latency_bytes = self.beside.link.latency_bytes = latency_bytes
 
     def announce(self, value: bytes) -> Confirm:
         """See `Engine`."""
@@ -38,6 +51,36 @@ class SourcedEngine(ABC, Generic[S, R]):
     @abstractmethod
     def numbers(self, shares: S) -> R:
         """See `Engine`."""
+
+    @abstractmethod
+    def _l1_sums(
+        self, cells: CellsOf[S], exchange: AnswerExchange, planes: int, ring: UInt
+    ) -> GroupedL1Sums[Any, S, R]:
+        """As `l1_sums`, of this party's shares of cells and the answers on their way."""
+
+    def l1_sums(
+        self,
+        state: PublicState,
+        announced: AnnouncedAnswers,
+        planes: int,
+        ring: UInt,
+        rounded: RoundedAnswers | None,
+    ) -> GroupedL1Sums[Any, S, R]:
+        """See `Engine`."""
+
+        def cells(of: CellRange) -> S:
+            whole: Any = self._marginals.marginal(state, of.handle)
+            share: S = whole[of.start : of.stop]
+            return share
+
+        exchange = self.exchange(self.wire, self.gates, self._leader, announced, rounded)
+        return self._l1_sums(cells, exchange, planes, ring)
+
+    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> R:
+        """See `Engine`."""
+        shares = [self.numbers(self._marginals.marginal(state, handle)) for handle in handles]
+        together: R = self.gates.concatenate(shares)
+        return together
 
     def rows(self) -> R | None:
         """See `Engine`."""

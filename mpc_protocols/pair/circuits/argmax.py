@@ -16,17 +16,18 @@ Cost: some 90 bytes a pair and party (ripple), 100 with a tree; 62 ANDs a candid
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, loss_vectors, losses
 from mpc_protocols.engine.bitwise.bits import Bits
-from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits, words_for
+from mpc_protocols.engine.bitwise.bitslice import Elements, from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.pair.circuits.conversion import masked_numbers
 from mpc_protocols.pair.circuits.gates import PairGates
 from mpc_protocols.pair.circuits.gmw import and_bits
 from mpc_protocols.pair.circuits.sign import AND_BYTES, BYTE_WORTH, CHUNK, signs_cost
-from mpc_protocols.pair.shares import Shares
 
 GROUP = 64
 """Candidates of a group, a power of two."""
@@ -49,29 +50,30 @@ def in_groups(count: int, element: int, latency_bytes: int) -> bool:
     return groups > 1 and comparisons(pairs) > grouped + more
 
 
-def argmax(gates: PairGates, keys: Shares) -> int:
+def argmax(gates: PairGates, keys: Elements) -> int:
     """Open the position of the largest of the keys, shape (n,), read as signed ring elements; 0 for n = 1.
 
     Raises `ProtocolAborted` if it opens to no candidate.
     """
-    if in_groups(len(keys), keys.values.itemsize, gates.link.latency_bytes):
+    if in_groups(len(keys), keys.itemsize, gates.link.latency_bytes):
         return argmax_in_groups(gates, keys)
-    return int(argmax_rows(gates, keys.reshape(1, -1))[0])
+    row: Any = keys.reshape(1, -1)
+    return int(argmax_rows(gates, row)[0])
 
 
-def argmax_in_groups(gates: PairGates, keys: Shares) -> int:
+def argmax_in_groups(gates: PairGates, keys: Elements) -> int:
     """As `argmax`, in groups."""
     groups = -(-len(keys) // GROUP)
-    members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
-    lost = loss_vectors(gates, losses(gates, members.reshape(groups, GROUP)), GROUP)
+    members: Any = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
+    lost: Bits = loss_vectors(cast(Any, gates), losses(gates, members.reshape(groups, GROUP)), GROUP)
     planes = from_bits(np.moveaxis(lost.parts[0], 2, 0).reshape(GROUP - 1, -1))
     (standing,) = gates.complement(Bits(planes)).parts
     while len(standing) > 1:
         half = len(standing) // 2
         merged = and_bits(gates.transfers, standing[:half], standing[half : 2 * half])
         standing = np.concatenate((merged, standing[2 * half :]))
-    winners = masked_numbers(gates.transfers, standing[0], members.values)
-    best = Shares(winners.reshape(groups, GROUP).sum(axis=1, dtype=winners.dtype))
+    winners = masked_numbers(gates.transfers, standing[0], members)
+    best: Any = winners.reshape(groups, GROUP).sum(axis=1, dtype=winners.dtype)
     group = int(argmax_rows(gates, best.reshape(1, -1))[0])
     flags = to_bits(standing[0], groups * GROUP, np.uint8)[group * GROUP : (group + 1) * GROUP]
     place = np.bitwise_xor.reduce(flags * np.arange(GROUP, dtype=np.uint8), keepdims=True)

@@ -23,34 +23,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.pair.link import Link
 from mpc_protocols.pair.transfers.bit_matrix import planes_of
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.transfers.transfer_pool import Demand
 
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 MAX_WIDTH = 128
 """Bits of a string."""
 _ROWS = 1 << 13
 """Words of transfers of one message of `string_sums`: some 25 MB while they are worked on."""
-
-
-def complement(link: Link, x: Words) -> Words:
-    """NOT x; padding bits flip too."""
-    return x ^ ALL if link.me == 0 else x
-
-
-def xor_public(link: Link, x: Words, public: Words) -> Words:
-    """x XOR public words (broadcast)."""
-    shape = np.broadcast_shapes(x.shape, public.shape)
-    found: Words = x ^ public if link.me == 0 else np.broadcast_to(x, shape)
-    return found
-
-
-def open_bits(link: Link, x: Words) -> Words:
-    """Reveal x to both. 1 round, its size from each."""
-    opened: Words = x ^ link.exchange(x)
-    return opened
 
 
 def and_bits(transfers: Transfers, x: Words, y: Words) -> Words:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, words_for
 from mpc_protocols.pair.circuits.conversion import masked_numbers, masked_numbers_demand
@@ -39,18 +40,6 @@ def l1_sums(
         terms[piece] = _absolute_values(transfers, x[piece], planes, adder)
         start += cells
     return sum_segments(terms, lengths)
-
-
-def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
-    """Sums modulo 2^K of consecutive segments, which cover the vector."""
-    sums = np.zeros(len(lengths), values.dtype)
-    filled = np.flatnonzero(lengths)
-    if len(filled):
-        starts = (np.cumsum(lengths) - lengths)[filled]
-        sums[filled] = np.add.reduceat(
-            values, starts, dtype=values.dtype.type
-        )  # without dtype it would widen
-    return sums
 
 
 def _absolute_values(transfers: Transfers, x: Elements, planes: int, adder: Adder) -> Elements:

@@ -41,11 +41,11 @@ def products(transfers: Transfers, bits: Words, values: Elements, cells: int) ->
     base = _elements(offered.base, others, cells, dtype)
     difference = _elements(offered.base ^ offered.difference, others, cells, dtype)
     difference -= base
-    link.send(bits.reshape(-1) ^ chosen.choices)
-    link.send(values - difference)
+    link.send(link.peer, bits.reshape(-1) ^ chosen.choices)
+    link.send(link.peer, values - difference)
     link.turn()
-    flips = _flags(link.receive((others, words), np.uint64), cells, dtype)
-    masked = link.receive((mine, cells), dtype)
+    flips = _flags(link.receive(link.peer, (others, words), np.uint64), cells, dtype)
+    masked = link.receive(link.peer, (mine, cells), dtype)
     product = _elements(chosen.values, mine, cells, dtype)
     _negate_where(product, _flags(bits ^ chosen.choices.reshape(mine, words), cells, dtype))
     product += _flags(bits, cells, dtype) * masked

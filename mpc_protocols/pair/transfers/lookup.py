@@ -93,9 +93,9 @@ def lookups(transfers: Transfers, fields: Sequence[Field], x: Elements, planes: 
     choices = chosen.choices.reshape(-1, words)
     if mine:
         asked = np.concatenate([planes[of.start : of.start + of.table.bits] for of in mine])
-        link.send(asked ^ choices)
+        link.send(link.peer, asked ^ choices)
     link.turn()
-    flips = _numbers(link.receive((_bits(others), words), np.uint64), others, cells)
+    flips = _numbers(link.receive(link.peer, (_bits(others), words), np.uint64), others, cells)
     found: dict[Field, Elements] = {}
     place = 0
     for of, flip in zip(others, flips, strict=True):
@@ -109,7 +109,7 @@ def lookups(transfers: Transfers, fields: Sequence[Field], x: Elements, planes: 
         strings = chosen.values[:, place * words : (place + of.table.bits) * words]
         mask = _xor_of_strings(strings, of.table.bits)
         entries = cells_of(mask, cells).astype(of.table.dtype)
-        entries ^= link.receive(cells, of.table.dtype)
+        entries ^= link.receive(link.peer, cells, of.table.dtype)
         entries >>= choice.astype(of.table.dtype) * of.table.dtype(of.table.outputs)
         found[of] = entries & of.table.dtype((1 << of.table.outputs) - 1)
         place += of.table.bits
@@ -126,7 +126,7 @@ def _offer(transfers: Transfers, field: Field, flip: Elements, own: Elements, ma
     message = table.messages.take(number)
     message ^= mask
     message ^= first * table.dtype(table.chunks(np.ones(entries, np.bool_)) // ((1 << table.outputs) - 1))
-    transfers.link.send(message)
+    transfers.link.send(transfers.link.peer, message)
     share: Elements = table.values.reshape(-1).take(number) ^ first
     return share
 

@@ -157,7 +157,7 @@ class Choosing(_Extension):
             corrections[blocks] = _fold(streams, self._of(planes, blocks))
         choices = corrections[0].copy()
         corrections[1:] ^= choices
-        self._link.send(corrections[1:])
+        self._link.send(self._link.peer, corrections[1:])
         transpose(room.reshape(LANES, 2 * size))
         return choices, permutation.hash(room)
 
@@ -194,7 +194,7 @@ class Offering(_Extension):
     def _piece(self, size: int) -> tuple[Blocks, Blocks]:
         operation, permutation = self._next()
         room, planes = self._rows(size)
-        corrections = self._link.receive((self._streams.blocks - 1, size), np.uint64)
+        corrections = self._link.receive(self._link.peer, (self._streams.blocks - 1, size), np.uint64)
         for blocks, streams in self._streams.draw(size, operation):
             rows = self._of(planes, blocks)
             _fold(streams, rows)

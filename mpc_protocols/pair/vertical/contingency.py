@@ -95,10 +95,10 @@ def of_paths(transfers: Transfers, shape: TableShape, categories: NDArray[np.int
         wanted = from_bits(sides)
         transfers.reserve(table_demand(shape, size))
         chosen = transfers.chosen_rows(wanted.size)
-        link.send(wanted ^ chosen.choices.reshape(wanted.shape))
+        link.send(link.peer, wanted ^ chosen.choices.reshape(wanted.shape))
         link.turn()
-        offered = link.receive((shape.levels, 2, size, 2), np.uint64)
-        sent = link.receive((size, shape.width), shape.dtype)
+        offered = link.receive(link.peer, (shape.levels, 2, size, 2), np.uint64)
+        sent = link.receive(link.peer, (size, shape.width), shape.dtype)
         keys = _strings(chosen.values, shape.levels, size)
         away = np.take_along_axis(offered, sides[:, np.newaxis, :, np.newaxis], axis=1)[:, 0] ^ keys
         for piece in _blocks(shape, size):
@@ -137,14 +137,14 @@ def of_vectors(transfers: Transfers, shape: TableShape, columns: Sequence[Column
         words = words_for(size)
         transfers.reserve(table_demand(shape, size))
         offered = transfers.offered_rows(shape.levels * words)
-        flips = to_bits(link.receive((shape.levels, words), np.uint64), size, np.uint64)
+        flips = to_bits(link.receive(link.peer, (shape.levels, words), np.uint64), size, np.uint64)
         base, difference = (_strings(rows, shape.levels, size) for rows in (offered.base, offered.difference))
         base ^= difference & np.negative(flips)[..., np.newaxis]  # the string of side 0
         sums[:, 0] ^= base
         sums[:, 1] ^= base
         sums[:, 1] ^= difference
-        link.send(sums)
-        link.send(sent)
+        link.send(link.peer, sums)
+        link.send(link.peer, sent)
     return table
 
 

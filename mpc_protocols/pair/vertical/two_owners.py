@@ -32,6 +32,7 @@ from mpc_protocols.pair.transfers.ggm import levels_of
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from mpc_protocols.pair.vertical.contingency import Column, TableShape, of_paths, of_vectors
 from mpc_protocols.partition import OwnRows, Partition
+from mpc_protocols.vertical.union import missing_cell
 
 MAX_WIDTH = 1 << 14
 """Elements from which on vectors are not put side by side."""
@@ -175,16 +176,8 @@ def _marginal(
     first, second = parts[owner], parts[1 - owner]
     cells: Elements = table[:-1, : _cells(sizes, second)].copy()
     if partition.population == "union":
-        cells[:, _missing(partition, sizes, second)] += table[:-1, -1]
-        cells[_missing(partition, sizes, first)] += table[-1, :-1]
+        cells[:, missing_cell(partition, sizes, second)] += table[:-1, -1]
+        cells[missing_cell(partition, sizes, first)] += table[-1, :-1]
     columns = first + second
     axes = [columns.index(column) for column in clique]
     return contiguous(cells.reshape([sizes[c] for c in columns]).transpose(axes)).reshape(-1)
-
-
-def _missing(partition: Partition, sizes: Mapping[str, int], part: Clique) -> int:
-    """The joint category of missing values of a part."""
-    place = 0
-    for column in part:
-        place = place * sizes[column] + partition.missing[column]
-    return place

@@ -161,7 +161,7 @@ class CountedEngine(ProvedEngine):
     ) -> None:
         """tally: of three parties and the contributors, which are all checked where any are. split: of split columns."""
         trio = CountedTrio(tally)
-        self._facts, self._tally, self._counting = facts, tally, trio
+        self._facts, self._leader, self._tally, self._counting = facts, facts.leader, tally, trio
         self.wire = cast(Any, _Wire(trio, contributors))
         self.counted_beside = CountedGates(CountedTrio(tally))
         self.counted_gates = CountedGates(trio, self.counted_beside)
@@ -176,10 +176,6 @@ class CountedEngine(ProvedEngine):
         """Of a selection of several: the candidates that are picked."""
         self.check_cost = 0, 0
         """Rounds and bytes of all checks of inputs."""
-
-    def set_latency(self, latency_bytes: int) -> None:
-        for gates in (self.counted_gates, self.counted_beside):
-            gates.trio.latency_bytes = latency_bytes
 
     def announce(self, value: bytes) -> Confirm:
         size, tally = len(value), self._tally

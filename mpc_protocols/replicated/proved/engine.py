@@ -23,22 +23,20 @@ from mpc_protocols.engine.agreement import Confirm
 from mpc_protocols.engine.bitwise.argmax import argmax_rows, peel
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
+from mpc_protocols.engine.inputs.grouped_sums import CellsOf
 from mpc_protocols.engine.inputs.sourced_engine import SourcedEngine
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import UsageError
-from mpc_protocols.functionality import Handle, LocalCounts, StudyFacts
+from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.public.answers import CellRange
-from mpc_protocols.public.rounded_answers import AnnouncedAnswers, RoundedAnswers
-from mpc_protocols.public.state import PublicState
 from mpc_protocols.replicated.marginals import MarginalSource
 from mpc_protocols.replicated.proof.coins import toss
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.addition import add_up
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.proved.inputs import CustodiansMarginals
-from mpc_protocols.replicated.proved.numbers import SummedNumbers, concatenated
+from mpc_protocols.replicated.proved.numbers import SummedNumbers
 from mpc_protocols.replicated.proved.scores import ProvedL1Sums
 from mpc_protocols.replicated.sharing.ring import RingShare, centred
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -60,7 +58,7 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
         Raises `StudyInvalid` (number of parties), `DataRefused` (vertical rows that do not fit).
         """
         self.wire = wire
-        self._facts, self._session = facts, facts.session
+        self._leader, self._session = facts.leader, facts.session
         self._trio = Trio(wire)
         self.beside = ProvedGates(self._trio.fork("noise"))
         self.gates = ProvedGates(self._trio, self.beside)
@@ -82,9 +80,6 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
     def numbers(self, shares: RingShare) -> SummedNumbers:
         return SummedNumbers.of(shares)
 
-    def set_latency(self, latency_bytes: int) -> None:
-        self._trio.latency_bytes = self.beside.trio.latency_bytes = latency_bytes
-
     def settle(self) -> None:
         self.beside.verify()
 
@@ -103,22 +98,10 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
         """Raises `ProtocolAborted` also where a party would hold another one than the others."""
         return toss(self._trio, binding(b"seed", self.gates.agreed, held))
 
-    def marginals(self, state: PublicState, handles: Sequence[Handle]) -> SummedNumbers:
-        return concatenated([SummedNumbers.of(self._marginals.marginal(state, handle)) for handle in handles])
-
-    def l1_sums(
-        self,
-        state: PublicState,
-        announced: AnnouncedAnswers,
-        planes: int,
-        ring: UInt,
-        rounded: RoundedAnswers | None,
+    def _l1_sums(
+        self, cells: CellsOf[RingShare], exchange: AnswerExchange, planes: int, ring: UInt
     ) -> ProvedL1Sums:
-        def cells(of: CellRange) -> RingShare:
-            return self._marginals.marginal(state, of.handle)[of.start : of.stop]
-
-        exchange = AnswerExchange(self.wire, self._trio, self._facts.leader, announced, rounded)
-        return ProvedL1Sums(self.gates, self._addends, cells, exchange, planes, ring)
+        return ProvedL1Sums(self.gates, cells, exchange, planes, ring, self._addends)
 
     def keys(
         self, sums: SummedNumbers, weights: Sequence[int], biases: Sequence[int], ring: UInt

@@ -14,8 +14,6 @@ Threat model: `gates`. Public bounds, asserted by the caller: |d| < 2^(k-1), sum
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +22,8 @@ from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words, to_plan
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import is_dry
 from mpc_protocols.engine.inputs.answer_exchange import AnswerExchange
-from mpc_protocols.public.answers import Answers, CellRange, DealerLayout
+from mpc_protocols.engine.inputs.grouped_sums import CellsOf, GroupedL1Sums
+from mpc_protocols.public.answers import Answers, DealerLayout
 from mpc_protocols.replicated.proved.addends import AddendCache
 from mpc_protocols.replicated.proved.addition import add_lanes, add_up, compress
 from mpc_protocols.replicated.proved.gates import ProvedGates
@@ -36,7 +35,7 @@ WIDTH = 32
 """Bits of a sum."""
 
 
-class ProvedL1Sums:
+class ProvedL1Sums(GroupedL1Sums[ProvedGates, RingShare, SummedNumbers]):
     """See `engine.interface.L1Sums`."""
 
     form = "bits"
@@ -44,19 +43,14 @@ class ProvedL1Sums:
     def __init__(
         self,
         gates: ProvedGates,
-        addends: AddendCache,
-        cells: Callable[[CellRange], RingShare],
+        cells: CellsOf[RingShare],
         answers: AnswerExchange,
         planes: int,
         ring: UInt,
+        addends: AddendCache,
     ) -> None:
-        """cells: this party's share of a range."""
-        self._gates, self._addends, self._cells = gates, addends, cells
-        self._answers, self._planes, self._ring = answers, planes, ring
-        self.signs = 0
-
-    def exchange(self) -> None:
-        self._answers.begin()
+        super().__init__(gates, cells, answers, planes, ring)
+        self._addends = addends
 
     def compute(self) -> SummedNumbers:
         count = self._answers.candidates

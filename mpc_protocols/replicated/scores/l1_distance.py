@@ -23,11 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.bitslice import Elements, Words, bit_pieces, to_planes, words_for
 from mpc_protocols.replicated.scores.dealer import DEALERS, DealerRoles
 from mpc_protocols.replicated.scores.masked_sign import Addends, Packed, bit_rows, signs, steps, unpack
-from mpc_protocols.replicated.sharing.ring import RingShare, sum_segments
+from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.replicated.sharing.trio import Trio
 
 ADDERS: tuple[Adder, ...] = ("ripple", "tree")

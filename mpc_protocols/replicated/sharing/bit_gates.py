@@ -6,7 +6,7 @@ products before they travel, and sends the masked parts straight to both others:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words, from_bits
 from mpc_protocols.engine.blank import Blank
 from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.interface import BitSource
+from mpc_protocols.engine.link import LinkedGates
 from mpc_protocols.replicated.sharing import boolean
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -25,20 +26,15 @@ TEST_WORDS = 2
 """Words of 64 bits in which a vector that is not zero looks like one with probability 2^-128."""
 
 
-class TrioBitGates:
+class TrioBitGates(LinkedGates):
     """The bit gates of a trio."""
 
     def __init__(self, trio: Trio) -> None:
         self.trio = trio
 
     @property
-    def turn(self) -> Callable[[], None]:
-        """See `engine.interface.Turns`."""
-        return self.trio.turn
-
-    @turn.setter
-    def turn(self, turn: Callable[[], None]) -> None:
-        self.trio.turn = turn
+    def link(self) -> Trio:
+        return self.trio
 
     @property
     def latency_bytes(self) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.replicated.sharing.copies import receive_missing
 from mpc_protocols.replicated.sharing.trio import Trio
@@ -174,15 +175,3 @@ def _product(x: RingShare, y: RingShare) -> Elements:
 def segment_sums(x: RingShare, lengths: NDArray[np.int64]) -> RingShare:
     """Sums of consecutive segments of a shared vector, of public lengths (0 allowed). Local."""
     return RingShare(sum_segments(x.own, lengths), sum_segments(x.next, lengths))
-
-
-def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
-    """Sums modulo 2^K of consecutive segments of a plain vector; the lengths must add up to it."""
-    if int(lengths.sum()) != len(values):
-        raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(values)}.")
-    sums = np.zeros(len(lengths), values.dtype)
-    filled = np.flatnonzero(lengths)
-    if len(filled):
-        starts = (np.cumsum(lengths) - lengths)[filled]
-        sums[filled] = np.add.reduceat(values, starts, dtype=values.dtype.type)
-    return sums

@@ -15,24 +15,23 @@ All three parties call the same operations in the same order; the operation coun
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.arrays import receive_array, send_array
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
-from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.link import Link
 from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, Reader, derive
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.wire import Wire
 
 
-class Trio:
-    """Masks and messages of party `wire.me` in 0, 1, 2. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
+class Trio(Link):
+    """Masks and messages of party `wire.me` in 0, 1, 2."""
+
+    engine = "The replicated backend"
 
     def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
         """ONE for a wire's session and `stream`: masks depend on these, so a second one would use the first one's again. Forks
@@ -41,30 +40,20 @@ class Trio:
         A computation that runs beside another gets its trio, and masks of its own, from `fork`. Raises `StudyInvalid` unless
         exactly three parties compute and this is one of them.
         """
-        if wire.computing != 3 or wire.me not in (0, 1, 2):
-            raise StudyInvalid(
-                f"The replicated backend needs exactly three computing parties, the study names {wire.computing}."
-            )
-        if sys.byteorder != "little":
-            raise StudyInvalid(
-                "The replicated backend runs on little-endian machines only; move this party to another one."
-            )
-        self.wire = wire
-        self.me = wire.me
-        self.latency_bytes = latency_bytes
+        super().__init__(wire, stream, latency_bytes)
         self.left = (wire.me - 1) % 3
         self.right = (wire.me + 1) % 3
-        self._stream = stream
+        self.peers = (self.left, self.right)
         context = (wire.session_id, stream.encode())
         self._own = KeyStream(derive(wire.key(self.left), MASK, *context))
         self._next = KeyStream(derive(wire.key(self.right), MASK, *context))
         self._operation = 0
-        self.turn: Callable[[], None] = alone
-        """Called by all parties between the sends and the receives of every step: what runs beside goes on (`interleave`)."""
 
-    def fork(self, name: str) -> Trio:
-        """A trio over a fork of the wire, with masks bound to the fork's name (which a wire accepts once)."""
-        return Trio(self.wire.fork(name), f"{self._stream}/{name}", self.latency_bytes)
+    def _check(self, wire: Wire) -> None:
+        if wire.computing != 3 or wire.me not in (0, 1, 2):
+            raise StudyInvalid(
+                f"The replicated backend needs exactly three computing parties, the study names {wire.computing}."
+            )
 
     def operation(self) -> int:
         """The number of the next operation; each is used for one draw of each stream."""
@@ -108,23 +97,12 @@ class Trio:
             KeyStream(derive(self.wire.key(self.right), NOISE, release)),
         )
 
-    def send(self, peer: int, array: NDArray[Any]) -> None:
-        """Send an array, which must not be modified afterwards; empty arrays are not sent."""
-        send_array(self.wire, peer, array)
-
-    def receive(self, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
-        """The peer's next array, of exactly this shape and dtype; read-only."""
-        return receive_array(self.wire, peer, shape, dtype)
-
     def differing(self, value: bytes) -> int | None:
-        """Compare public bytes: the number of a party that holds others of this length, None if all three hold these. 1 round."""
-        for peer in (self.left, self.right):
+        """Compare public bytes with all others: a party that holds different ones of this length. 1 round."""
+        for peer in self.peers:
             self.wire.send(peer, value)
         self.turn()
-        for peer in (
-            self.left,
-            self.right,
-        ):  # one that differs may be heard of while the other sends nothing more
+        for peer in self.peers:  # one that differs may be heard of while the others send nothing more
             if bytes(self.wire.receive(peer, len(value))) != value:
                 return peer
         return None

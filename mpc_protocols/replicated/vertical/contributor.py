@@ -19,7 +19,7 @@ import numpy as np
 from mpc_protocols.engine.arrays import receive_array
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.contribution import send_contribution
-from mpc_protocols.functionality import Clique, Level, StudyFacts
+from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.partition import VerticalData
 from mpc_protocols.replicated.vertical import orders
 from mpc_protocols.replicated.vertical.group_by import (
@@ -31,30 +31,24 @@ from mpc_protocols.replicated.vertical.matrices import deal_block, ring_of, send
 from mpc_protocols.replicated.vertical.plan import Plan
 from mpc_protocols.replicated.vertical.planner import schedule_of
 from mpc_protocols.vertical.ordered_sums import OwnerShuffle
-from mpc_protocols.vertical.schedule import contributed_rows, own_histograms
+from mpc_protocols.vertical.population import OutsideOwner
 from mpc_protocols.vertical.tables import Group
 from mpc_protocols.wire import Wire
 
 
-class VerticalContributor:
+class VerticalContributor(OutsideOwner[Plan]):
     """Answers the leader's requests for marginals of vertical data."""
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""
-        rows = contributed_rows(data, facts, wire.me)
-        self._wire = wire
-        self._rows = rows
-        self._schedule = schedule_of(data.partition, facts, wire.computing)
-        self._counts = own_histograms(rows, self._schedule, wire.me)
+        super().__init__(wire, facts, data, schedule_of(data.partition, facts, wire.computing))
 
-    def send(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> None:
-        """Its part in the input of these cliques. Blocks while the computing parties are behind."""
-        self._rows.declare(self._schedule.declare(levels))
-        work = self._schedule.next(cliques)
-        if work.histograms:
-            send_contribution(self._wire, self._schedule.facts, self._counts, work.histograms, ())
-        if work.plan is not None and self._wire.me in work.plan.contributing():
-            self._follow(work.plan)
+    def _send_histograms(self, cliques: Sequence[Clique]) -> None:
+        send_contribution(self._wire, self._schedule.facts, self._counts, cliques, ())
+
+    def _send_columns(self, plan: Plan) -> None:
+        if self._wire.me in plan.contributing():
+            self._follow(plan)
 
     def _follow(self, plan: Plan) -> None:
         me, dtype = self._wire.me, ring_of(plan.element)

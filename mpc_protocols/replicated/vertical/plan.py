@@ -11,7 +11,6 @@ A table is wanted over columns of one or more owners, over the rows that they ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -19,7 +18,7 @@ from typing import Final
 
 from mpc_protocols.functionality import Clique
 from mpc_protocols.vertical.layout import Layout
-from mpc_protocols.vertical.tables import Factor, Group, Joint, Table, Tables, by_left
+from mpc_protocols.vertical.tables import Factor, Group, Joint, Table, Tables, by_left, row_ranges
 
 NARROW_ROWS: Final = (1 << 16) - 1
 """Rows whose counts are below 2^16 whatever they are."""
@@ -70,21 +69,6 @@ class Plan(Tables[TablePlan]):
             lefts.setdefault((place if by_permutation else -1, tuple(sorted(factors))), []).append(left)
         return tuple(Group(tuple(parts), factors) for (_, factors), parts in lefts.items())
 
-    def shape(self, group: Group) -> tuple[int, int]:
-        """Columns of a group's lefts and of its rights: of its table of cells."""
-        return sum(map(self.width, group.lefts)), sum(map(self.breadth, group.rights))
-
-    def places(self, group: Group) -> Iterator[tuple[tuple[Joint, Factor], tuple[slice, slice]]]:
-        """Where in a group's table of cells that of each left and each right stands."""
-        top = 0
-        for left in group.lefts:
-            bottom, first = top + self.width(left), 0
-            for right in group.rights:
-                end = first + self.breadth(right)
-                yield (left, right), (slice(top, bottom), slice(first, end))
-                first = end
-            top = bottom
-
     def ordering(self) -> tuple[int, ...]:
         """Owners that do not compute and order the rows."""
         owners = {group.lefts[0].owner for group in self.groups(by_permutation=True)}
@@ -100,12 +84,8 @@ class Plan(Tables[TablePlan]):
 
     def row_ranges(self) -> list[list[tuple[int, int]]]:
         """The blocks (first row and end) of each row range: rows whose counts are summed in the plan's ring before it is left."""
-        rows, limit = self.partition.rows, NARROW_ROWS if self.element == 2 else self.partition.rows
-        ends = [(first, min(first + limit, rows)) for first in range(0, rows, max(1, limit))]
-        return [
-            [(start, min(start + self.row_block, end)) for start in range(first, end, self.row_block)]
-            for first, end in ends
-        ] or [[]]
+        rows = self.partition.rows
+        return row_ranges(rows, NARROW_ROWS if self.element == 2 else rows, self.row_block)
 
     def cells(self) -> int:
         """Cells of all tables."""

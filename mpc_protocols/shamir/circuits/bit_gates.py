@@ -15,7 +15,7 @@ Threat model and assumption: `mesh`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.blank import Blank
 from mpc_protocols.engine.by_shape import by_shape
 from mpc_protocols.engine.interface import BitSource
+from mpc_protocols.engine.link import LinkedGates
 from mpc_protocols.shamir.sharing.mesh import Mesh
 
 TEST_WORDS = 2
@@ -38,20 +39,15 @@ def shared_latency(latency_bytes: int, parties: int) -> int:
     return latency_bytes // (parties - 1)
 
 
-class ShamirBitGates:
+class ShamirBitGates(LinkedGates):
     """The bit gates of one party."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
 
     @property
-    def turn(self) -> Callable[[], None]:
-        """See `engine.interface.Turns`."""
-        return self.mesh.turn
-
-    @turn.setter
-    def turn(self, turn: Callable[[], None]) -> None:
-        self.mesh.turn = turn
+    def link(self) -> Mesh:
+        return self.mesh
 
     @property
     def latency_bytes(self) -> int:

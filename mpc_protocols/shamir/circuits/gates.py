@@ -17,15 +17,23 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bits import Bits, stack
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, to_planes, words_for
 from mpc_protocols.engine.by_shape import by_shape
+from mpc_protocols.engine.inputs.held_marginals import Split
 from mpc_protocols.shamir.circuits.adders import Columns, add_up, top_bit
 from mpc_protocols.shamir.circuits.bit_gates import ShamirBitGates
 from mpc_protocols.shamir.sharing import numbers
+from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.sharing.numbers import Addends, layer_mask, of_planes, weighted_layers
+from mpc_protocols.wire import Wire
 
 
 def holders(threshold: int) -> range:
     """The parties among which counts are additive: t + 1 of them, so that any t miss one."""
     return range(threshold + 1)
+
+
+def split_of(wire: Wire) -> Split:
+    """How all others split their counts among them."""
+    return Split(len(holders(threshold_of(wire.computing))))
 
 
 def public_mask(public: Elements) -> int:

@@ -8,7 +8,7 @@
     zero parts      pairwise keys: the XOR over all parties is 0, and any m - 2 parties see uniform parts of the others
 
 Keys are derived per session and stream (`engine.prg`), operations numbered: no mask is used twice. A computation that runs beside
-another has a mesh of its own (`Mesh.fork`). Sizes are functions of public numbers; an array of another size aborts the run.
+another has a mesh of its own (`Link.fork`). Sizes are functions of public numbers; an array of another size aborts the run.
 
 Assumption: AES-CTR (`engine.prg`). Threat model: semi-honest, any t = ceil(m/2) - 1 parties together see nothing of a secret
 (`docs/design/shamir.md` 2).
@@ -16,21 +16,16 @@ Assumption: AES-CTR (`engine.prg`). Threat model: semi-honest, any t = ceil(m/2)
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mpc_protocols.engine.arrays import receive_array, send_array
-from mpc_protocols.engine.bitwise.bitslice import UInt, Words
+from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.engine.blank import Blank, blank
-from mpc_protocols.engine.interleave import alone
 from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.link import Link
 from mpc_protocols.engine.prg import MASK, NOISE, KeyStream, Reader, derive
-from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.shamir.sharing.field import Scheme
 from mpc_protocols.wire import Wire
 
@@ -49,23 +44,15 @@ def slices(words: int, parties: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
-class Mesh:
-    """Messages and streams of one computing party. `latency_bytes`: what a round is worth here (see LATENCY_BYTES)."""
+class Mesh(Link):
+    """Messages and streams of one computing party."""
+
+    engine = "Shamir sharing"
 
     def __init__(self, wire: Wire, stream: str = "", latency_bytes: int = LATENCY_BYTES) -> None:
         """Raises `StudyInvalid` unless 3 to 9 parties compute."""
         self.scheme = Scheme(wire.me, wire.computing)
-        if sys.byteorder != "little":
-            raise StudyInvalid(
-                "Shamir sharing runs on little-endian machines only; move this party to another one."
-            )
-        self.wire = wire
-        self.me = wire.me
-        self.peers = [peer for peer in range(wire.computing) if peer != wire.me]
-        self.latency_bytes = latency_bytes
-        self.turn: Callable[[], None] = alone
-        """Called by all parties between the sends and the receives of every step: what runs beside goes on."""
-        self._stream = stream
+        super().__init__(wire, stream, latency_bytes)
         self._keys = [wire.set_key(members) for members in self.scheme.sets]
         context = (wire.session_id, stream.encode())
         self._sets = [KeyStream(derive(key, MASK, b"set", *context)) for key in self._keys]
@@ -73,19 +60,7 @@ class Mesh:
         self._patterns = [self._pattern(self.scheme.at_me(members)) for members in self.scheme.sets]
         self._operation = 0
 
-    def fork(self, name: str) -> Mesh:
-        """A mesh over a fork of the wire (which accepts each name once)."""
-        return Mesh(self.wire.fork(name), f"{self._stream}/{name}", self.latency_bytes)
-
-    # -- messages ----------------------------------------------------------------------------------------------------------
-
-    def send(self, peer: int, array: NDArray[Any]) -> None:
-        """Send an array, which must not be modified afterwards; empty arrays are not sent."""
-        send_array(self.wire, peer, array)
-
-    def receive(self, peer: int, shape: tuple[int, ...], dtype: UInt) -> NDArray[Any]:
-        """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
-        return receive_array(self.wire, peer, shape, dtype)
+    # -- openings ----------------------------------------------------------------------------------------------------------
 
     def open_parts(self, part: Words) -> Words:
         """XOR of all parties' masked parts, revealed to all. 1 round, the size of `part` to each other party; or by way of

@@ -1,4 +1,4 @@
-"""Counts whose parts modulo p the evaluators hold, as additive parts modulo 2^32 of the holders (`marginals`).
+"""Counts whose parts modulo p the evaluators hold, as additive parts modulo 2^32 of the holders (`held_marginals`).
 
 The parts are masked by a fresh sum of zeros. Evaluators t + 1 .. 2t hand theirs to the holders 1 .. t, one each, so that t + 1
 numbers d_j below p are left; holder 0 adds 15 t to its own. With T the count,

@@ -45,7 +45,7 @@ def test_blank_protocols_send_what_protocols_send(
     latency_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What CrypTen opens is said a second time, by `BlankOperations`."""
-    monkeypatch.setattr("mpc_protocols.additive.circuits.gates.TESTED_AT_ONCE", 30)
+    monkeypatch.setattr("mpc_protocols.engine.parts.gates.TESTED_AT_ONCE", 30)
     monkeypatch.setattr("mpc_protocols.additive.dealing.operations.BITS_AT_ONCE", 250)
     ran, without = (
         run_three(protocols, latency_bytes, operations=made) for made in (CrypTenOperations, BlankOperations)
@@ -57,7 +57,7 @@ def test_blank_protocols_send_what_protocols_send(
 def test_a_dry_run_counts_what_the_run_sends(latency_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At tiny noise both give the same answers, so the same messages; candidates are compared in several groups and chunks."""
     monkeypatch.setattr("mpc_protocols.engine.step.latency_bytes_of", lambda delay_us: latency_bytes)
-    monkeypatch.setattr("mpc_protocols.additive.engine.CHUNK", 16)
+    monkeypatch.setattr("mpc_protocols.engine.parts.engine.CHUNK", 16)
     of, tables = facts(), [*PARTS[:3], *CONTRIBUTORS[:2]]
     network = MemoryNetwork(5, 3, session_id=of.session)
 

@@ -130,7 +130,7 @@ def test_comparisons(ring: type) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 3, 70), (2, 40, 3)])
 def test_which_rows_are_zero(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc_protocols.additive.circuits.gates.TESTED_AT_ONCE", 32)
+    monkeypatch.setattr("mpc_protocols.engine.parts.gates.TESTED_AT_ONCE", 32)
     rng = np.random.default_rng()
     bits = rng.integers(0, 2, shape, np.uint8) * rng.integers(0, 2, (*shape[:2], 1), np.uint8)
     mask = rng.integers(0, 2, shape, np.uint8)

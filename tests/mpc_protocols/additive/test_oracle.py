@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.additive.engine import DEALERS
+from mpc_protocols.additive.engine import AdditiveEngine
 from mpc_protocols.additive.oracle import ROLES, contribute
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
@@ -46,7 +46,7 @@ def serve(
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = TABLES[: 3 + contributors]
     ideal_guard, guards = Recorder(), [Recorder() for _ in range(3)]
-    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=AdditiveEngine.dealers)
     expected = work(ideal)
     answers, transcript = serve(
         lambda oracle: (work(oracle), oracle.state.transcript),

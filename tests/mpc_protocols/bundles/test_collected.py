@@ -14,7 +14,7 @@ from mpc_protocols.bundles.layout import Layout, layout_of
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, StudyFacts
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.collected import CollectedMarginals
+from mpc_protocols.replicated.marginals import CollectedMarginals
 from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
 from mpc_protocols.replicated.sharing.ring import open_ring
 from mpc_protocols.replicated.sharing.trio import Trio

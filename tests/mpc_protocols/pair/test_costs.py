@@ -20,7 +20,7 @@ from mpc_protocols.pair.backend import BACKEND
 from mpc_protocols.pair.blank import blank_transfers
 from mpc_protocols.pair.circuits import sign
 from mpc_protocols.pair.circuits.conversion import lift, weighted_sum
-from mpc_protocols.pair.circuits.gmw import and_bits, open_bits, string_sums
+from mpc_protocols.pair.circuits.gmw import and_bits, string_sums
 from mpc_protocols.pair.circuits.l1_distance import l1_sums
 from mpc_protocols.pair.circuits.sign import signs
 from mpc_protocols.pair.circuits.zero_test import zero_cells
@@ -45,7 +45,7 @@ def protocols(transfers: Transfers, words: Callable[..., NDArray[Any]]) -> None:
     and_bits(transfers, words(3, 5), words(3, 5))
     and_bits(transfers, words(9), words(9))
     string_sums(transfers, words(4, 3), words(4, 70, 3))
-    open_bits(transfers.link, words(6))
+    transfers.link.combine(words(6), np.bitwise_xor)
     for adder in ("ripple", "tree"):
         signs(transfers, words(130).astype(np.uint32), 18, adder)
         signs(transfers, words(100).astype(np.uint32), 18, adder)

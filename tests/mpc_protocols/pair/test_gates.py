@@ -17,7 +17,6 @@ from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.mechanisms import gaussian, gumbel
 from mpc_protocols.pair.circuits.argmax import argmax_in_groups, in_groups
 from mpc_protocols.pair.circuits.gates import PairGates
-from mpc_protocols.pair.shares import Shares
 from mpc_protocols.pair.transfers.ot_extension import message_bytes
 from mpc_protocols.pair.transfers.random_ot import Transfers
 from tests.mpc_protocols.pair.pair_run import Ran, run_pair, share_ring, share_words
@@ -54,8 +53,8 @@ def test_gumbel_noise_is_the_reference(cells: int, latency_bytes: int) -> None:
             drawn.append(source(shape))
             return drawn[-1]
 
-        noise = sampling.gumbel_noise(gates, noted, cells, 5, np.uint32)
-        return noise.values, [bits.parts[0] for bits in drawn]
+        noise = sampling.gumbel_noise(gates, noted, cells, 5, np.uint32)  # type: ignore[type-var]
+        return noise, [bits.parts[0] for bits in drawn]
 
     found, (uniforms, dithers) = numbers(run_pair(body), cells)
     table = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
@@ -80,8 +79,8 @@ def test_gaussian_noise_is_the_reference(sigma: Fraction) -> None:
             drawn.append(source(shape))
             return drawn[-1]
 
-        noise = sampling.gaussian_noise(gates, noted, sampler, cells, np.uint32)
-        return noise.values, [bits.parts[0] for bits in drawn]
+        noise = sampling.gaussian_noise(gates, noted, sampler, cells, np.uint32)  # type: ignore[type-var]
+        return noise, [bits.parts[0] for bits in drawn]
 
     found, (uniforms,) = numbers(run_pair(body), cells)
     table = alias_table(half.thresholds, gaussian.BITS)
@@ -132,7 +131,7 @@ def test_the_largest_key_wins_and_the_first_of_equal_ones(
     rows[3, -1] = top
     shares = share_ring(rows.astype(dtype))
     ran = run_pair(
-        lambda transfers: argmax_rows(gates_of(transfers, latency_bytes), Shares(shares[transfers.link.me]))
+        lambda transfers: argmax_rows(gates_of(transfers, latency_bytes), shares[transfers.link.me])  # type: ignore[type-var]
     )
     for found in ran.results:
         assert found.tolist() == rows.argmax(axis=1).tolist()
@@ -144,7 +143,7 @@ def test_groups_find_the_same(count: int) -> None:
         shares = share_ring(rows.astype(np.uint32))
         ran = run_pair(
             lambda transfers, shares=shares: argmax_in_groups(  # type: ignore[misc]
-                gates_of(transfers), Shares(shares[transfers.link.me])
+                gates_of(transfers), shares[transfers.link.me]
             )
         )
         assert ran.results == [int(rows.argmax())] * 2
@@ -196,8 +195,8 @@ def test_public_numbers_are_added_once() -> None:
 
     def body(transfers: Transfers) -> NDArray[np.uint32]:
         gates = gates_of(transfers)
-        mine = Shares(shares[transfers.link.me])
-        return gates.concatenate([gates.add_public(mine, np.array([-6, 3])), mine + mine]).values
+        mine = shares[transfers.link.me]
+        return gates.concatenate([gates.add_public(mine, np.array([-6, 3])), mine + mine])
 
     ran = run_pair(body)
     assert (ran.results[0] + ran.results[1]).tolist() == [2**32 - 1, 2, 10, 2**32 - 2]

@@ -11,17 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits, words_for
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair.circuits.gmw import (
-    and_bits,
-    and_pairs,
-    complement,
-    open_bits,
-    string_sums,
-    xor_public,
-)
+from mpc_protocols.pair.circuits.gates import PairGates
+from mpc_protocols.pair.circuits.gmw import and_bits, and_pairs, string_sums
 from mpc_protocols.pair.transfers import transfer_pool
 from mpc_protocols.pair.transfers.correlated import products
 from mpc_protocols.pair.transfers.ot_extension import PIECE, message_bytes
@@ -82,10 +77,11 @@ def test_local_operations_and_opening() -> None:
     xs = share_words(x)
 
     def body(transfers: Transfers) -> list[Words]:
-        link = transfers.link
+        gates, link = PairGates(transfers, bytes(32)), transfers.link
+        mine = Bits(xs[link.me])
         return [
-            open_bits(link, complement(link, xs[link.me])),
-            open_bits(link, xor_public(link, xs[link.me], public)),
+            link.combine(changed.parts[0], np.bitwise_xor)
+            for changed in (gates.complement(mine), gates.xor_public(mine, public))
         ]
 
     ran = run_pair(body)

@@ -16,7 +16,7 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, S
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair.engine import DEALERS
+from mpc_protocols.pair.engine import PairEngine
 from mpc_protocols.pair.oracle import ROLES, contribute
 from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
@@ -40,7 +40,7 @@ def serve(body: Callable[[LeadingOracle], Any], data: Sequence[Data], *more: Any
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(contributors: int) -> None:
     parts = [*PARTS[:2], *CONTRIBUTORS[:contributors]]
     ideal_guard, guards = Recorder(), [Recorder(), Recorder()]
-    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=PairEngine.dealers)
     expected = work(ideal)
     answers, transcript = serve(
         lambda oracle: (work(oracle), oracle.state.transcript),
@@ -114,7 +114,7 @@ def test_noise_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def noted(gates: Any, *arguments: Any) -> Any:
         noise = whole(gates, *arguments)
-        drawn[gates.link.me].append(noise.values)
+        drawn[gates.link.me].append(noise)
         return noise
 
     monkeypatch.setattr(supply, "gaussian_noise", noted)

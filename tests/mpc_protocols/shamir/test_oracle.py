@@ -17,7 +17,7 @@ from mpc_protocols.functionality import LocalCounts, MarginalOracle
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.partition import VerticalData
-from mpc_protocols.shamir.engine import DEALERS
+from mpc_protocols.shamir.engine import ShamirEngine
 from mpc_protocols.shamir.oracle import ROLES, contribute
 from mpc_protocols.wire import Wire
 from runner.conformance.guards import Recorder
@@ -48,7 +48,7 @@ def serve(
 def test_noise_free_answers_and_transcript_equal_the_ideal_ones(computing: int, contributors: int) -> None:
     parts = TABLES[: computing + contributors]
     ideal_guard, guards = Recorder(), [Recorder() for _ in range(computing)]
-    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=DEALERS)
+    ideal = IdealOracle(facts(), counter(np.concatenate(parts)), ideal_guard, dealers=ShamirEngine.dealers)
     expected = work(ideal)
     answers, transcript = serve(
         lambda oracle: (work(oracle), oracle.state.transcript),

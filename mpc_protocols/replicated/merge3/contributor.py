@@ -8,10 +8,10 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-from mpc_protocols.psu.merge3.delivery import holders, receive_all
-from mpc_protocols.psu.merge3.keys import Keys, recognised
-from mpc_protocols.psu.merge3.lists import blocks, send_list
-from mpc_protocols.psu.merge3.public import (
+from mpc_protocols.replicated.merge3.delivery import holders, receive_all
+from mpc_protocols.replicated.merge3.keys import Keys, recognised
+from mpc_protocols.replicated.merge3.lists import blocks, send_list
+from mpc_protocols.replicated.merge3.public import (
     COUNT_BYTES,
     DIGEST_BYTES,
     announcement,

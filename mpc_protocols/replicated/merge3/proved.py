@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
-from mpc_protocols.psu.merge3.keys import Keys
-from mpc_protocols.psu.merge3.order import in_order
-from mpc_protocols.psu.merge3.protocol import ComputingParty
+from mpc_protocols.replicated.merge3.keys import Keys
+from mpc_protocols.replicated.merge3.order import in_order
+from mpc_protocols.replicated.merge3.protocol import ComputingParty
 from mpc_protocols.replicated.proved.gates import ProvedGates
 from mpc_protocols.replicated.sharing.boolean import ALL, BitShare
 from mpc_protocols.replicated.sorting.proved_shuffle import ProvedShuffle

@@ -1,4 +1,4 @@
-"""Signs and carries of integers that two parties share additively: one AND per bit, on CrypTen's words.
+"""Signs and carries of integers that two parties share additively: one AND per bit, on packed words.
 
 Of x = x_0 + x_1 mod 2^K party 0 knows a = x_0 and party 1 b = x_1, so their bit planes ARE XOR shares, with zeros at the others:
 
@@ -6,9 +6,9 @@ Of x = x_0 + x_1 mod 2^K party 0 knows a = x_0 and party 1 b = x_1, so their bit
 
 A ripple takes k - 1 ANDs a cell in as many rounds, a tree (`adders`) about three times the ANDs in 1 + ceil(log2(k - 1)) rounds.
 k needs to be only bitlength(max |x|) + 1; the caller asserts that bound from public numbers, a value beyond it gets a wrong sign
-silently. CrypTen's own comparison adds all 64 bits whatever the numbers are: some seven times as much.
+silently.
 
-Nothing is opened. Threat model: `dealer`.
+Nothing is opened.
 """
 
 from __future__ import annotations

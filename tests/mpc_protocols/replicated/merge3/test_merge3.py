@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.memory_wire import MemoryWire
 from mpc_protocols.psu.functionality import ideal_align
-from mpc_protocols.psu.merge3 import cost, lists, protocol
+from mpc_protocols.replicated.merge3 import cost, lists, protocol
 from tests.mpc_protocols.psu.merged import context_of, merge_lists
 from tests.mpc_protocols.psu.owners import assert_ideal, ids, spec_of
 from tests.mpc_protocols.psu.test_protocols import OVERLAPS, sets

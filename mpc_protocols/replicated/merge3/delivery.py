@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.psu.merge3.lists import blocks
+from mpc_protocols.replicated.merge3.lists import blocks
 from mpc_protocols.replicated.sharing.boolean import BitShare
 from mpc_protocols.replicated.sharing.copies import DIGEST_BYTES, digest
 from mpc_protocols.replicated.sharing.trio import Trio

@@ -63,7 +63,7 @@ class Merge3(AlignmentMethod):
         group: Group | None,
         entropy: Entropy,
     ) -> Alignment:
-        from mpc_protocols.psu.merge3 import protocol
+        from mpc_protocols.replicated.merge3 import protocol
 
         assert not isinstance(own, int)
         return protocol.align(wire, own, kinds, spec, context)
@@ -72,8 +72,8 @@ class Merge3(AlignmentMethod):
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> Forecast:
         from mpc_protocols.psu.forecast import HASH_S, WORD_S, Forecast
-        from mpc_protocols.psu.merge3.cost import merge3_cost
-        from mpc_protocols.psu.merge3.keys import false_merges
+        from mpc_protocols.replicated.merge3.cost import merge3_cost
+        from mpc_protocols.replicated.merge3.keys import false_merges
         from mpc_protocols.replicated.proved.dry_run import PRODUCT_S
         from mpc_protocols.replicated.proved.gates import MAX_UNPROVED
 

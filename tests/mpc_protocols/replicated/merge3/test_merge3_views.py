@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import CosynthError, PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu.dummies import longest_list
-from mpc_protocols.psu.merge3 import protocol
-from mpc_protocols.psu.merge3.delivery import holders
+from mpc_protocols.replicated.merge3 import protocol
+from mpc_protocols.replicated.merge3.delivery import holders
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire

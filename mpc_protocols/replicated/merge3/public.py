@@ -12,7 +12,7 @@ from mpc_protocols.psu.dummies import list_size, longest_list
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.identifiers.normalise import KINDS
-from mpc_protocols.psu.merge3.keys import Keys
+from mpc_protocols.replicated.merge3.keys import Keys
 from mpc_protocols.replicated.proof.coins import toss
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire

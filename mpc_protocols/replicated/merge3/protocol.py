@@ -30,11 +30,11 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.identifiers.normalise import KINDS
-from mpc_protocols.psu.merge3.contributor import contribute
-from mpc_protocols.psu.merge3.delivery import hand_over, holders, receive
-from mpc_protocols.psu.merge3.keys import Keys, keys_of, label_bits, recognised
-from mpc_protocols.psu.merge3.lists import BLOCK, Input, blocks
-from mpc_protocols.psu.merge3.public import (
+from mpc_protocols.replicated.merge3.contributor import contribute
+from mpc_protocols.replicated.merge3.delivery import hand_over, holders, receive
+from mpc_protocols.replicated.merge3.keys import Keys, keys_of, label_bits, recognised
+from mpc_protocols.replicated.merge3.lists import BLOCK, Input, blocks
+from mpc_protocols.replicated.merge3.public import (
     COUNT_BYTES,
     STREAM,
     announcement,
@@ -73,7 +73,7 @@ def align(
         check_keys(own, spec)
     if wire.me < wire.computing:
         if spec.malicious:
-            from mpc_protocols.psu.merge3.proved import ProvedComputingParty
+            from mpc_protocols.replicated.merge3.proved import ProvedComputingParty
 
             return ProvedComputingParty(stream, own, kinds, spec, context).run()
         return ComputingParty(stream, own, kinds, spec, context).run()

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.tally import Tally
 from mpc_protocols.psu.functionality import AlignmentSpec, Context
-from mpc_protocols.psu.merge3.delivery import holders
-from mpc_protocols.psu.merge3.lists import BLOCK, SEED_BYTES, masked_component
-from mpc_protocols.psu.merge3.order import passes
-from mpc_protocols.psu.merge3.public import COUNT_BYTES, DIGEST_BYTES, largest_group
 from mpc_protocols.replicated.costs import WORD, agreement, opening
+from mpc_protocols.replicated.merge3.delivery import holders
+from mpc_protocols.replicated.merge3.lists import BLOCK, SEED_BYTES, masked_component
+from mpc_protocols.replicated.merge3.order import passes
+from mpc_protocols.replicated.merge3.public import COUNT_BYTES, DIGEST_BYTES, largest_group
 from mpc_protocols.replicated.proof.costs import coin_steps
 from mpc_protocols.replicated.sorting.costs import (
     GateTally,

@@ -13,11 +13,11 @@ import pytest
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.psu.functionality import ideal_align
-from mpc_protocols.psu.merge3 import cost, protocol
-from mpc_protocols.psu.merge3.contributor import contribute
-from mpc_protocols.psu.merge3.keys import Keys, keys_of
-from mpc_protocols.psu.merge3.proved import ProvedComputingParty
-from mpc_protocols.psu.merge3.public import STREAM, common_salt
+from mpc_protocols.replicated.merge3 import cost, protocol
+from mpc_protocols.replicated.merge3.contributor import contribute
+from mpc_protocols.replicated.merge3.keys import Keys, keys_of
+from mpc_protocols.replicated.merge3.proved import ProvedComputingParty
+from mpc_protocols.replicated.merge3.public import STREAM, common_salt
 from mpc_protocols.replicated.sharing.boolean import BitShare, open_bits
 from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
