@@ -67,6 +67,7 @@ def carried_out(directory: Any, trial: Any, *more: Any) -> Any:
     out = directory / "out"
     end = run("run", trial.path, "--out", out, *more, ledger=directory / "ledger.db", scratch=directory)
     assert end.code == 0, end.complaint
+    assert ", folded to patients.csv and " in end.output
     return out
 
 
