@@ -199,7 +199,12 @@ def _release(form: Mapping[str, Any]) -> Release:
 
 
 def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
-    form = _object(path.read_text(encoding="utf-8"))
+    return measurements_in(path.read_text(encoding="utf-8"), domain)
+
+
+def measurements_in(text: str, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
+    """The noisy total and the measurements of a measurements.json's text. Raises many kinds of errors for anything else."""
+    form = _object(text)
     found = []
     levels = {name: _level(name, level, domain) for name, level in form.get("levels", {}).items()}
     for entry in form["measurements"]:

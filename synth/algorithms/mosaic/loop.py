@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ from synth.algorithms.mosaic.candidates import (
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
+from synth.algorithms.mosaic.inherit import inheritance_of
 from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mosaic.plan import MosaicPlan
+    from synth.prior import Inheritance, Prior
 
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
@@ -85,6 +88,8 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
+    if plan.prior is not None:
+        run.inherit(plan.prior)
     if plan.reserved.cliques:
         run.measure_reserved()
         run.refit(0, ROUND_ITERATIONS)
@@ -96,7 +101,11 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     else:
         run.ordinary()
     run.finish()
-    return run.synthesis()
+    return (
+        run.synthesis()
+        if run.inheritance is None
+        else replace(run.synthesis(), prior=run.inheritance.verdict)
+    )
 
 
 class MosaicRun(Run):
@@ -116,9 +125,11 @@ class MosaicRun(Run):
         ] = {}  # by what share of its size it would have made the model larger
         self._lists = 0
         self._limit_mb = 0.0
+        self._inherited_mb = 0.0
         self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # by the measurement
+        self.inheritance: Inheritance | None = None
 
     def measure_all_columns(self) -> None:
         """Measure the one-way marginals; they give the noisy total."""
@@ -313,9 +324,18 @@ class MosaicRun(Run):
         self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
         return self._final
 
+    def inherit(self, prior: Prior) -> None:
+        """Bring a prior to the columns, and let the model follow it."""
+        self.inheritance = inheritance_of(prior, self)
+        self.refit(0, ROUND_ITERATIONS)
+        self._inherited_mb = min(self.model.size_mb, self.plan.config.max_model_mb)
+
     def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
         """As `Run.refit`; while there is little evidence of dependence, to shrunk joint marginals."""
-        if not self._is_evident and self.noise_share is None:
+        if self.inheritance is not None:
+            self.inheritance.judge(self.measurements)
+            self.inherited = self.inheritance.measurements
+        if not self._is_evident and self.noise_share is None and not self.inherited:
             joints = [beside_columns(m, self.model) for m in self.measurements if len(m.clique) > 1]
             self._evidence = evidence(joints)
             self._is_evident = self._evidence >= ENOUGH_EVIDENCE
@@ -357,8 +377,8 @@ class MosaicRun(Run):
         most = 2 * Fraction(self.total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
-        share = self.plan.config.max_model_mb * (1.0 if last else float(used))
-        self._limit_mb = max(self._limit_mb, share)
+        beside = self.plan.config.max_model_mb - self._inherited_mb
+        self._limit_mb = max(self._limit_mb, self._inherited_mb + beside * (1.0 if last else float(used)))
         fits = self._fitting([p.candidate for p in payable], self._limit_mb)
         return [p for p in payable if p.candidate in fits]
 
