@@ -4,7 +4,7 @@ At the start, once the columns are measured, the prior is raked to them and aske
 resolutions; those that tell most beyond their columns come first, as long as the model holds them. After each batch what was
 measured afresh tells how far the data have drifted (`drift`), and so the variance of each cell:
 
-    N^2 (error + k^2 S) / n
+    N^2 (drawn + c error + k^2 S) / n
 
 A prior that the data reject is dropped for the rest of the run. Deterministic, and a function of public and released values.
 """
@@ -35,12 +35,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Inherited:
-    """A marginal of the prior at the run's resolution. shares: flat. error, spread: E and S of `drift`. told: L1 distance of the
-    shares from the product of their columns."""
+    """A marginal of the prior at the run's resolution. shares: flat. drawn, error, spread: D, E and S of `drift`. told: L1
+    distance of the shares from the product of their columns."""
 
     columns: Clique
     clique: Clique
     shares: Array
+    drawn: float
     error: float
     spread: float
     told: float
@@ -85,125 +86,139 @@ class Verdict:
 
 
 class Inheritance:
-    """The prior in one run."""
+    """The prior in one run: first its single columns, then, raked to what columns are then taken to be, the others (`join`)."""
 
-    def __init__(
-        self,
-        prior: Prior,
-        columns: Mapping[str, tuple[Array, float]],
-        rows: float,
-        chains: Chains,
-        within: Callable[[Clique, int], Clique | None],
-        asked: Sequence[Clique],
-    ) -> None:
-        """columns: of each the model's counts, positive, and the variance they were measured with. chains: the run's levels.
-        within: a set of columns at the finest resolution of at most so many cells. asked: sets of columns that the run may
-        ask."""
-        self._prior, self._columns, self._rows, self._chains = prior, columns, rows, chains
-        self._raked = prior.raked({name: counts for name, (counts, _) in columns.items()})
+    def __init__(self, prior: Prior, rows: float, chains: Chains, asked: Sequence[Clique]) -> None:
+        """rows: about how many the run has. chains: the run's levels. asked: sets of columns that the run may ask for."""
+        self._prior, self._rows, self._chains = prior, rows, chains
         self._known = {known.columns: known for known in prior.known(asked)}
-        self._drift = Drift.of(())
-        self._is_dropped = False
         self._misfits: dict[int, Misfit] = {}
-        found = [(known, within(known.columns, known.cells)) for known in self._known.values()]
-        cliques = [(known, clique) for known, clique in found if clique is not None]
-        tables = self._raked.shares([known.columns for known, _ in cliques])
-        each = [
-            self._inherited(known, clique, table)
-            for (known, clique), table in zip(cliques, tables, strict=True)
-        ]
-        self.offered = sorted(each, key=lambda of: -of.told)
+        self._columns_drift = self._drift = Drift()
+        self._variance: Mapping[str, float] = {}
+        self._raked = prior.unchanged()
+        self._columns = {
+            of.columns: of for of in self._told([known for c, known in self._known.items() if len(c) == 1])
+        }
+        self.offered: list[Inherited] = []
         self._held: list[Inherited] = []
+        self.is_dropped = False
 
-    def hold(self, fits: Callable[[Clique], bool]) -> None:
-        """Take those that the model holds. fits: whether it does, beside those for which it said so before."""
+    def join(
+        self,
+        columns: Mapping[str, tuple[Array, float]],
+        within: Callable[[Clique, int], Clique | None],
+        fits: Callable[[Clique], bool],
+    ) -> None:
+        """Rake, and take what the model holds. columns: of each that the prior has the model's counts, positive, and the variance
+        they are known with. within: a set of columns at the finest resolution of at most so many cells. fits: whether the model
+        holds a clique beside those for which it was said before."""
+        self._raked = self._prior.raked({name: counts for name, (counts, _) in columns.items()})
+        self._variance = {name: variance for name, (_, variance) in columns.items()}
+        joint = [known for columns_of, known in self._known.items() if len(columns_of) > 1]
+        self.offered = sorted(self._told(joint, within), key=lambda of: -of.told)
         self._held = [of for of in self.offered if fits(of.clique)]
 
     def judge(self, measurements: Sequence[Measured]) -> None:
         """Take note of everything that was measured."""
-        if self._is_dropped:
+        if self.is_dropped:
             return
         for m in measurements:
-            if len(m.clique) > 1 and id(m) not in self._misfits and (misfit := self._misfit(m)) is not None:
+            if id(m) not in self._misfits and (misfit := self._misfit(m)) is not None:
                 self._misfits[id(m)] = misfit
-        self._drift = Drift.of(tuple(self._misfits.values()))
-        self._is_dropped = self._drift.rejects
+        each = list(self._misfits.values())
+        self._columns_drift = Drift.of([m for m in each if len(m.columns) == 1])
+        self._drift = Drift.of([m for m in each if len(m.columns) > 1])
+        self.is_dropped = self._drift.rejects
+
+    def variance(self, column: str) -> float:
+        """Of a cell of the column as it is inherited; infinite where it is not."""
+        of = self._columns.get((column,))
+        return math.inf if of is None or self.is_dropped else self._cell(of)
 
     @property
     def measurements(self) -> list[Measurement]:
         """What the model is to follow of the prior."""
-        if self._is_dropped:
-            return []
-        rows = self._rows
-        return [
-            Measurement(of.clique, rows * of.shares, rows**2 * self._error(of) / len(of.shares))
-            for of in self._held
-        ]
-
-    @property
-    def is_dropped(self) -> bool:
-        """Whether the data have rejected it."""
-        return self._is_dropped
+        held = [] if self.is_dropped else [*self._columns.values(), *self._held]
+        return [Measurement(of.clique, self._rows * of.shares, self._cell(of)) for of in held]
 
     @property
     def verdict(self) -> Verdict:
         """How it fared."""
-        held = () if self._is_dropped else self._held
+        held = [] if self.is_dropped else [*self._columns.values(), *self._held]
         return Verdict(
-            len(self._misfits),
+            len(self._drift.misfits),
             self._drift.p_value,
             math.sqrt(self._drift.k2),
-            self._is_dropped,
+            self.is_dropped,
             tuple(Known(of.columns, len(of.shares), self._error(of)) for of in held),
         )
 
     def _error(self, of: Inherited) -> float:
-        return of.error + self._drift.beside(of.columns) * of.spread
+        drift = self._columns_drift if len(of.columns) == 1 else self._drift
+        return of.drawn + drift.scale * of.error + drift.beside(of.columns) * of.spread
+
+    def _cell(self, of: Inherited) -> float:
+        return self._rows**2 * self._error(of) / len(of.shares)
+
+    def _told(
+        self,
+        known: Sequence[Known],
+        within: Callable[[Clique, int], Clique | None] = lambda columns, _: columns,
+    ) -> list[Inherited]:
+        cliques = [(of, clique) for of in known if (clique := within(of.columns, of.cells)) is not None]
+        tables = self._raked.shares([of.columns for of, _ in cliques])
+        return [
+            self._inherited(of, clique, table) for (of, clique), table in zip(cliques, tables, strict=True)
+        ]
 
     def _inherited(self, known: Known, clique: Clique, table: Array) -> Inherited:
         """table: the shares at full resolution."""
         chains = self._chains
-        shares = chains.summed(table.reshape([chains.sizes[n] for n in known.columns]), known.columns, clique)
+        full = table.reshape([chains.sizes[name] for name in known.columns])
+        shares = chains.summed(full, known.columns, clique)
         axes = [
-            shares.sum(axis=tuple(a for a in range(shares.ndim) if a != axis), keepdims=True)
+            shares.sum(axis=tuple(other for other in range(shares.ndim) if other != axis), keepdims=True)
             for axis in range(shares.ndim)
         ]
-        error = known.error + (1 - float(np.square(shares).sum())) * (1 / self._prior.rows + 1 / self._rows)
+        drawn = (1 - float(np.square(shares).sum())) * (1 / self._prior.rows + 1 / self._rows)
         for name, column, part in zip(clique, known.columns, axes, strict=True):
             bins = np.array(chains.levels[name].bins) if name in chains.levels else np.arange(part.size)
-            variance = self._columns[column][1] * np.bincount(bins) / self._rows**2
+            variance = self._variance.get(column, 0.0) * np.bincount(bins) / self._rows**2
             given = np.divide(shares, part, out=np.zeros_like(shares), where=part > 0)
-            error += float((np.square(given) * variance.reshape(part.shape)).sum())
+            drawn += float((np.square(given) * variance.reshape(part.shape)).sum())
         rest = reduce(np.multiply, [np.square(1 - part) for part in axes])
         spread = float((np.square(shares) * rest).sum())
         told = float(np.abs(shares - reduce(np.multiply, axes)).sum())
-        return Inherited(known.columns, clique, shares.reshape(-1), error, spread, told)
+        return Inherited(known.columns, clique, shares.reshape(-1), drawn, known.error, spread, told)
 
     def _misfit(self, m: Measured) -> Misfit | None:
         """None of columns whose dependence the prior does not know."""
-        holding = [known for columns, known in self._known.items() if set(m.columns) <= set(columns)]
-        if not holding:
-            return None
-        best = min(holding, key=lambda known: known.error)
-        [table] = self._raked.shares([m.columns])
-        beside = self._inherited(Known(m.columns, best.cells, best.error), m.clique, table)
+        if len(m.columns) == 1:
+            single = self._columns.get(m.columns)
+            if single is None or m.levels:
+                return None
+            beside = single
+        else:
+            holding = [known for columns, known in self._known.items() if set(m.columns) <= set(columns)]
+            if not holding:
+                return None
+            best = min(holding, key=lambda known: known.error)
+            [table] = self._raked.shares([m.columns])
+            beside = self._inherited(Known(m.columns, best.cells, best.error), m.clique, table)
         rows = self._rows
         shape = [self._chains.sizes[name] for name in m.clique]
         shares = beside.shares.reshape(shape)
-        product = reduce(
-            np.multiply.outer,
-            [
-                shares.sum(axis=tuple(a for a in range(shares.ndim) if a != axis))
-                for axis in range(shares.ndim)
-            ],
-        )
-        values = m.values.reshape(shape)
+        axes = [
+            shares.sum(axis=tuple(a for a in range(shares.ndim) if a != axis)) for axis in range(shares.ndim)
+        ]
+        product, values = reduce(np.multiply.outer, axes), m.values.reshape(shape)
         return Misfit(
             frozenset(m.columns),
             len(m.values),
             float(m.sigma2),
             float(np.square(values - rows * shares).sum()),
             float(np.square(values - rows * product).sum()),
+            rows**2 * beside.drawn,
             rows**2 * beside.error,
             rows**2 * beside.spread,
         )

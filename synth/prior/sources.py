@@ -47,11 +47,7 @@ class Known:
     def of(cls, columns: Any, cells: Any, error: Any) -> Known:
         """From what somebody else has written: raises ValueError or TypeError for what is no such marginal."""
         columns = tuple(columns)
-        if (
-            len(columns) < 2
-            or len(set(columns)) < len(columns)
-            or not all(isinstance(n, str) for n in columns)
-        ):
+        if not columns or len(set(columns)) < len(columns) or not all(isinstance(n, str) for n in columns):
             raise ValueError("columns")
         if type(cells) is not int or not 1 < cells <= MAX_CELLS:
             raise ValueError("cells")
@@ -68,7 +64,11 @@ class Prior(ABC):
 
     @abstractmethod
     def known(self, asked: Iterable[Clique]) -> Sequence[Known]:
-        """What it tells of several columns. asked: sets of columns that the run may ask for."""
+        """What it tells of columns by themselves, and of several. asked: sets of columns that the run may ask for."""
+
+    @abstractmethod
+    def unchanged(self) -> Raked:
+        """As it is."""
 
     @abstractmethod
     def raked(self, columns: Mapping[str, Array]) -> Raked:
@@ -86,14 +86,14 @@ class Raked(ABC):
 def known_of(
     measurements: Iterable[Measured], rows: float, inherited: Iterable[Known] = ()
 ) -> tuple[Known, ...]:
-    """What a release tells of several columns: what was measured, and what it had inherited; one of each set of columns.
+    """What a release tells: what was measured, and what it had inherited; one of each set of columns.
 
     rows: by which counts become shares. Independent errors of the same columns combine by precision.
     """
     each = [
         Known(m.columns, len(m.values), len(m.values) * float(m.sigma2) / rows**2)
         for m in measurements
-        if len(m.columns) > 1 and m.rows is None
+        if len(m.values) > 1 and m.rows is None
     ]
     found: dict[Clique, Known] = {}
     for one in (*each, *inherited):
@@ -127,6 +127,9 @@ class Release(Prior):
             and np.prod([sizes[n] for n in of.columns], dtype=float) <= MAX_CELLS
         ]
 
+    def unchanged(self) -> Raked:
+        return _RakedModel(self.model)
+
     def raked(self, columns: Mapping[str, Array]) -> Raked:
         wanted = [Measurement((name,), columns[name], 1.0) for name in self.names]
         return _RakedModel(rake(self.model, wanted, self.model.impossible))
@@ -156,10 +159,13 @@ class PublicTable(Prior):
         mine = set(self.names)
         sets = {
             clique: np.prod([self.sizes[n] for n in clique], dtype=float)
-            for clique in asked
+            for clique in dict.fromkeys([*((name,) for name in self.names), *asked])
             if mine.issuperset(clique)
         }
-        return [Known(c, int(cells), 0.0) for c, cells in sets.items() if len(c) > 1 and cells <= MAX_CELLS]
+        return [Known(c, int(cells), 0.0) for c, cells in sets.items() if 1 < cells <= MAX_CELLS]
+
+    def unchanged(self) -> Raked:
+        return _RakedRows(self, np.full(len(self.codes), 1.0 / len(self.codes)))
 
     def raked(self, columns: Mapping[str, Array]) -> Raked:
         weights = np.full(len(self.codes), 1.0 / len(self.codes))

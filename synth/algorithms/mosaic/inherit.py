@@ -14,29 +14,35 @@ if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun
     from synth.prior import Prior
 
-SHARE = 0.7
-"""Of the model, for what is inherited at most: the rest is for what has not been asked yet."""
+LEAST = 1e-6
+"""Of the rows: a value that is rarer in the fitted columns is taken to be so rare."""
 
 
 def inheritance_of(prior: Prior, run: MosaicRun) -> Inheritance:
-    """What the run inherits, once its columns are measured and fitted, and its candidates known."""
+    """The single columns that the run inherits, once its own are measured and its candidates known."""
+    return Inheritance(prior, run.total, run.chains, list(dict.fromkeys(c.columns for c in run.candidates)))
+
+
+def join(inheritance: Inheritance, prior: Prior, run: MosaicRun) -> None:
+    """Inherit the rest, raked to the columns as the run has fitted them, as much of it as the model holds."""
     noise = {m.clique[0]: float(m.sigma2) for m in run.measurements if len(m.clique) == 1}
     names = [name for name in prior.names if name in noise]
     counts = run.model.marginals([(name,) for name in names])
     columns = {
-        name: (np.maximum(values, 1e-6), noise[name]) for name, values in zip(names, counts, strict=True)
+        name: (
+            np.maximum(values, LEAST * run.total),
+            1 / (1 / noise[name] + 1 / inheritance.variance(name)),
+        )
+        for name, values in zip(names, counts, strict=True)
     }
-    asked = list(dict.fromkeys(c.columns for c in run.candidates))
-    found = Inheritance(prior, columns, run.total, run.chains, run.grid.within, asked)
     held: list[Clique] = []
-    limit = SHARE * run.plan.config.max_model_mb
 
     def fits(clique: Clique) -> bool:
         used = run.chains.used(run.plan.domain.sizes, run.levels, [*held, clique])
-        size = SizeEstimator(used.sizes, [*held, clique, *run.plan.domain.impossible], used.coarser).mb
-        if size <= limit:
-            held.append(clique)
-        return size <= limit
+        cliques = [*held, clique, *run.plan.domain.impossible]
+        if SizeEstimator(used.sizes, cliques, used.coarser).mb > run.plan.config.max_model_mb:
+            return False
+        held.append(clique)
+        return True
 
-    found.hold(fits)
-    return found
+    inheritance.join(columns, run.grid.within, fits)

@@ -39,7 +39,7 @@ from synth.algorithms.mosaic.candidates import (
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
-from synth.algorithms.mosaic.inherit import inheritance_of
+from synth.algorithms.mosaic.inherit import inheritance_of, join
 from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
@@ -327,6 +327,8 @@ class MosaicRun(Run):
     def inherit(self, prior: Prior) -> None:
         """Bring a prior to the columns, and let the model follow it."""
         self.inheritance = inheritance_of(prior, self)
+        self.refit(0, ROUND_ITERATIONS)
+        join(self.inheritance, prior, self)
         self.refit(0, ROUND_ITERATIONS)
         self._inherited_mb = min(self.model.size_mb, self.plan.config.max_model_mb)
 
