@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -165,33 +164,22 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     )
 
 
-def _content(facts: Mapping[str, Any], text: str) -> tuple[Domain, tuple[Measured, ...], list[Known]]:
+def _content(facts: Mapping[str, Any], text: str) -> tuple[Domain, tuple[Measured, ...], tuple[Known, ...]]:
     """Its domain, measurements and what it had inherited itself. Raises as what is not of a run's form."""
     from mpc_protocols.functionality import Event
-    from runner.report.files import measurements_in
+    from runner.report.files import inherited_in, measurements_in
     from runner.results.finished_run import domain_of
     from runner.results.release import check_measured
 
     domain = domain_of(facts)
-    total, measured = measurements_in(text, domain)
-    if not math.isfinite(total) or any(m.sigma2 <= 0 for m in measured):
+    _, measured = measurements_in(text, domain)
+    if any(m.sigma2 <= 0 for m in measured):
         raise ValueError("measurements")
     check_measured(
         [Event(event["what"], Fraction(0), Fraction(0), event) for event in facts["privacy"]["events"]],
         measured,
     )
     return domain, measured, inherited_in(text, domain)
-
-
-def inherited_in(text: str, domain: Domain) -> list[Known]:
-    """What a measurements.json says of what its run had inherited. Raises ValueError, KeyError, TypeError."""
-    from synth.prior import Known
-
-    entries = json.loads(text).get("inherited", [])
-    found = [Known.of(entry["clique"], entry["cells"], entry["error"]) for entry in entries]
-    if not all(name in domain for known in found for name in known.columns):
-        raise ValueError("columns")
-    return found
 
 
 def _spent(facts: Mapping[str, Any]) -> float:

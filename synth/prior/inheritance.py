@@ -130,6 +130,11 @@ class Inheritance:
         self._drift = Drift.of([m for m in each if len(m.columns) > 1])
         self.is_dropped = self._drift.rejects
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether the model has a dependence from it."""
+        return bool(self._held) and not self.is_dropped
+
     def variance(self, column: str) -> float:
         """Of a cell of the column as it is inherited; infinite where it is not."""
         of = self._columns.get((column,))

@@ -96,10 +96,12 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     rounds = plan.config.fixed_rounds
     if rounds is not None:
         run.fixed(rounds)
-    elif run.is_small:
+    elif run.is_small and not run.is_inheriting:
         SmallMosaic(run).carry_out()
     else:
         run.ordinary()
+        if run.is_small and not run.is_inheriting:  # the data have rejected what made it larger than it is
+            SmallMosaic(run).carry_out()
     run.finish()
     return (
         run.synthesis()
@@ -181,7 +183,8 @@ class MosaicRun(Run):
         """Batches at prices that fall with what is seen, on a table that is not small."""
         selecting, measuring = self.plan.pick_rho
         factor = self._raise(measuring)
-        self.adaptive(selecting * factor, measuring * factor, self.plan.batch)
+        goes_on = (lambda *_: self.is_inheriting) if self.is_small else None
+        self.adaptive(selecting * factor, measuring * factor, self.plan.batch, goes_on)
 
     def _raise(self, measuring: Fraction) -> Fraction:
         """By how much more to begin, so that the cheapest marginal of two columns or more at `JOINT_CELLS` is clear."""
@@ -332,12 +335,17 @@ class MosaicRun(Run):
         self.refit(0, ROUND_ITERATIONS)
         self._inherited_mb = min(self.model.size_mb, self.plan.config.max_model_mb)
 
+    @property
+    def is_inheriting(self) -> bool:
+        """Whether the model follows dependences of a prior."""
+        return self.inheritance is not None and self.inheritance.is_followed
+
     def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
         """As `Run.refit`; while there is little evidence of dependence, to shrunk joint marginals."""
         if self.inheritance is not None:
             self.inheritance.judge(self.measurements)
             self.inherited = self.inheritance.measurements
-        if not self._is_evident and self.noise_share is None and not self.inherited:
+        if not self._is_evident and self.noise_share is None and not self.is_inheriting:
             joints = [beside_columns(m, self.model) for m in self.measurements if len(m.clique) > 1]
             self._evidence = evidence(joints)
             self._is_evident = self._evidence >= ENOUGH_EVIDENCE
