@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError
 from runner.failures import reason
+from runner.study.keys import MAX_EPSILON
 from runner.study.public_files import MAX_BYTES, read_public
 from runner.study.table import Table
 from synth.algorithm import ALGORITHMS, Algorithm
@@ -44,7 +45,8 @@ class _Unusable(Exception):
 class StudyPrior:
     """place: the folder or file. people: whether the same people may be in it and in this run. digest: of its content, hex.
     content: what is in it. name, run: of a release, its study and session. spent: rho of it, and of releases that it rests on, as
-    far as one person can have been in all of them. runs: the sessions of these. A public table has none of the last four."""
+    far as one person can have been in all of them. runs: the sessions of these. epsilon: that the release
+    was to spend. A public table has none of the last five."""
 
     place: Path
     people: str
@@ -54,6 +56,7 @@ class StudyPrior:
     run: str | None = None
     spent: float = 0.0
     runs: tuple[str, ...] = ()
+    epsilon: float = 0.0
 
     def public(self) -> dict[str, Any]:
         """What the study's digest and run.json say of it."""
@@ -142,7 +145,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
         facts = json.loads(files[RUN].decode("utf-8"))
         old, measured, inherited = _content(facts, files[MEASUREMENTS].decode("utf-8"))
         run, study, runs = facts["session"], facts["study"], _runs(facts)
-        spent = _spent(facts)
+        spent, epsilon = _spent(facts), float(facts["privacy"]["epsilon"])
         whole = readable(facts, measured)
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, RecursionError):
         raise _Unusable(
@@ -160,7 +163,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     marginals = tuple(replace(of, columns=tuple(n for n in shared if n in of.columns)) for of in known)
     digest = hashlib.sha256("".join(hashes[name] for name in FILES).encode()).hexdigest()
     return StudyPrior(
-        path, people, digest, Release(shared, model, marginals), study, run, spent, (run, *runs)
+        path, people, digest, Release(shared, model, marginals), study, run, spent, (run, *runs), epsilon
     )
 
 
@@ -186,7 +189,7 @@ def _spent(facts: Mapping[str, Any]) -> float:
     """rho of a run, with those that it rests on."""
     own, before = float(facts["privacy"]["rho_spent"]), facts.get("prior") or {}
     rho = float(before.get("rho_together", own))
-    if not 0 <= own <= rho <= MAX_RHO:
+    if not (0 <= own <= rho <= MAX_RHO and 0 < facts["privacy"]["epsilon"] <= MAX_EPSILON):
         raise ValueError("rho")
     return rho
 
