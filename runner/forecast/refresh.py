@@ -46,7 +46,8 @@ class Refresh:
         """What to make of it."""
         if self.unchanged <= self.together:
             return "if nothing has changed, the earlier table as it is would be as good as a new one, and costs nothing"
-        return f"if nothing has changed, a new table would be {1 - self.together / self.unchanged:.0%} nearer than the earlier one"
+        gain = 1 - self.together / self.unchanged
+        return f"if nothing has changed, a new table would be {gain:.0%} nearer than the earlier one"
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form."""

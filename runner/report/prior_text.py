@@ -29,8 +29,8 @@ def _use(told: Mapping[str, Any]) -> str:
     tests = (
         "No marginal that it knows was measured afresh, so nothing here tells whether it still holds."
         if not told["tested"]
-        else f"Of what it knows, {told['tested']} marginals were measured afresh: were nothing changed, they would be as far from it "
-        f"with p = {plain(told['p_value'], 2)}, and the log odds of a cell have moved by about {plain(told['drift'], 2)}."
+        else f"Of what it knows, {told['tested']} marginals were measured afresh: were nothing changed, they would be as far "
+        f"from it with p = {plain(told['p_value'], 2)}, and the log odds of a cell have moved by about {plain(told['drift'], 2)}."
     )
     return (
         f"This table rests on {of}, besides this run’s own counts: {told['inherited']} marginals of it, brought to the "
