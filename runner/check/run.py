@@ -423,7 +423,7 @@ def _budget(
             return
     steps = account.steps(asked.notion)
     assert steps is not None  # `cap_problem` has looked
-    more = asked.charge.at(steps)
+    more = asked, asked.charge.at(steps)
     yield fine(
         f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
         f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.errors import CosynthError
+from mpc_protocols.errors import CosynthError, UsageError
 from runner.failures import reason
 from runner.study.keys import MAX_EPSILON
 from runner.study.public_files import MAX_BYTES, read_public
@@ -62,6 +62,18 @@ class StudyPrior:
         """What the study's digest and run.json say of it."""
         kind = {"table": self.digest} if self.run is None else {"release": self.digest, "run": self.run}
         return {**kind, "people": self.people}
+
+    def check_out(self, out: Path) -> None:
+        """Raise `UsageError` where the run would take the place of what it begins from."""
+        if self.run is not None and self.place.resolve() == out.resolve():
+            raise UsageError(
+                f"--out {out} is the release that [prior] names, and a run cannot begin from itself: name another directory."
+            )
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Sessions of releases in which nobody was who is in this run, as the study states."""
+        return self.runs if self.people == DISJOINT else ()
 
     def together(self, rho: float) -> float:
         """rho that one person can have spent in this run, of so much, and in the earlier ones."""
