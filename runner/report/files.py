@@ -235,7 +235,7 @@ def inherited_in(text: str, domain: Domain) -> tuple[Known, ...]:
     entries = _object(text).get("inherited", [])
     found = tuple(Known.of(entry["clique"], entry["cells"], entry["error"]) for entry in entries)
     if not all(name in domain for known in found for name in known.columns):
-        raise ValueError("columns")
+        raise ValueError("an inherited marginal of other columns")
     return found
 
 

@@ -189,7 +189,7 @@ def _content(facts: Mapping[str, Any], text: str) -> tuple[Domain, tuple[Measure
     domain = domain_of(facts)
     _, measured = measurements_in(text, domain)
     if any(m.sigma2 <= 0 for m in measured):
-        raise ValueError("measurements")
+        raise ValueError("A measurement without noise is none of a run.")
     check_measured(
         [Event(event["what"], Fraction(0), Fraction(0), event) for event in facts["privacy"]["events"]],
         measured,
@@ -202,14 +202,14 @@ def _spent(facts: Mapping[str, Any]) -> float:
     own, before = float(facts["privacy"]["rho_spent"]), facts.get("prior") or {}
     rho = float(before.get("rho_together", own))
     if not (0 <= own <= rho <= MAX_RHO and 0 < facts["privacy"]["epsilon"] <= MAX_EPSILON):
-        raise ValueError("rho")
+        raise ValueError("What a run has spent is out of range.")
     return rho
 
 
 def _runs(facts: Mapping[str, Any]) -> tuple[str, ...]:
     runs = (facts.get("prior") or {}).get("runs", [])
     if len(runs) > MAX_RUNS or not all(isinstance(run, str) and len(run) <= 128 for run in runs):
-        raise ValueError("runs")
+        raise ValueError("The earlier runs that a run names are none.")
     return tuple(runs)
 
 

@@ -71,7 +71,7 @@ class Verdict:
             form.keys() != {"tested", "p_value", "drift", "is_dropped", "known"}
             or type(form["is_dropped"]) is not bool
         ):
-            raise ValueError("verdict")
+            raise ValueError("A verdict on a prior has other keys.")
         known = tuple(Known.of(columns, cells, error) for columns, cells, error in form["known"])
         numbers = form["p_value"], form["drift"]
         if (
@@ -79,9 +79,9 @@ class Verdict:
             or form["tested"] < 0
             or any(type(of) is not float for of in numbers)
         ):
-            raise ValueError("numbers")
+            raise ValueError("A verdict on a prior has numbers that are out of range.")
         if not 0 <= numbers[0] <= 1 or not 0 <= numbers[1] < math.inf or (form["is_dropped"] and known):
-            raise ValueError("numbers")
+            raise ValueError("A verdict on a prior has numbers that are out of range.")
         return cls(form["tested"], *numbers, form["is_dropped"], known)
 
 

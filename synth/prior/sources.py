@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 SWEEPS = 50
 """Of raking rows, at most; it ends when no column is off by more than `CLOSE` of the rows."""
 CLOSE = 1e-6
-MAX_CELLS = 1 << 18
+MAX_ASKED_CELLS = 1 << 18
 """Of a set of columns at full resolution that a prior is asked about."""
 
 
@@ -48,11 +48,11 @@ class Known:
         """From what somebody else has written: raises ValueError or TypeError for what is no such marginal."""
         columns = tuple(columns)
         if not columns or len(set(columns)) < len(columns) or not all(isinstance(n, str) for n in columns):
-            raise ValueError("columns")
-        if type(cells) is not int or not 1 < cells <= MAX_CELLS:
-            raise ValueError("cells")
+            raise ValueError("An inherited marginal needs columns, each once.")
+        if type(cells) is not int or not 1 < cells <= MAX_ASKED_CELLS:
+            raise ValueError("An inherited marginal has a number of cells that is out of range.")
         if type(error) is not float or not 0 < error < math.inf:
-            raise ValueError("error")
+            raise ValueError("The error of an inherited marginal must be a finite number above 0.")
         return cls(columns, cells, error)
 
 
@@ -124,7 +124,7 @@ class Release(Prior):
             of
             for of in self.marginals
             if mine.issuperset(of.columns)
-            and np.prod([sizes[n] for n in of.columns], dtype=float) <= MAX_CELLS
+            and np.prod([sizes[n] for n in of.columns], dtype=float) <= MAX_ASKED_CELLS
         ]
 
     def unchanged(self) -> Raked:
@@ -162,7 +162,7 @@ class PublicTable(Prior):
             for clique in dict.fromkeys([*((name,) for name in self.names), *asked])
             if mine.issuperset(clique)
         }
-        return [Known(c, int(cells), 0.0) for c, cells in sets.items() if 1 < cells <= MAX_CELLS]
+        return [Known(c, int(cells), 0.0) for c, cells in sets.items() if 1 < cells <= MAX_ASKED_CELLS]
 
     def unchanged(self) -> Raked:
         return _RakedRows(self, np.full(len(self.codes), 1.0 / len(self.codes)))

@@ -179,7 +179,7 @@ def _prior(study: Study, plan: Plan, release: Release) -> dict[str, Any]:
     if before is None:
         return {}
     if verdict is None:
-        raise ValueError("nothing is told of the prior")
+        raise ValueError("Nothing is told of the prior.")
     return {
         "prior": {
             **before.public(),

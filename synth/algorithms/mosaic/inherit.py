@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun
     from synth.prior import Prior
 
-LEAST = 1e-6
+MIN_SHARE = 1e-6
 """Of the rows: a value that is rarer in the fitted columns is taken to be so rare."""
 
 
@@ -30,7 +30,7 @@ def join(inheritance: Inheritance, prior: Prior, run: MosaicRun) -> None:
     counts = run.model.marginals([(name,) for name in names])
     columns = {
         name: (
-            np.maximum(values, LEAST * run.total),
+            np.maximum(values, MIN_SHARE * run.total),
             1 / (1 / noise[name] + 1 / inheritance.variance(name)),
         )
         for name, values in zip(names, counts, strict=True)
