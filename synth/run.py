@@ -418,7 +418,9 @@ class Run:
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(total)), self.oracle.row_bound)
         named = {
-            name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique
+            name
+            for clique in (*self.selected, *(m.clique for m in (*self.measurements, *self.inherited)))
+            for name in clique
         }
         return Synthesis(
             self.model,

@@ -257,7 +257,8 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         coarse = tuple(levels[name] for name in clique if name in levels)
         about = None if counted is None else _signed(counted)
         measurements.append(Measured(clique, sigma2, step, values, coarse, about))
-    if not named.union(*picked) >= levels.keys():
+    inherited = used if "prior" in header else {}
+    if not named.union(*picked, inherited) >= levels.keys():
         raise ValueError("a level that nothing names")
     if at != len(payload):
         raise ValueError("length")

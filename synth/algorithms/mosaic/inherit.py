@@ -8,6 +8,7 @@ import numpy as np
 
 from synth.mrf import SizeEstimator
 from synth.prior import Inheritance
+from synth.run import ROUND_ITERATIONS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -18,13 +19,12 @@ MIN_SHARE = 1e-6
 """Of the rows: a value that is rarer in the fitted columns is taken to be so rare."""
 
 
-def inheritance_of(prior: Prior, run: MosaicRun) -> Inheritance:
-    """The single columns that the run inherits, once its own are measured and its candidates known."""
-    return Inheritance(prior, run.total, run.chains, list(dict.fromkeys(c.columns for c in run.candidates)))
-
-
-def join(inheritance: Inheritance, prior: Prior, run: MosaicRun) -> None:
-    """Inherit the rest, raked to the columns as the run has fitted them, as much of it as the model holds."""
+def inherit(prior: Prior, run: MosaicRun) -> None:
+    """Bring a prior to a run whose columns are measured and fitted and whose candidates are known: its single columns first,
+    then, raked to the columns as these are fitted then, as much of the rest as the model holds."""
+    asked = list(dict.fromkeys(c.columns for c in run.candidates))
+    inheritance = run.inheritance = Inheritance(prior, run.total, run.chains, asked)
+    run.refit(0, ROUND_ITERATIONS)
     noise = {m.clique[0]: float(m.sigma2) for m in run.measurements if len(m.clique) == 1}
     names = [name for name in prior.names if name in noise]
     counts = run.model.marginals([(name,) for name in names])
@@ -46,3 +46,5 @@ def join(inheritance: Inheritance, prior: Prior, run: MosaicRun) -> None:
         return True
 
     inheritance.join(columns, run.grid.within, fits)
+    run.refit(0, ROUND_ITERATIONS)
+    run.inherited_mb = min(run.model.size_mb, run.plan.config.max_model_mb)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ from synth.algorithms.mosaic.candidates import (
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
-from synth.algorithms.mosaic.inherit import inheritance_of, join
+from synth.algorithms.mosaic.inherit import inherit
 from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
@@ -47,7 +46,8 @@ from synth.budget.charges import mean_noise
 from synth.fallback import noise_share
 from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
+from synth.prior.run import Heir
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Synthesis, root
 from synth.small_table import Bought
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mosaic.plan import MosaicPlan
-    from synth.prior import Inheritance, Prior
 
 PRICE_FACTOR = Fraction(3, 2)
 """Of the noise in the score: once for the noise that a measurement brings, half for what it costs."""
@@ -89,28 +88,22 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
     if plan.prior is not None:
-        run.inherit(plan.prior)
+        inherit(plan.prior, run)
     if plan.reserved.cliques:
         run.measure_reserved()
         run.refit(0, ROUND_ITERATIONS)
     rounds = plan.config.fixed_rounds
     if rounds is not None:
         run.fixed(rounds)
-    elif run.is_small and not run.is_inheriting:
+    elif run.is_small:
         SmallMosaic(run).carry_out()
     else:
         run.ordinary()
-        if run.is_small and not run.is_inheriting:  # the data have rejected what made it larger than it is
-            SmallMosaic(run).carry_out()
     run.finish()
-    return (
-        run.synthesis()
-        if run.inheritance is None
-        else replace(run.synthesis(), prior=run.inheritance.verdict)
-    )
+    return run.synthesis()
 
 
-class MosaicRun(Run):
+class MosaicRun(Heir):
     """A run of Mosaic. picks: selections charged so far."""
 
     plan: MosaicPlan
@@ -127,11 +120,9 @@ class MosaicRun(Run):
         ] = {}  # by what share of its size it would have made the model larger
         self._lists = 0
         self._limit_mb = 0.0
-        self._inherited_mb = 0.0
         self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # by the measurement
-        self.inheritance: Inheritance | None = None
 
     def measure_all_columns(self) -> None:
         """Measure the one-way marginals; they give the noisy total."""
@@ -179,11 +170,10 @@ class MosaicRun(Run):
         """Cells of a marginal whose noise, at this price, is such a share of the rows."""
         return noise * self.total / float(mean_noise(self.plan.charges.sigma2(rho)))
 
-    def ordinary(self) -> None:
-        """Batches at prices that fall with what is seen, on a table that is not small."""
+    def ordinary(self, goes_on: Callable[[Sequence[Bought], Fraction], bool] | None = None) -> None:
+        """Batches at prices that fall with what is seen, on a table that is not small. goes_on: as `adaptive`'s."""
         selecting, measuring = self.plan.pick_rho
         factor = self._raise(measuring)
-        goes_on = (lambda *_: self.is_inheriting) if self.is_small else None
         self.adaptive(selecting * factor, measuring * factor, self.plan.batch, goes_on)
 
     def _raise(self, measuring: Fraction) -> Fraction:
@@ -327,24 +317,9 @@ class MosaicRun(Run):
         self._final = self.left <= Fraction(1, 1000) * self.plan.budget.rho_cap
         return self._final
 
-    def inherit(self, prior: Prior) -> None:
-        """Bring a prior to the columns, and let the model follow it."""
-        self.inheritance = inheritance_of(prior, self)
-        self.refit(0, ROUND_ITERATIONS)
-        join(self.inheritance, prior, self)
-        self.refit(0, ROUND_ITERATIONS)
-        self._inherited_mb = min(self.model.size_mb, self.plan.config.max_model_mb)
-
-    @property
-    def is_inheriting(self) -> bool:
-        """Whether the model follows dependences of a prior."""
-        return self.inheritance is not None and self.inheritance.is_followed
-
     def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
         """As `Run.refit`; while there is little evidence of dependence, to shrunk joint marginals."""
-        if self.inheritance is not None:
-            self.inheritance.judge(self.measurements)
-            self.inherited = self.inheritance.measurements
+        self.judge()
         if not self._is_evident and self.noise_share is None and not self.is_inheriting:
             joints = [beside_columns(m, self.model) for m in self.measurements if len(m.clique) > 1]
             self._evidence = evidence(joints)
@@ -387,8 +362,8 @@ class MosaicRun(Run):
         most = 2 * Fraction(self.total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
-        beside = self.plan.config.max_model_mb - self._inherited_mb
-        self._limit_mb = max(self._limit_mb, self._inherited_mb + beside * (1.0 if last else float(used)))
+        beside = self.plan.config.max_model_mb - self.inherited_mb
+        self._limit_mb = max(self._limit_mb, self.inherited_mb + beside * (1.0 if last else float(used)))
         fits = self._fitting([p.candidate for p in payable], self._limit_mb)
         return [p for p in payable if p.candidate in fits]
 
@@ -456,11 +431,7 @@ class MosaicRun(Run):
             self.observe("select", "exhausted", charged=picks, found=len(positions), **self.spending())
         return [offered[position] for position in positions], dict(zip(asked, found, strict=True))
 
-    def _payable(
-        self,
-        chosen: Sequence[Priced],
-        rest: Fraction,
-    ) -> list[Priced]:
+    def _payable(self, chosen: Sequence[Priced], rest: Fraction) -> list[Priced]:
         """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
         less than `rest` would remain."""
         kept: list[Priced] = []
