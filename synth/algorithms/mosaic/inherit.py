@@ -35,7 +35,7 @@ def inherit(prior: Prior, run: MosaicRun) -> None:
         )
         for name, values in zip(names, counts, strict=True)
     }
-    held: list[Clique] = []
+    held: list[Clique] = list(run.plan.reserved.cliques)  # which must have their room
 
     def fits(clique: Clique) -> bool:
         used = run.chains.used(run.plan.domain.sizes, run.levels, [*held, clique])

@@ -17,6 +17,7 @@ from synth.domain import Codes, Domain
 from synth.metrics import marginal
 from synth.mrf import Measurement, fit
 from synth.prior import Known, Prior, PublicTable, Release, Verdict, known_of
+from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.run import Measured, Synthesis
 from synth.workload import Workload
 
@@ -36,8 +37,17 @@ def rows_of(count: int, seed: int, turned: int = 0) -> Rows:
     return np.column_stack([a, b, c, np.where(noise[2], rng.integers(3, size=count), a % 3)])
 
 
-def release(rows: Rows, epsilon: float, seed: int, prior: Prior | None = None) -> Synthesis:
-    plan = ALGORITHM.plan(DOMAIN, PAIRS, MosaicConfig(), epsilon=epsilon, delta=1e-6, adjacency="add-remove")
+def release(
+    rows: Rows,
+    epsilon: float,
+    seed: int,
+    prior: Prior | None = None,
+    config: MosaicConfig = MosaicConfig(),  # noqa: B008 - frozen
+    reserved: Reserved = NOTHING_RESERVED,
+) -> Synthesis:
+    plan = ALGORITHM.plan(
+        DOMAIN, PAIRS, config, epsilon=epsilon, delta=1e-6, adjacency="add-remove", reserved=reserved
+    )
     rng = np.random.default_rng(seed)
     oracle = IdealOracle(
         StudyFacts(DOMAIN.sizes, "add-remove", 1, 1 << 20, rng.bytes(32)),
@@ -93,6 +103,25 @@ def test_a_prior_of_other_people_is_dropped_and_nothing_of_it_is_left(earlier: S
     made = release(rows, 3.0, 7, prior_of(earlier))
     assert made.prior is not None and made.prior.is_dropped and made.prior.known == ()
     assert error(made, rows) < 1.3 * error(release(rows, 3.0, 7), rows)
+
+
+def test_the_levels_of_what_is_inherited_are_told(earlier: Synthesis) -> None:
+    """Followers refuse a model with levels that the release does not name."""
+    coarse = prior_of(earlier)
+    coarse = replace(coarse, marginals=tuple(replace(of, cells=min(of.cells, 9)) for of in coarse.marginals))
+    made = release(rows_of(4000, 2), 0.05, 3, coarse)
+    assert made.model.used_levels and set(made.model.used_levels) <= {level.name for level in made.levels}
+
+
+def test_what_is_inherited_leaves_room_for_registered_questions(earlier: Synthesis) -> None:
+    """120 cells for a, b and c, and no more."""
+    config, reserved = (
+        MosaicConfig(max_model_mb=150 * 8 / 2**20),
+        Reserved((("a", "b", "c"),), Fraction(1, 5)),
+    )
+    made = release(rows_of(4000, 2), 1.0, 3, prior_of(earlier), config, reserved)
+    assert ("a", "b", "c") in {m.clique for m in made.measurements}
+    assert made.model.size_mb <= config.max_model_mb
 
 
 def test_public_rows_are_a_prior_too() -> None:
