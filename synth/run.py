@@ -143,6 +143,11 @@ class Run:
         return self._model
 
     @property
+    def followed(self) -> list[Clique]:
+        """The cliques of what was measured and of what is inherited."""
+        return [*(m.clique for m in self.measurements), *(m.clique for m in self.inherited)]
+
+    @property
     def noisy_total(self) -> float:
         """The number of rows as it was released first."""
         total = self.oracle.noisy_total
@@ -261,7 +266,7 @@ class Run:
         """Raise `StudyInvalid` if a model of max_model_mb would not hold what was measured and these cliques: before anything is
         spent on them, and memory asked for."""
         domain, limit = self.plan.domain, self.plan.config.model_mb
-        joint = [*(m.clique for m in (*self.measurements, *self.inherited)), *cliques, *domain.impossible]
+        joint = [*self.followed, *cliques, *domain.impossible]
         chains = Chains.used(domain.sizes, self.levels, joint)
         size = model_size_mb(chains.sizes, joint, chains.coarser)
         if size > max(limit, model_size_mb(domain.sizes, domain.impossible)):
@@ -417,11 +422,7 @@ class Run:
             total = self.model.total
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(total)), self.oracle.row_bound)
-        named = {
-            name
-            for clique in (*self.selected, *(m.clique for m in (*self.measurements, *self.inherited)))
-            for name in clique
-        }
+        named = {name for clique in (*self.selected, *self.followed) for name in clique}
         return Synthesis(
             self.model,
             tuple(self.measurements),

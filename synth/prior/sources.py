@@ -194,5 +194,5 @@ class _RakedRows(Raked):
         for clique in cliques:
             shape = tuple(self.table.sizes[name] for name in clique)
             cells = np.ravel_multi_index(tuple(self.table.codes[:, place[n]] for n in clique), shape)
-            found.append(np.bincount(cells, self.weights, int(np.prod(shape))))
+            found.append(np.bincount(cells, self.weights, int(np.prod(shape))).astype(np.float64))
         return found
