@@ -148,8 +148,9 @@ def test_what_is_inherited_grows_less_certain_with_each_release(earlier: Synthes
 def test_measurements_of_one_prior_add_up_by_precision() -> None:
     twice = [Measured(("a", "b"), Fraction(8), n, np.zeros(24, np.int64)) for n in (1, 2)]
     inherited = Known(("b", "c"), 20, 0.5)
-    found = known_of(twice, 100.0, [inherited])
-    assert found == (Known(("a", "b"), 24, pytest.approx(24 * 4 / 100**2)), inherited)
+    [measured, taken_over] = known_of(twice, 100.0, [inherited])
+    assert (measured.columns, measured.cells, taken_over) == (("a", "b"), 24, inherited)
+    assert measured.error == pytest.approx(24 * 4 / 100**2)
 
 
 def test_counts_of_some_custodians_only_are_nothing_that_is_known() -> None:
