@@ -29,8 +29,8 @@ def study(folder: Path, prior: str = "", backend: str = "ideal", changes: Any = 
     """A study of mosaic, with a [prior] table of this content. north: a line of that party."""
     folder.mkdir()
     text = f"[prior]\n{prior}\n\n{DOMAIN}" if prior else DOMAIN
-    trial = small.write(folder, changes=[*IDEAL, ('"replicated"', f'"{backend}"'), (DOMAIN, text), *changes])
-    return trial.path
+    changes = [*IDEAL, ('"replicated"', f'"{backend}"'), (DOMAIN, text), *changes]
+    return small.write(folder, changes=changes, party={"north": north}).path
 
 
 @pytest.fixture(scope="module")
