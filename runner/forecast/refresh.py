@@ -66,11 +66,13 @@ def refresh(study: Study, rows: int) -> Refresh | None:
         return None
     rng, rows = np.random.default_rng(0), min(rows, MAX_ROWS)
     without = replace(study, prior=None)
+    prior: Prior
     if isinstance(before.content, PublicTable):
         order = rng.permutation(len(before.content.codes))
         first, second = np.array_split(before.content.codes[order].astype(np.int64), 2)
         now = second[rng.integers(len(second), size=rows)]
-        earlier, prior = first, PublicTable(before.content.names, first, before.content.sizes)
+        earlier = first
+        prior = PublicTable(before.content.names, first, before.content.sizes)
     else:
         assert isinstance(before.content, Release)
         own = before.content.names

@@ -164,9 +164,9 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         together.excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
     before = None
     if algorithm is not None and domain is not None and "prior" in root and not found:
-        stated = section("prior", prior.KEYS)
-        together.begins(stated, root)
-        before = prior.read_prior(stated, path.parent, algorithm, domain, parties)
+        begins = section("prior", prior.KEYS)
+        together.begins(begins, root)
+        before = prior.read_prior(begins, path.parent, algorithm, domain, parties)
     if contributors is not None and contributors.arriving and isinstance(algorithm, Algorithm):
         together.arriving(root, algorithm, config, contributors)
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:

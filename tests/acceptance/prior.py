@@ -136,7 +136,7 @@ def year(rows: Rows, domain: Domain, epsilon: float, seed: int) -> dict[str, Any
         {"privacy": {"events": []}},
         lambda name, value: allowed(domain, {name: value})[name],
     )
-    given = [(a, shares[a.question]) for a in answers if a.low is not None and a.high is not None]
+    given = [(a.low, shares[a.question], a.high) for a in answers if a.low is not None and a.high is not None]
     verdict = last.prior
     assert verdict is not None
     return {
@@ -146,7 +146,7 @@ def year(rows: Rows, domain: Domain, epsilon: float, seed: int) -> dict[str, Any
         "dropped": verdict.is_dropped,
         "drift": verdict.drift,
         "answers": len(given),
-        "held": sum(a.low <= truth <= a.high for a, truth in given),
+        "held": sum(low <= truth <= high for low, truth, high in given),
     }
 
 
