@@ -227,7 +227,8 @@ def main() -> int:
             intervals = f"; intervals {sum(of['held'] for of in found)}/{asked_of}" if asked_of else ""
             print(
                 f"{given.table:10} {case:8} eps {epsilon:4} {len(found):3} runs: unchanged {mean['unchanged']:.4f} alone "
-                f"{mean['alone']:.4f} with prior {mean['with']:.4f} ({ratio:.3f}); dropped {dropped}, drift {drift:.3f}{intervals}",
+                f"{mean['alone']:.4f} with prior {mean['with']:.4f} ({ratio:.3f}); dropped {dropped}, "
+                f"drift {drift:.3f}{intervals}",
                 flush=True,
             )
     return int(missed)
