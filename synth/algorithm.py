@@ -150,7 +150,7 @@ class Algorithm(ABC, Generic[C, P]):
     whether its table keeps the domain's constraints (`synth/domain/constraints.py`). chooses_bins: whether it counts large
     marginals over fewer bins than their columns have, by what the budget can pay for. arrives: whether it can select while
     contributors arrive (`while_arriving`). reserves: whether its `plan` takes marginals that are measured whatever is selected
-    (`synth.reserved`).
+    (`synth.reserved`). inherits: whether its run follows a plan's `prior` (`synth.prior`).
     """
 
     name: ClassVar[str]
@@ -166,6 +166,7 @@ class Algorithm(ABC, Generic[C, P]):
     workload: ClassVar[bool] = True
     chooses_bins: ClassVar[bool] = False
     reserves: ClassVar[bool] = False
+    inherits: ClassVar[bool] = False
     constrained: ClassVar[bool] = False
     arrives: ClassVar[bool] = False
 

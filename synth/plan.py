@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique
@@ -31,6 +32,9 @@ from synth.config import AlgorithmConfig, ModelConfig, RoundConfig, cells_within
 from synth.domain import Domain
 from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.prior import Prior
 
 SELECTION_DISTANCE = Fraction(1, 2**70)
 """Of one candidate's noise in one selection (`docs/design/mechanisms.md` 1.2)."""
@@ -46,6 +50,7 @@ class Plan:
     sigma2: of the first measurements. epsilon: of the first selection. rounds: fewest and most selections. candidates: with
     their number of cells, in the order they are offered. oversized: marginals that no model of max_model_mb can hold and that
     would be candidates otherwise; of AIM's, the workload's own only. reserved: what is measured whatever is selected.
+    prior: what an earlier release or a public table tells; of an algorithm that `inherits`.
     """
 
     domain: Domain
@@ -59,6 +64,7 @@ class Plan:
     candidates: Mapping[Clique, int]
     oversized: tuple[Clique, ...]
     reserved: Reserved = field(default=NOTHING_RESERVED, kw_only=True)
+    prior: Prior | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
     def own_rho(self) -> Fraction:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Clique, Handle, Level, MarginalOracle, Observe
     from synth.plan import Plan, RoundPlan
+    from synth.prior import Verdict
 
 ROUND_ITERATIONS = 100
 FINAL_ITERATIONS = 1000
@@ -84,6 +85,7 @@ class Synthesis:
     that selections and measurements name.
     noise_share: if the table's columns are independent because joint marginals were not worth their noise, how much it was.
     table: codes, (rows, columns in domain order), where the table is not drawn from the model, which then describes it.
+    prior: how what the run inherited fared.
     """
 
     model: Model
@@ -94,6 +96,7 @@ class Synthesis:
     noise_share: float | None = None
     levels: tuple[Level, ...] = ()
     table: NDArray[np.int64] | None = None
+    prior: Verdict | None = None
 
     @property
     def selected(self) -> tuple[Clique, ...]:
@@ -111,7 +114,8 @@ class Synthesis:
 
 class Run:
     """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
-    is_small: whether the table is small (`synth.small_table`).
+    inherited: of a prior, what the model follows beside the measurements (`synth.prior`). is_small: whether the table is small
+    (`synth.small_table`).
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """
@@ -119,6 +123,7 @@ class Run:
     def __init__(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> None:
         self.oracle, self.plan, self.observe = oracle, plan, observe
         self.measurements: list[Measured] = []
+        self.inherited: Sequence[Measurement] = ()
         self.selected: list[Clique] = []
         self.handles: dict[Clique, Handle] = {}
         self.levels: dict[str, Level] = {}
@@ -136,6 +141,11 @@ class Run:
         if self._model is None:
             raise RuntimeError("A model must be fitted before it is asked.")
         return self._model
+
+    @property
+    def followed(self) -> list[Clique]:
+        """The cliques of what was measured and of what is inherited."""
+        return [*(m.clique for m in self.measurements), *(m.clique for m in self.inherited)]
 
     @property
     def noisy_total(self) -> float:
@@ -256,7 +266,7 @@ class Run:
         """Raise `StudyInvalid` if a model of max_model_mb would not hold what was measured and these cliques: before anything is
         spent on them, and memory asked for."""
         domain, limit = self.plan.domain, self.plan.config.model_mb
-        joint = [*(m.clique for m in self.measurements), *cliques, *domain.impossible]
+        joint = [*self.followed, *cliques, *domain.impossible]
         chains = Chains.used(domain.sizes, self.levels, joint)
         size = model_size_mb(chains.sizes, joint, chains.coarser)
         if size > max(limit, model_size_mb(domain.sizes, domain.impossible)):
@@ -349,7 +359,10 @@ class Run:
         began = time.perf_counter()
         self._model = fit(
             sizes,
-            [followed for measured in self.measurements for followed in self._followed(measured)],
+            [
+                *(followed for measured in self.measurements for followed in self._followed(measured)),
+                *self.inherited,
+            ],
             total=self.total if self.noise_share is None else None,
             warm_start=self._model,
             levels=self.levels,
@@ -413,9 +426,7 @@ class Run:
             total = self.model.total
         if rows is None:  # wide noise must not ask for more than could be there
             rows = min(max(0, round(total)), self.oracle.row_bound)
-        named = {
-            name for clique in (*self.selected, *(m.clique for m in self.measurements)) for name in clique
-        }
+        named = {name for clique in (*self.selected, *self.followed) for name in clique}
         return Synthesis(
             self.model,
             tuple(self.measurements),

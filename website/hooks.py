@@ -44,6 +44,7 @@ FIRST = {
         "howto/large-tables.md",
         "howto/vertical.md",
         "howto/linked.md",
+        "howto/next-release.md",
         "howto/contribute.md",
         "howto/fleet.md",
         "howto/watch-a-run.md",

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency
+from parties.budget.apart import Charged, together
 from parties.budget.notion import Notion, ProtectedUnit, covering
 from parties.budget.spending import SIZE, Charge, Entry, Reservation, attempts
 from synth.budget.accounting import calibrate, epsilon_beside
@@ -128,17 +129,21 @@ class Account:
 
     @property
     def spent(self) -> Charge:
-        """The sum of what counts."""
-        return sum((charge for _, _, charge in self._counted()), Charge())
+        """The sum of what counts, for one person (`apart.py`)."""
+        return self.spent_with()
 
-    def epsilon_by_rho(self, delta: float | Fraction, more: Charge | None = None) -> float:
+    def spent_with(self, *more: Charged) -> Charge:
+        """The same with runs that would be added, each with its charge under this notion."""
+        return together([*((entry.reservation, charge) for entry, _, charge in self._counted()), *more])
+
+    def epsilon_by_rho(self, delta: float | Fraction, *more: Charged) -> float:
         """The epsilon, at this delta, of all these runs together as a cap counts it; infinite if no sum holds.
 
-        more: what one more run would add, under this notion.
+        more: what more runs would add, under this notion.
         """
         if self.uncounted:
             return math.inf
-        spent = self.spent + (more or Charge())
+        spent = self.spent_with(*more)
         left = Fraction(delta) - spent.size_delta
         return epsilon_beside(spent.rho, left, spent.beta, spent.curves) if left > 0 else math.inf
 
@@ -151,7 +156,7 @@ class Account:
         left = Fraction(delta) - spent.size_delta
         if self.uncounted or left <= 0:
             return math.inf
-        if spent.curves:
+        if spent.curves or any(entry.reservation.apart for entry in self.entries):
             return self.epsilon_by_rho(delta)
         announced = [
             math.ceil(steps) ** 2 * begun.event.rho
@@ -227,8 +232,8 @@ def cap_problem(path: Path, asked: Reservation, cap: Cap, account: Account) -> s
             f"The cap of dataset {asked.dataset} holds for {own.words}, and its earlier run of {other.study} for "
             f"{other.notion.words}: {own.why_not(other.notion)}; {_named(covering([own, *notions]))}."
         )
-    more = asked.charge.at(steps)
-    spent = account.spent + more
+    more = asked, asked.charge.at(steps)
+    spent = account.spent_with(more)
     left = Fraction(cap.delta) - spent.size_delta
     if left <= 0:
         return (

@@ -51,7 +51,7 @@ from synth.budget.sampled_gaussian import SampledGaussian, curve_of
 
 _FIELDS = (
     "dataset, run, study, digest, time, epsilon, delta, adjacency, unit, rho, beta, counterparties, computes, aligns, "
-    "state, size_rho, size_delta, domain, max_rows, curve, waves"
+    "state, size_rho, size_delta, domain, max_rows, curve, waves, apart"
 )
 
 
@@ -201,7 +201,7 @@ class Ledger:
 
     def _insert(self, database: sqlite3.Connection, reservation: Reservation) -> int:
         database.execute(
-            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?) "
+            f"INSERT INTO runs ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (dataset, run) DO UPDATE SET rho = excluded.rho, beta = excluded.beta, aligns = excluded.aligns, "
             "size_rho = excluded.size_rho, size_delta = excluded.size_delta, waves = excluded.waves, state = 'open'",
             (
@@ -225,6 +225,7 @@ class Ledger:
                 reservation.max_rows,
                 "" if reservation.curve is None else reservation.curve.to_text(),
                 json.dumps(reservation.waves),
+                json.dumps(reservation.apart),
             ),
         )
         (number,) = database.execute(
@@ -415,6 +416,7 @@ def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
         max_rows,
         curve,
         waves,
+        apart,
     ) = fields
     reservation = Reservation(
         dataset,
@@ -435,5 +437,6 @@ def _entry(fields: Sequence[Any], events: tuple[RecordedEvent, ...]) -> Entry:
         max_rows,
         SampledGaussian.from_text(curve) if curve else None,
         tuple(json.loads(waves)),
+        tuple(json.loads(apart)),
     )
     return Entry(reservation, when, state, events)

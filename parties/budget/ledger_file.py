@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.resources import lacking
 
-_VERSION = 5
+_VERSION = 6
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
 
 _REFUSALS = """
@@ -40,6 +40,7 @@ CREATE TABLE runs (
     aligns INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'settled')), size_rho TEXT NOT NULL DEFAULT '0',
     size_delta TEXT NOT NULL DEFAULT '0', domain TEXT NOT NULL DEFAULT '', max_rows INTEGER NOT NULL DEFAULT 0,
     curve TEXT NOT NULL DEFAULT '', waves TEXT NOT NULL DEFAULT '[]',
+    apart TEXT NOT NULL DEFAULT '[]',
     UNIQUE (dataset, run)
 );
 CREATE TABLE events (
@@ -62,6 +63,7 @@ ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
     + _REFUSALS,
     3: _COLLECTIONS + "ALTER TABLE runs ADD COLUMN curve TEXT NOT NULL DEFAULT '';",
     4: "ALTER TABLE runs ADD COLUMN waves TEXT NOT NULL DEFAULT '[]';",
+    5: "ALTER TABLE runs ADD COLUMN apart TEXT NOT NULL DEFAULT '[]';",
 }
 
 

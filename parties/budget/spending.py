@@ -85,7 +85,8 @@ class Reservation:
     aligns: whether the run computes an alignment (vertical), which counts against max_alignments. size_rho, size_delta: sums over
     the sizes that its alignment will announce with noise (`psu.dummies.size_events`: rho and beta of each), on top of rho.
     domain, max_rows: as `Proposal` has them. curve: of the training that it may charge beside rho. waves: of a run over bundles,
-    the digests by which waves of its table know one another, its own first (`parties.budget.waves`).
+    the digests by which waves of its table know one another, its own first (`parties.budget.waves`). apart: sessions
+    of releases in which nobody was who is in this run, as the study states (`parties.budget.apart`).
     """
 
     dataset: str
@@ -106,6 +107,7 @@ class Reservation:
     max_rows: int = 0
     curve: SampledGaussian | None = None
     waves: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if min(self.rho, self.beta, self.size_rho, self.size_delta) < 0:

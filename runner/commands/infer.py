@@ -96,6 +96,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
     else:
         _print(found, level, target, arguments.joint)
+        if (finished.facts.get("prior") or {}).get("inherited"):
+            print(
+                "Intervals rest on what this run has counted alone: what it inherited ([prior]) is in its table only."
+            )
     tell(texts_of(finished.facts))
     for answer in found:
         if answer.licence == NOT_COMPUTED:

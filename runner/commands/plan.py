@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> None:
         study
     ).values():  # with another backend a party may have something to do
         raise error
-    from runner.forecast import intervals, quality, trial
+    from runner.forecast import intervals, quality, refresh, trial
     from runner.party.synthesis import plan_of
 
     with Meter(sys.stderr) as meter:
@@ -153,6 +153,7 @@ def run(arguments: argparse.Namespace) -> None:
     found = quality.quality(study, plan, rows)
     widths = intervals.foretold(study, plan, rows)
     tried = None if found is None else trial.trial(study, rows)
+    compared_with = refresh.refresh(study, rows)
     if arguments.json:
         print(
             json.dumps(
@@ -160,6 +161,7 @@ def run(arguments: argparse.Namespace) -> None:
                     **expected.to_json(),
                     "quality": _quality(found, tried),
                     "intervals": [w.to_json() for w in widths],
+                    **({} if compared_with is None else {"prior": compared_with.to_json()}),
                 }
             )
         )
@@ -167,6 +169,7 @@ def run(arguments: argparse.Namespace) -> None:
     told = [words(study, expected)]
     told += [] if found is None else quality.lines(found)
     told += [] if tried is None else trial.lines(tried)
+    told += refresh.lines(compared_with)
     told += intervals.lines(study, plan, widths)
     print(emphasised(shown("\n".join(told)), sys.stdout))
 

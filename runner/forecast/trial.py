@@ -102,6 +102,7 @@ def trial(study: Study, rows: int) -> Trial | None:
     if not can_try(study) or not plan_of(study).candidates:
         return None
     began, rows = time.process_time(), min(rows, MAX_ROWS)
+    study = replace(study, prior=None)  # whose relations are not those of invented tables
     related = _tried(study, rows, TABLES, began + MAX_SECONDS / 3, related=True)
     unrelated = _tried(study, rows, TABLES, began + MAX_SECONDS / 2, related=False)
     helps: list[tuple[str, Tried]] = []

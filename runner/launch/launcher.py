@@ -89,6 +89,8 @@ def launch(
         resume=resume,
         progress=progress,
     )
+    if study.prior is not None:
+        study.prior.check_out(out)
     _roles(study, options)
     display = Display(progress, study)
     with claim(out, replace or resume):

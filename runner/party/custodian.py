@@ -210,6 +210,7 @@ class Custodian:
             asked.max_rows,
             plan.budget.curve,
             waves_of(self._study),
+            () if self._study.prior is None else self._study.prior.apart,
         )
 
     def reserve(

@@ -51,6 +51,8 @@ def run_party(options: PartyOptions) -> None:
     With `options.resume`, where the run is finished: give the others what they lack.
     """
     study = load(options.study)
+    if study.prior is not None:
+        study.prior.check_out(options.out)
     name = options.party
     if name is None or name not in {party.name for party in study.parties}:
         raise UsageError(

@@ -48,6 +48,8 @@ def plan_of(study: Study) -> Plan:
         unit_rows=privacy.unit.rows,
         **reserved,
     )
+    if study.prior is not None:
+        plan = replace(plan, prior=study.prior.content)
     if (rounds := cohorts_of(study)) is not None:
         plan = rounds.fitted(plan, len(study.parties), privacy.max_rows)
     return plan if study.contributors is None else _offered(plan, study.contributors.expected_rows)
@@ -153,8 +155,8 @@ def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Ob
     """The model brought to the single columns of everybody who is enrolled; about as many rows as these have."""
     import numpy as np
 
-    from synth.algorithms.flaim.raking import rake
     from synth.mrf import Measurement
+    from synth.mrf.raking import rake
 
     columns = [
         Measurement((name,), np.array(values, dtype=np.float64), float(sigma2))
@@ -202,4 +204,5 @@ def draft(synthesis: Synthesis, plan: Plan, events: Sequence[Event]) -> Release:
         tuple(events),
         synthesis.noise_share,
         synthesis.levels,
+        prior=synthesis.prior,
     )

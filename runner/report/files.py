@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from synth.mrf import Model
+    from synth.prior import Known
 
 Clique = tuple[str, ...]
 
@@ -52,7 +53,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything the report is made from. `facts` is run.json; codes: int32 (rows, columns) of synthetic.csv, recoded."""
+    """Everything the report is made from. `facts` is run.json; codes: int32 (rows, columns) of synthetic.csv, recoded.
+    inherited: marginals that it has of what it began from."""
 
     facts: Mapping[str, Any]
     domain: Domain
@@ -64,6 +66,7 @@ class Run:
     resolutions: tuple[Mapping[str, int], ...]
     codes: NDArray[np.int32]
     model: Model
+    inherited: tuple[Known, ...] = ()
 
 
 def load(directory: Path) -> Run:
@@ -79,8 +82,13 @@ def load(directory: Path) -> Run:
     moments = _read(directory, "run.json", lambda _: _moments(facts.get("timeline", {})))
     table = _read(directory, "run.json", lambda _: table_of(facts))
     codes = _read(directory, table, lambda path: _rows(path, domain))
+    inherited = _read(
+        directory, "measurements.json", lambda path: inherited_in(path.read_text("utf-8"), domain)
+    )
     model = _read(directory, "model.npz", lambda path: _model(path, domain))
-    return Run(facts, domain, total, measurements, events, moments, selected, resolutions, codes, model)
+    return Run(
+        facts, domain, total, measurements, events, moments, selected, resolutions, codes, model, inherited
+    )
 
 
 def facts_of(directory: Path) -> Mapping[str, Any]:
@@ -199,7 +207,12 @@ def _release(form: Mapping[str, Any]) -> Release:
 
 
 def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
-    form = _object(path.read_text(encoding="utf-8"))
+    return measurements_in(path.read_text(encoding="utf-8"), domain)
+
+
+def measurements_in(text: str, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
+    """The noisy total and the measurements of a measurements.json's text. Raises many kinds of errors for anything else."""
+    form = _object(text)
     found = []
     levels = {name: _level(name, level, domain) for name, level in form.get("levels", {}).items()}
     for entry in form["measurements"]:
@@ -213,6 +226,17 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ..
             raise ValueError("number of cells")
         found.append(measured)
     return float(form["noisy_total"]), tuple(found)
+
+
+def inherited_in(text: str, domain: Domain) -> tuple[Known, ...]:
+    """What a measurements.json says that its run had of what it began from. Raises as `measurements_in`."""
+    from synth.prior import Known
+
+    entries = _object(text).get("inherited", [])
+    found = tuple(Known.of(entry["clique"], entry["cells"], entry["error"]) for entry in entries)
+    if not all(name in domain for known in found for name in known.columns):
+        raise ValueError("an inherited marginal of other columns")
+    return found
 
 
 def _level(name: str, form: Mapping[str, Any], domain: Domain) -> Level:

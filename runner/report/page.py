@@ -33,6 +33,7 @@ from runner.report.columns import measured, with_real
 from runner.report.files import Clique, Release, Run, facts_of, load
 from runner.report.head import unrelated
 from runner.report.pair_chart import pair_chart
+from runner.report.prior_text import prior_text
 from runner.report.statement import how, in_the_clear, statement, variances
 from runner.report.training_text import training
 from runner.results.finished_run import FinishedRun
@@ -154,6 +155,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         demo=_demo(run, columns, comparison),
         joined=joined(facts),
         collected=collected(facts),
+        prior=prior_text(facts),
         training=training(facts),
         example=" ".join(shlex.quote(name) for name in run.domain.names[:2]),
     )

@@ -61,7 +61,8 @@ def open_run(directory: Path) -> FinishedRun:
 
 
 def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
-    """The study that the parties agreed on, as run.json has it; without what files beside it held ([contributors]).
+    """The study that the parties agreed on, as run.json has it; without what files beside it held ([contributors],
+    [prior]).
 
     Raises `UsageError` for a run of another version, of a plug-in that is not installed here, or a run.json that was altered.
     """
@@ -78,6 +79,7 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
         rest = {key: value for key, value in tree["domain"].items() if key not in ("file", "columns")}
         tree["domain"] = {"columns": columns, **rest}
         tree.pop("contributors", None)
+        tree.pop("prior", None)
         if "table" in tree:
             tree["table"] = tree_of(tree["table"])
         plug_ins = tree.pop("plug_ins", None)

@@ -93,6 +93,16 @@ def measurements_json(release: Release, domain: Domain) -> str:
                     }
                     for m in release.measurements
                 ],
+                **(
+                    {
+                        "inherited": [
+                            {"clique": list(known.columns), "cells": known.cells, "error": known.error}
+                            for known in release.prior.known
+                        ]
+                    }
+                    if release.prior is not None
+                    else {}
+                ),
             }
         )
         + "\n"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from synth.domain import Domain
+    from synth.prior import Verdict
 
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
@@ -60,7 +61,8 @@ class Release:
     codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public, so that all
     parties decode the same values; events: the leader's record of what was spent; selections, levels: as `synth.run.Synthesis`;
     noise_share: set if the columns are independent because joint marginals were not worth their noise (`synth.fallback`).
-    left_out: parties whose counts are in nothing of it, since they turned out to be those of no table.
+    left_out: parties whose counts are in nothing of it, since they turned out to be those of no table. prior: how what the run
+    began from fared; None of a run that began from nothing.
     """
 
     codes: NDArray[np.integer[Any]]
@@ -73,6 +75,7 @@ class Release:
     noise_share: float | None = None
     levels: tuple[Level, ...] = ()
     left_out: tuple[str, ...] = ()
+    prior: Verdict | None = None
 
     @property
     def reported(self) -> bool:
@@ -167,6 +170,7 @@ class Release:
                 "noise_share": self.noise_share,
                 "events": [event_to_json(event) for event in self.events],
                 "left_out": list(self.left_out),
+                **({} if self.prior is None else {"prior": self.prior.to_json()}),
             },
             sort_keys=True,
         ).encode()
@@ -204,7 +208,7 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         raise ValueError("header")
     raw_header = bytes(payload[4 : 4 + header_size])
     header = json.loads(raw_header)
-    if header.keys() != _KEYS or json.dumps(header, sort_keys=True).encode() != raw_header:
+    if header.keys() - {"prior"} != _KEYS or json.dumps(header, sort_keys=True).encode() != raw_header:
         raise ValueError("header")  # also a key that comes twice
     at = 4 + header_size
     rows, width, columns = _whole(header["rows"], row_limit), _code_dtype(domain), len(domain.names)
@@ -253,7 +257,8 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         coarse = tuple(levels[name] for name in clique if name in levels)
         about = None if counted is None else _signed(counted)
         measurements.append(Measured(clique, sigma2, step, values, coarse, about))
-    if not named.union(*picked) >= levels.keys():
+    inherited = used if "prior" in header else {}
+    if not named.union(*picked, inherited) >= levels.keys():
         raise ValueError("a level that nothing names")
     if at != len(payload):
         raise ValueError("length")
@@ -273,7 +278,18 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
         _share(header["noise_share"]),
         tuple(levels.values()),
         _names(header["left_out"]),
+        _verdict(header["prior"], domain) if "prior" in header else None,
     )
+
+
+def _verdict(form: Any, domain: Domain) -> Verdict:
+    from synth.prior import Verdict
+
+    verdict = Verdict.from_json(form)
+    for known in verdict.known:
+        if len(set(known.columns)) < len(known.columns) or not all(name in domain for name in known.columns):
+            raise ValueError("columns of what was inherited")
+    return verdict
 
 
 def _names(value: object) -> tuple[str, ...]:

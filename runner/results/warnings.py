@@ -31,6 +31,8 @@ def relations_of(release: Release, domain: Domain) -> Relations | None:
     from synth.judgement.relations import relations
     from synth.mrf import Model
 
+    if release.prior is not None and release.prior.known:
+        return None  # what was measured afresh is what seemed to have changed, and says nothing of the rest
     if release.reported or not release.measurements or len(domain) < 2 or len(domain) > MAX_JUDGED:
         return None
     model = Model.from_bytes(release.model)

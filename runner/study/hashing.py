@@ -42,6 +42,8 @@ def agreed_tree(study: Study) -> dict[str, Any]:
         tree["table"] = study.linked.to_spec()
     if study.contributors is not None:  # with the content of the files that it names
         tree["contributors"] = study.contributors.public()
+    if study.prior is not None:  # with the digest of what it names, wherever each party has it
+        tree["prior"] = study.prior.public()
     if installed := plug_ins_of(study):
         tree["plug_ins"] = installed
     return tree

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from runner.starting.proposed import Proposed
     from runner.study.contributors import Contributors
     from runner.study.inference import Inference
+    from runner.study.prior import StudyPrior
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.linked.tables import LinkedTables
@@ -239,8 +240,8 @@ class Study:
 
     config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it. contributors: who
     may leave a bundle; None of a study without. inference: the questions that are registered; None of a study
-    without. linked: the
-    tables that belong together, of which `domain` has a row a person; None of a study of one table.
+    without. linked: the tables that belong together, of which `domain` has a row a person; None of a study of one table. prior:
+    what the run begins from; None of a study that begins from nothing.
     """
 
     path: Path
@@ -261,6 +262,7 @@ class Study:
     contributors: Contributors | None
     inference: Inference | None
     linked: LinkedTables | None
+    prior: StudyPrior | None
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Study:
@@ -448,6 +450,7 @@ class Study:
             **({} if self.contributors is None else {"contributors": self.contributors.public()}),
             **({} if self.inference is None else {"inference": self.inference.public()}),
             **({} if self.linked is None else {"table": self.linked.to_spec()}),
+            **({} if self.prior is None else {"prior": self.prior.public()}),
             "party": [
                 {
                     "name": party.name,

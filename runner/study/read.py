@@ -18,7 +18,7 @@ from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.installation import program
 from mpc_protocols.options import Options
-from runner.study import inference, keys, linked, together
+from runner.study import inference, keys, linked, prior, together
 from runner.study.columns import check_workload, has_workload, read_domain
 from runner.study.contributors import read_contributors
 from runner.study.model import Party, Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
@@ -45,6 +45,7 @@ SECTIONS = (
     "session",
     "contributors",
     "inference",
+    "prior",
     "party",
 )
 """The tables of every study; algorithms and backends declare their own."""
@@ -161,6 +162,11 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
     if session.bad_input == "exclude" and backend is not None:
         chosen = isinstance(algorithm, Algorithm) and algorithm.cohorts(config) is not None
         together.excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
+    before = None
+    if algorithm is not None and domain is not None and "prior" in root and not found:
+        begins = section("prior", prior.KEYS)
+        together.begins(begins, root)
+        before = prior.read_prior(begins, path.parent, algorithm, domain, parties)
     if contributors is not None and contributors.arriving and isinstance(algorithm, Algorithm):
         together.arriving(root, algorithm, config, contributors)
     if isinstance(algorithm, Algorithm) and backend is not None and algorithm.cohorts(config) is not None:
@@ -200,6 +206,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         contributors=contributors,
         inference=questions,
         linked=tables,
+        prior=before,
     )
     return Study(**common) if alignment is None else VerticalStudy(**common, alignment=alignment), []
 

@@ -2,7 +2,7 @@
 
 A study that measures single columns only (`[flaim] variant = "one-shot"` with `[workload] degree = 1`) asks contributors for a
 few kB when they enrol. Its measurements.json is public; a later study over those who drop by names it, and the table is brought
-to its columns (`synth.algorithms.flaim.raking`). A file of any other run is refused. Each of the two runs is charged by itself
+to its columns (`synth.mrf.raking`). A file of any other run is refused. Each of the two runs is charged by itself
 (`docs/design/federated.md` 4). Standard library only: studies are read with it.
 """
 

@@ -18,7 +18,7 @@ from mpc_protocols.backend import BACKENDS
 from mpc_protocols.options import Option, Options
 from mpc_protocols.psu.method import methods, vias
 from parties.data.sql.addresses import FILES
-from runner.study import contributors, inference, keys, linked, vertical
+from runner.study import contributors, inference, keys, linked, prior, vertical
 from runner.study.together import PARTITIONS, SECURITIES
 from synth.algorithm import ALGORITHMS
 from synth.domain import BROKEN_ROWS
@@ -254,6 +254,7 @@ def schema() -> Schema:
             },
             ("queries",),
         ),
+        "prior": _table(prior.KEYS, {"release": TEXT, "table": TEXT, "people": _words(prior.PEOPLE)}),
         "session": _table(
             keys.SESSION,
             {

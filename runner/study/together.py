@@ -47,6 +47,16 @@ def questions(table: Table, root: Table) -> None:
         )
 
 
+def begins(table: Table, root: Table) -> None:
+    """Whether a run can begin from an earlier one at all."""
+    for name, why in (
+        ("contributors", "their counts are made before anything is measured"),
+        ("table", "what one person's children have in common is no marginal of an earlier table"),
+    ):
+        if name in root:
+            table.problem(f"has no meaning with [{name}]: {why}; remove it")
+
+
 def sound(head: Table, algorithm: Algorithm[Any, Any], config: AlgorithmConfig, research: bool) -> None:
     """The gate of systems without a sound claim or utility."""
     instead = algorithm.alternative(config)

@@ -76,8 +76,7 @@ def same_study(place: Place, own: Study) -> Finding:
 def _shown(run: Mapping[str, Any], file: Path) -> bytes:
     """public_study as it follows from what was agreed; what files beside a study held is taken over."""
     form = agreed_study(run, file).public()
-    if "contributors" in run["agreed"]:
-        form["contributors"] = run["agreed"]["contributors"]
+    form |= {name: run["agreed"][name] for name in ("contributors", "prior") if name in run["agreed"]}
     return canonical(form)
 
 

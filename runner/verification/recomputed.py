@@ -35,6 +35,7 @@ from runner.verification.signers import GIVER
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS, CHOICES
 from synth.fallback import MAX_SHARE, sentence
+from synth.prior import Verdict
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -145,6 +146,7 @@ class Statements:
             "relations": self._relations,
             "warnings": self._warnings,
             "soundness": self._soundness,
+            "prior": self._prior_as_agreed,
             "phases": self._phases,
             "inputs": self._inputs,
             "alignment": self._alignment,
@@ -224,6 +226,29 @@ class Statements:
                 for event in self.run.events
             ),
             MAX_SHARE if "fallback" in self.facts else None,
+            prior=self._prior,
+        )
+
+    @cached_property
+    def _prior(self) -> Verdict | None:
+        """How what the run began from fared; None of one that began from nothing. Raises as `Verdict.from_json`."""
+        told = self.facts.get("prior")
+        if told is None:
+            return None
+        known = [[list(of.columns), of.cells, of.error] for of in self.run.inherited]
+        form = {name: told[name] for name in ("tested", "p_value", "drift")}
+        return Verdict.from_json({**form, "is_dropped": told["dropped"], "known": known})
+
+    def _prior_as_agreed(self) -> bool:
+        """Whether it is the one that was agreed, with as many marginals as are told, and what a person has spent is no less than
+        in this run."""
+        agreed, told = self.facts["agreed"].get("prior"), self.facts.get("prior")
+        if agreed is None or told is None or self._prior is None:
+            return agreed is None and told is None
+        return (
+            {name: told.get(name) for name in agreed} == dict(agreed)
+            and told["inherited"] == len(self.run.inherited)
+            and bool(told["rho_together"] >= self.facts["privacy"]["rho_spent"])
         )
 
     @cached_property

@@ -144,6 +144,7 @@ def describe(
             "ca": _agreed_ca(study, study_digest, shared["ca"]),
             "agreed": agreed_tree(study),
             "session": session.hex(),
+            **_prior(study, plan, release),
             "columns": columns_of(study.domain),
             **constraints_of(study.domain),
             **({} if study.linked is None else {"linked": study.linked.to_spec()}),
@@ -170,6 +171,29 @@ def describe(
         raise ProtocolAborted(
             f"Party {study.leader.name} sent counters that do not fit the study; nothing was written."
         ) from None
+
+
+def _prior(study: Study, plan: Plan, release: Release) -> dict[str, Any]:
+    """What the run began from, how that fared, and what one person can have spent in all of it."""
+    before, verdict = study.prior, release.prior
+    if before is None:
+        return {}
+    if verdict is None:
+        raise ValueError("Nothing is told of the prior.")
+    return {
+        "prior": {
+            **before.public(),
+            **({} if before.name is None else {"study": before.name}),
+            "rows": round(before.content.rows),
+            "tested": verdict.tested,
+            "p_value": verdict.p_value,
+            "drift": verdict.drift,
+            "dropped": verdict.is_dropped,
+            "inherited": len(verdict.known),
+            "rho_together": before.together(float(sum(event.rho for event in release.charged))),
+            **({"runs": list(before.runs)} if before.runs else {}),
+        }
+    }
 
 
 def _soundness(study: Study, shared: Mapping[str, Any]) -> dict[str, Any]:

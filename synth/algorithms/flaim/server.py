@@ -25,8 +25,8 @@ from mpc_protocols.functionality import Clique, Cohorts, Observe, unobserved
 from synth.algorithms.flaim.opened import Opened
 from synth.algorithms.flaim.plan import FlaimPlan
 from synth.algorithms.flaim.questions import Asked, question_of
-from synth.algorithms.flaim.raking import rake
 from synth.mrf import Measurement, Model, SizeEstimator, fit
+from synth.mrf.raking import rake
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, root
 
 

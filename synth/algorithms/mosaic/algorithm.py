@@ -47,6 +47,7 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     rank = 3
     constrained = True
     reserves = True
+    inherits = True
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
     chooses_bins = True

@@ -41,6 +41,7 @@ from synth.algorithms.mosaic.candidates import (
 from synth.algorithms.mosaic.conflicts import conflicts, related
 from synth.algorithms.mosaic.evidence import beside_columns, evidence
 from synth.algorithms.mosaic.foreseen import LIKE, SEEN, batches_left
+from synth.algorithms.mosaic.inherit import inherit
 from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
@@ -48,7 +49,8 @@ from synth.budget.charges import mean_noise
 from synth.fallback import noise_share
 from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
-from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Run, Synthesis, root
+from synth.prior.run import Heir
+from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Synthesis, root
 from synth.small_table import Bought
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     run.measure_all_columns()
     run.choose_resolutions()
     run.refit(0, ROUND_ITERATIONS)
+    if plan.prior is not None:
+        inherit(plan.prior, run)
     if plan.reserved.cliques:
         run.measure_reserved()
         run.refit(0, ROUND_ITERATIONS)
@@ -102,7 +106,7 @@ def run(oracle: MarginalOracle, plan: MosaicPlan, observe: Observe = unobserved)
     return run.synthesis()
 
 
-class MosaicRun(Run):
+class MosaicRun(Heir):
     """A run of Mosaic. picks: selections charged so far."""
 
     plan: MosaicPlan
@@ -172,11 +176,11 @@ class MosaicRun(Run):
         """Cells of a marginal whose noise, at this price, is such a share of the rows."""
         return noise * self.total / float(mean_noise(self.plan.charges.sigma2(rho)))
 
-    def ordinary(self) -> None:
-        """Batches at prices that fall with what is seen, on a table that is not small."""
+    def ordinary(self, goes_on: Callable[[Sequence[Bought], Fraction], bool] | None = None) -> None:
+        """Batches at prices that fall with what is seen, on a table that is not small. goes_on: as `adaptive`'s."""
         selecting, measuring = self.plan.pick_rho
         factor = self._raise(measuring)
-        self.adaptive(selecting * factor, measuring * factor, self.plan.batch)
+        self.adaptive(selecting * factor, measuring * factor, self.plan.batch, goes_on)
 
     def _raise(self, measuring: Fraction) -> Fraction:
         """By how much more to begin, so that the cheapest marginal of two columns or more at `JOINT_CELLS` is clear."""
@@ -321,7 +325,8 @@ class MosaicRun(Run):
 
     def refit(self, number: int, iterations: int, tolerance: float = TOLERANCE) -> None:
         """As `Run.refit`; while there is little evidence of dependence, to shrunk joint marginals."""
-        if not self._is_evident and self.noise_share is None:
+        self.judge()
+        if not self._is_evident and self.noise_share is None and not self.is_inheriting:
             joints = [beside_columns(m, self.model) for m in self.measurements if len(m.clique) > 1]
             self._evidence = evidence(joints)
             self._is_evident = self._evidence >= ENOUGH_EVIDENCE
@@ -363,8 +368,8 @@ class MosaicRun(Run):
         most = 2 * Fraction(self.total)
         payable = [p for p in priced if p.rho <= left and p.penalty <= most]
         used = min(Fraction(1), (self.spent + batch) / self.plan.budget.rho_cap)
-        share = self.plan.config.max_model_mb * (1.0 if last else float(used))
-        self._limit_mb = max(self._limit_mb, share)
+        beside = self.plan.config.max_model_mb - self.inherited_mb
+        self._limit_mb = max(self._limit_mb, self.inherited_mb + beside * (1.0 if last else float(used)))
         fits = self._fitting([p.candidate for p in payable], self._limit_mb)
         return [p for p in payable if p.candidate in fits]
 
@@ -433,11 +438,7 @@ class MosaicRun(Run):
             self.observe("select", "exhausted", charged=picks, found=len(positions), **self.spending())
         return [offered[position] for position in positions], dict(zip(asked, found, strict=True))
 
-    def _payable(
-        self,
-        chosen: Sequence[Priced],
-        rest: Fraction,
-    ) -> list[Priced]:
+    def _payable(self, chosen: Sequence[Priced], rest: Fraction) -> list[Priced]:
         """Of a batch's picks those that fit together, into the model and the budget; at the price of all that is left, if
         less than `rest` would remain."""
         kept: list[Priced] = []

@@ -16,8 +16,7 @@ class ModelSize:
     """How large the model of what a run has measured would become. mb: without anything more."""
 
     def __init__(self, run: MosaicRun, beside: Sequence[Candidate] = ()) -> None:
-        held = (m.clique for m in run.measurements)
-        cliques = [*held, *(c.clique for c in beside), *run.plan.domain.impossible]
+        cliques = [*run.followed, *(c.clique for c in beside), *run.plan.domain.impossible]
         self._chains = run.chains
         self._used = {n: run.levels[n] for clique in cliques for n in clique if n in run.levels}
         self._loose = {name for name in run.levels if name not in self._used}

@@ -63,7 +63,11 @@ class SmallMosaic:
         self.table = SmallTable(run)
 
     def carry_out(self) -> None:
-        """Buy what is worth it. What is left then is the columns'."""
+        """Buy what is worth it. What is left then is the columns'. With a prior, as on any table, until the data reject it."""
+        if self.run.is_inheriting:
+            self.run.ordinary(lambda *_: self.run.is_inheriting)
+        if self.run.is_inheriting:
+            return
         run, table, label = self.run, self.table, self.run.plan.workload.label
         trial, more = table.trial, MORE * run.plan.own_rho
         if not run.candidates:

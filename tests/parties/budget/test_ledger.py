@@ -363,7 +363,7 @@ def test_a_ledger_of_the_first_version_is_taken_over(ledger: Ledger) -> None:
     ledger.reserve(replace(ALIGNS, run="run-3")).settle()
     assert len(Ledger(ledger.path).entries()) == 3 and ledger.alignments("patients", "south") == 2
     with sqlite3.connect(ledger.path) as new:
-        assert new.execute("PRAGMA user_version").fetchone() == (5,)
+        assert new.execute("PRAGMA user_version").fetchone() == (6,)
     new.close()
 
 
@@ -640,7 +640,7 @@ def test_a_ledger_that_cannot_be_used_refuses_the_run(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database" * 100)
     (tmp_path / "folder").mkdir()
     newer = sqlite3.connect(tmp_path / "newer")
-    newer.execute("PRAGMA user_version = 6")
+    newer.execute("PRAGMA user_version = 7")
     newer.close()
     foreign = sqlite3.connect(tmp_path / "foreign")
     foreign.execute("CREATE TABLE theirs (x)")

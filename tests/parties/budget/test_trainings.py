@@ -99,6 +99,7 @@ def test_a_ledger_without_curves_is_taken_over(ledger: Ledger) -> None:
     database = sqlite3.connect(ledger.path)
     database.execute("ALTER TABLE runs DROP COLUMN curve")
     database.execute("ALTER TABLE runs DROP COLUMN waves")
+    database.execute("ALTER TABLE runs DROP COLUMN apart")
     database.execute("DROP TABLE collections")
     database.execute("PRAGMA user_version = 3")
     database.commit()

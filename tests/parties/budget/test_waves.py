@@ -136,6 +136,7 @@ def test_a_ledger_without_waves_is_taken_over(ledger: Ledger) -> None:
     charged(ledger, replace(wave(FIRST), waves=()), EVENT)
     database = sqlite3.connect(ledger.path)
     database.execute("ALTER TABLE runs DROP COLUMN waves")
+    database.execute("ALTER TABLE runs DROP COLUMN apart")
     database.execute("PRAGMA user_version = 4")
     database.commit()
     database.close()

@@ -19,10 +19,10 @@ from runner.bench.utility.federated.runs import scores
 from runner.bench.utility.federated.splits import Split, clusters, heterogeneity, synth_fs
 from runner.bench.utility.federated.world import World, arrivals
 from runner.bench.utility.tables import Table
-from synth.algorithms.flaim.raking import rake
 from synth.domain import Codes, Domain
 from synth.metrics.likelihood import mean_nll
 from synth.mrf import Measurement, fit
+from synth.mrf.raking import rake
 
 DOMAIN = Domain(("a", "b", "c"), (Codes(3), Codes(3), Codes(2)))
 

@@ -21,12 +21,12 @@ from runner.bench.utility.federated.world import Outcome, World
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.flaim.algorithm import FlaimConfig
-from synth.algorithms.flaim.raking import rake
 from synth.budget.accounting import Accountant, epsilon_of, rho_of
 from synth.budget.charges import Charges
 from synth.config import AlgorithmConfig
 from synth.later_wave import LaterWave, Wave
 from synth.mrf import Measurement, fit
+from synth.mrf.raking import rake
 from synth.run import FINAL_ITERATIONS, Synthesis
 
 REGISTRATION: Final = Fraction(3, 20)

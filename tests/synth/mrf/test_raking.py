@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.algorithms.flaim.raking import rake
 from synth.mrf import Measurement, fit
 from synth.mrf.factor import Impossible
+from synth.mrf.raking import rake
 
 
 def test_what_is_impossible_stays_so_and_columns_become_the_given_ones() -> None:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth.mrf import Measurement, Model, fit
 from synth.mrf.factor import Impossible
+from synth.mrf.fit import Measurement, fit
+from synth.mrf.model import Model
 
 ITERATIONS = 300
 _NO_WEIGHT = 1e30

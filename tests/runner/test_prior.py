@@ -1,0 +1,238 @@
+"""Studies that begin from an earlier release or from public rows: read, run, told, verified; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from runner.cli import main
+from runner.results import release as releases
+from runner.results.outdir import RUN
+from runner.study import digest, load
+from runner.study.prior import FILES
+from runner.study.public_files import MAX_BYTES
+from synth.prior import Known, PublicTable, Release, Verdict
+from tests.runner import small
+
+IDEAL = [('algorithm = "aim"', 'algorithm = "mosaic"'), ("[aim]\nrounds = 3\n", "")]
+DOMAIN = "[domain.columns]"
+
+
+def study(folder: Path, prior: str = "", backend: str = "ideal", changes: Any = (), north: str = "") -> Path:
+    """A study of mosaic, with a [prior] table of this content. north: a line of that party."""
+    folder.mkdir()
+    text = f"[prior]\n{prior}\n\n{DOMAIN}" if prior else DOMAIN
+    changes = [*IDEAL, ('"replicated"', f'"{backend}"'), (DOMAIN, text), *changes]
+    return small.write(folder, changes=changes, party={"north": north}).path
+
+
+@pytest.fixture(scope="module")
+def may(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("prior")
+    assert main(["run", str(study(folder / "may")), "--out", str(folder / "out"), "--quiet"]) == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def copy(may: Path, tmp_path: Path) -> Path:
+    """The same, to be altered."""
+    return Path(shutil.copytree(may, tmp_path / "release", ignore=shutil.ignore_patterns("parties")))
+
+
+def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    form = json.loads(path.read_text())
+    change(form)
+    path.write_text(json.dumps(form))
+
+
+def refused(folder: Path, prior: str, changes: Any = (), north: str = "") -> str:
+    with pytest.raises(StudyInvalid) as error:
+        load(study(folder, prior, changes=changes, north=north))
+    assert error.value.sentence.endswith(".") and "\n" not in error.value.sentence
+    return error.value.sentence
+
+
+def test_a_run_begins_from_a_release_tells_so_and_is_verified(may: Path, tmp_path: Path) -> None:
+    june, out = study(tmp_path / "june", f'release = "{may}"'), tmp_path / "out"
+    assert main(["check", str(june)]) == 0
+    assert main(["run", str(june), "--out", str(out), "--quiet"]) == 0
+    facts, before = json.loads((out / RUN).read_text()), json.loads((may / RUN).read_text())
+    told = facts["prior"]
+    assert told["run"] == before["session"] and told["runs"] == [before["session"]]
+    assert told["inherited"] == len(json.loads((out / "measurements.json").read_text())["inherited"]) > 5
+    assert told["rho_together"] == pytest.approx(
+        facts["privacy"]["rho_spent"] + before["privacy"]["rho_spent"]
+    )
+    page = (out / "report.html").read_text()
+    assert "rests on the release of trial" in page and "has spent what all of them have cost" in page
+    assert main(["verify", str(out)]) == 0
+    edited(out / RUN, lambda form: form["prior"].update(inherited=1))
+    assert main(["report", str(out)]) == 0 and main(["verify", str(out)]) == 22
+
+
+def test_the_next_release_takes_over_what_this_one_inherited(may: Path, tmp_path: Path) -> None:
+    june, july = study(tmp_path / "june", f'release = "{may}"'), tmp_path / "july"
+    assert main(["run", str(june), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    read = load(study(july, 'release = "../out"\npeople = "disjoint"')).prior
+    assert read is not None and len(read.runs) == 2 and read.apart == read.runs
+    first = json.loads((tmp_path / "out" / RUN).read_text())["prior"]["rho_together"]
+    assert read.spent == first and read.together(first / 2) == first
+
+
+def test_public_rows_are_read_in_the_studys_values(may: Path, tmp_path: Path) -> None:
+    path = study(tmp_path / "june", 'table = "public.csv"')
+    (tmp_path / "june" / "public.csv").write_text("sick,work,other\nyes,Gov,1\nno,,2\n")
+    prior = load(path).prior
+    assert prior is not None and isinstance(prior.content, PublicTable)
+    assert prior.content.names == ("work", "sick") and prior.content.codes.tolist() == [[1, 1], [3, 0]]
+    assert prior.spent == 0 and prior.public() == {"table": prior.digest, "people": "same"}
+
+
+def test_the_digest_of_a_study_has_the_bytes_of_its_prior_wherever_they_lie(
+    copy: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(copy, tmp_path / "elsewhere")
+    one = load(study(tmp_path / "one", 'release = "../release"'))
+    other = load(study(tmp_path / "two", 'release = "../elsewhere"'))
+    other = replace(other, tree={**other.tree, "party": one.tree["party"]}, parties=one.parties)
+    assert digest(one, "") == digest(other, "")
+    edited(tmp_path / "elsewhere" / RUN, lambda form: form.update(wall_s=1.0))
+    changed = load(tmp_path / "two" / "study.toml")
+    changed = replace(changed, tree={**changed.tree, "party": one.tree["party"]}, parties=one.parties)
+    assert digest(one, "") != digest(changed, "")
+
+
+def test_a_nearby_domain_shares_what_has_the_same_name_and_values(may: Path, tmp_path: Path) -> None:
+    changes = [
+        ("grade = 3", "grade = 4"),
+        ('values = ["no", "yes"] }', 'values = ["no", "yes"] }\nnewer = 2'),
+    ]
+    prior = load(study(tmp_path / "june", f'release = "{may}"', changes=changes)).prior
+    assert prior is not None and isinstance(prior.content, Release)
+    assert prior.content.names == ("age", "work", "income", "sick")
+    assert all("grade" not in known.columns for known in prior.content.marginals)
+
+
+def test_a_prior_that_cannot_be_used_is_refused_in_one_sentence(copy: Path, tmp_path: Path) -> None:
+    release = 'release = "../release"'
+    other = [
+        (name, name.replace(" = ", "_2 = ", 1))
+        for name in ("age = {", "work = {", "income = {", "grade = 3", "sick = {")
+    ]
+    assert "it is of another domain" in refused(tmp_path / "a", release, [(o, n) for o, n in other])
+    pinned = f'fingerprint = "{"ab" * 32}"'
+    assert "it has no signatures.json, and this study pins" in refused(tmp_path / "b", release, north=pinned)
+    assert "cannot be read" in refused(tmp_path / "c", 'release = "../missing"')
+    assert "one of the two" in refused(tmp_path / "d", f'{release}\ntable = "x.csv"')
+    assert "has no meaning with a public table" in refused(tmp_path / "e", 'table = "x.csv"\npeople = "same"')
+    assert 'people must be "same" or "disjoint"' in refused(tmp_path / "f", f'{release}\npeople = "other"')
+    aim = [('algorithm = "mosaic"', 'algorithm = "aim"')]
+    assert 'which begins from nothing; use "mosaic"' in refused(tmp_path / "g", release, aim)
+    (tmp_path / "one.csv").write_text("sick\nyes\n")
+    assert "fewer than two columns" in refused(tmp_path / "h", 'table = "../one.csv"')
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_huge_file_is_not_read_to_its_end(name: str, copy: Path, tmp_path: Path) -> None:
+    with (copy / name).open("ab") as file:
+        file.truncate(MAX_BYTES + 1)
+    assert f"{name} is larger than {MAX_BYTES >> 20} MiB" in refused(
+        tmp_path / "june", 'release = "../release"'
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda form: form["measurements"][0].update(sigma2="1/2"),
+        lambda form: form["measurements"].pop(),
+        lambda form: form.update(inherited=[{"clique": ["age", "work"], "cells": 24, "error": -1.0}]),
+        lambda form: form.update(inherited=[{"clique": ["age", "nobody"], "cells": 24, "error": 1.0}]),
+        lambda form: form["measurements"][0].update(values=[1]),
+        lambda form: form.clear(),
+    ],
+)
+def test_measurements_that_are_not_those_of_the_run_are_refused(
+    change: Callable[[dict[str, Any]], None], copy: Path, tmp_path: Path
+) -> None:
+    edited(copy / "measurements.json", change)
+    assert "its files were altered" in refused(tmp_path / "june", 'release = "../release"')
+
+
+def test_a_model_that_is_none_is_refused(copy: Path, tmp_path: Path) -> None:
+    (copy / "model.npz").write_bytes(b"PK\x03\x04 no model")
+    assert "The model file is not valid" in refused(tmp_path / "june", 'release = "../release"')
+
+
+def test_a_run_does_not_take_the_place_of_what_it_begins_from(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    june = study(tmp_path / "june", 'release = "../release"')
+    assert main(["run", str(june), "--out", str(copy), "--replace"]) == 2
+    assert "a run cannot begin from itself" in capsys.readouterr().err
+
+
+def test_plan_compares_with_the_earlier_table_as_it_is(
+    may: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    june = study(tmp_path / "june", f'release = "{may}"')
+    assert main(["plan", str(june), "--rows", "500", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["prior"]
+    assert told["rows"] == 500 and 0 < told["together"] < told["alone"] and told["sentence"]
+
+
+def test_what_a_leader_tells_of_the_prior_is_checked(may: Path) -> None:
+    trial = load(may.parent / "may" / "study.toml")
+    known = (Known(("age", "work"), 24, 0.1),)
+    from runner.report.files import load as files
+
+    run = files(may)
+    events = tuple(
+        releases.event_from_json(
+            {
+                "what": e.what,
+                "rho": [1, 9],
+                "beta": [0, 1],
+                "detail": {k: v for k, v in e.detail.items() if k not in ("clique", "bins")},
+            }
+        )
+        for e in run.events
+    )
+    made = releases.Release(
+        run.codes[:5],
+        run.model.to_bytes(),
+        run.measurements,
+        (),
+        run.noisy_total,
+        1,
+        tuple(e for e in events if e.what != "select"),
+        levels=tuple({level.name: level for m in run.measurements for level in m.levels}.values()),
+        prior=Verdict(2, 0.5, 0.1, False, known),
+    )
+    made = replace(made, measurements=tuple(replace(m, round=0) for m in made.measurements))
+    payload = made.to_bytes(trial.domain)
+    assert releases.parse(memoryview(payload), trial.domain, 10, "north").prior == made.prior
+    bad = replace(made, prior=Verdict(2, 0.5, 0.1, False, (Known(("age", "nobody"), 24, 0.1),)))
+    with pytest.raises(ProtocolAborted, match="does not fit the study"):
+        releases.parse(memoryview(bad.to_bytes(trial.domain)), trial.domain, 10, "north")
+
+
+@pytest.mark.slow
+def test_three_processes_begin_from_a_signed_release_and_refuse_one_that_was_changed(tmp_path: Path) -> None:
+    first = study(tmp_path / "may", backend="replicated")
+    assert main(["run", str(first), "--out", str(tmp_path / "release"), "--quiet"]) == 0
+    june = study(tmp_path / "june", 'release = "../release"', "replicated")
+    assert main(["run", str(june), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert json.loads((tmp_path / "out" / RUN).read_text())["prior"]["inherited"]
+    assert main(["verify", str(tmp_path / "out")]) == 0
+    edited(tmp_path / "release" / RUN, lambda form: form.update(wall_s=1.0))
+    with pytest.raises(StudyInvalid, match=r"run\.json was changed since the parties signed it"):
+        load(june)
