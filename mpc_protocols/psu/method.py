@@ -167,7 +167,7 @@ class AlignmentMethod(ABC):
 
 
 METHODS: Registry[AlignmentMethod] = Registry(
-    "mpc_protocols.psu", "method", AlignmentMethod, "cosynth.alignments"
+    "mpc_protocols.psu", "method", AlignmentMethod, "cosynth.alignments", research="mpc_protocols.research"
 )
 """All alignment methods, by name."""
 

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudiesDiffer, UsageError
 from mpc_protocols.installation import program
+from mpc_protocols.owners import SPLIT_PROTOCOLS, Link
 from runner.failures import reason
 from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
@@ -89,6 +90,10 @@ class TrainedModel:
         half = self.training.active_model(reader(directory))
         self._check(directory, half.run)
         return half
+
+    def link(self, wire: SessionWire, peer: int, name: str, cut: int) -> Link:
+        """The other owner, by the protocol of the training. peer: its number; name: its name."""
+        return SPLIT_PROTOCOLS[self.training.protocol].link(wire.fork("predict"), peer, name, cut)
 
     def _check(self, directory: Path, run: str) -> None:
         if run != self.session:
@@ -332,22 +337,19 @@ class Part:
         return 1 - wire.me, other
 
     def _send(self, wire: SessionWire, records: Records) -> None:
-        from mpc_protocols.split_learning.exchange import Exchange
-
         number, other = self._peer(wire)
         records.record(wire.session_id.hex(), study_digest(self.model.study, self.certs))
         wire.all_assembled()  # blocks leave from here on, so that no later error says that nothing was sent
-        link = Exchange(wire.fork("predict"), number, other, records.cut)
+        link = self.model.link(wire, number, other, records.cut)
         for block in records.blocks():
             link.send(block)
 
     def _receive(self, wire: SessionWire, active: ActiveModel) -> Probabilities:
         import numpy as np
 
-        from mpc_protocols.split_learning.exchange import Exchange
-
         number, other = self._peer(wire)
-        link, count = Exchange(wire.fork("predict"), number, other, active.cut), len(self.people.canonical)
+        link = self.model.link(wire, number, other, active.cut)
+        count = len(self.people.canonical)
         found = [np.zeros(0)]
         for start in range(0, count, BLOCK):
             block = link.receive(min(BLOCK, count - start))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Reports
+from mpc_protocols.owners import REPORT_PROTOCOLS, Exchange
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
-    from mpc_protocols.reports.exchange import ReportExchange
     from runner.results.release import Release
     from runner.study.registered import Registered
     from synth.plan import Plan
@@ -115,14 +115,12 @@ def row_limit(study: Study, custodians: int) -> int:
     return most
 
 
-def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
+def exchange_of(study: Study, plan: Plan) -> Exchange | None:
     """How the owners report, in a study whose algorithm asks no oracle; None for any other."""
     reporting = ALGORITHMS[study.algorithm].reporting(study.config)
     if reporting is None:
         return None
-    from mpc_protocols.reports.exchange import ReportExchange
-
-    return ReportExchange(reporting.reporter(plan))
+    return REPORT_PROTOCOLS[reporting.protocol].exchange(reporting.reporter(plan))
 
 
 def synthesize(

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.owners import SPLIT_PROTOCOLS
 from mpc_protocols.public.history import NO_HISTORY
 from runner.party.collective import Collective
 from runner.party.course.course import Course, Run
@@ -158,15 +159,14 @@ class Trainer:
         import numpy as np
 
         from mpc_protocols.engine.prg import KeyStream
-        from mpc_protocols.split_learning.exchange import Exchange
-        from mpc_protocols.split_learning.schedule import Schedule
 
         training, config = self._training, self._study.config
         peer = next(name for name in self._owned.owners if name != self._name)
         shape = training.described(config, self._study.domain, ())
-        link = Exchange(self._wire.fork("train"), self._numbers[peer], peer, int(shape["cut"]))
+        protocol = SPLIT_PROTOCOLS[training.protocol]
+        link = protocol.link(self._wire.fork("train"), self._numbers[peer], peer, int(shape["cut"]))
         other = link.announce(aligned.listed)
-        batches = Schedule(
+        batches = protocol.batches(
             aligned.n_rows,
             self._wire.session_id,
             link.common_seed(),
