@@ -15,6 +15,7 @@ from mpc_protocols.owners import STAR_PROTOCOLS
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
 from runner.party.record.events import OF_OWNERS
+from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,6 @@ class ServerTraining(Course):
     def take_part(self, run: Run) -> None:
         """See `Course`."""
         from runner.party.synthesis import sample
-        from synth.budget.accounting import Accountant
 
         assert run.owned is not None  # the study is vertical
         algorithm, begin = self._algorithm, run.custodian.begin

@@ -18,6 +18,7 @@ stand for D itself. A response with flips of probability f: a (1 - 2 f), b (1 - 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -90,8 +91,6 @@ def corrected(probabilities: NDArray[np.float64], line: Correction) -> NDArray[n
 
 def flip_numerator(epsilon: Fraction) -> int:
     """The least n with n / 2^64 >= 1 / (1 + e^epsilon): how many of 2^64 coins flip a label; at most half of them."""
-    from decimal import ROUND_CEILING, Decimal, localcontext
-
     with localcontext(prec=60):
         odds = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
         exact = Decimal(1 << 64) / (1 + odds) * (1 + Decimal(10) ** -50)

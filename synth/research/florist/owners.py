@@ -33,6 +33,7 @@ from synth.research.florist.fill import Features
 from synth.research.florist.halves import ACTIVE, CALIBRATION, HEAD, PASSIVE
 from synth.research.florist.labels import Labels
 from synth.research.florist.loop import train_active, train_passive
+from synth.research.florist.net import ActiveHalf, PassiveHalf
 from synth.training import Half
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ def passive(
     config: FloristConfig, domain: Domain, table: OwnTable, invented: NDArray[Any] | None, outside: Outside
 ) -> Half:
     """Train the half without labels."""
-    from synth.research.florist.net import PassiveHalf
-
     sizes = [domain.sizes[name] for name in domain.names]
     net = PassiveHalf(sizes, config.cut, config.rate, _seed(outside.coins))
     features = Features(table.union, table.rows, table.codes, config.features, outside.draw, invented)
@@ -63,8 +62,6 @@ def passive(
 
 def active(plan: FloristPlan, table: OwnTable, lists: Lists, outside: Outside) -> Half:
     """Train the half with labels."""
-    from synth.research.florist.net import ActiveHalf
-
     config, own = plan.config, table.codes[:, 0].astype(np.uint8)
     rate = config.label_rate
     if rate is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Event
 from synth.algorithm import Promise
+from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.plan import TOTAL_DISTANCE, Plan, calibrate
@@ -75,8 +76,6 @@ class FloristPlan(Plan):
         """MST of the passive owner's own columns, at features_epsilon and the study's delta."""
         if self.config.features != MODEL:
             return None
-        from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
-
         workload = Workload(domain, tuple((name,) for name in domain.names))
         made = ALGORITHM.plan(
             domain,

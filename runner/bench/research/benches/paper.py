@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.installation import program
 from runner.bench.registry import Survey
 
 NAMES = ("flaim", "vertimrf", "florist", "vertigan", "distaim")
@@ -58,7 +59,6 @@ class Papers(Survey):
 
 
 def _parser() -> argparse.ArgumentParser:
-    from mpc_protocols.installation import program
     from runner.cli import Parser
 
     made = Parser(

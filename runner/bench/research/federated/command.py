@@ -13,11 +13,16 @@ import argparse
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
+from runner.bench.research.federated import show
+from runner.bench.research.federated.methods import Row
+from runner.bench.research.federated.runs import VARIED, Point, Source
+from runner.bench.research.federated.splits import Split
 from runner.bench.utility.options import parser
 
 DEFAULT_METHODS: Final = (
@@ -28,11 +33,6 @@ DEFAULT_METHODS: Final = (
 
 def command(arguments: Sequence[str]) -> None:
     """Run and print. Raises `UsageError`."""
-    from runner.bench.research.federated import show
-    from runner.bench.research.federated.methods import Row
-    from runner.bench.research.federated.runs import VARIED, Point, Source
-    from runner.bench.research.federated.splits import Split
-
     options = _parser().parse_args(arguments)
     rows = [Row.parse(text) for text in options.methods.split(",")]
     splits = [Split.parse(text).text for text in options.splits.split(",")]
@@ -77,8 +77,6 @@ def command(arguments: Sequence[str]) -> None:
 
 def _cell(row: Any, point: Any, source: Any, options: argparse.Namespace, lines: IO[str]) -> list[Any]:
     """The results of all seeds; none of a table that is not there, or where the method cannot run."""
-    from dataclasses import asdict
-
     from runner.bench.research.federated.runs import run
 
     results = []

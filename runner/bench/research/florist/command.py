@@ -22,7 +22,11 @@ from typing import IO, Any, Final
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.installation import pip_install
 from runner.bench.parameters import number
+from runner.bench.research.florist.page import page
+from runner.bench.research.florist.printed import CHANGE, DRAWN, DRAWN_SHARE
+from runner.bench.research.florist.runs import METHODS, PARTIAL, Split, trained
 from runner.bench.utility.options import parser, spread
+from runner.bench.utility.tables import chosen
 
 SHARES: Final = "0.1,0.5,0.9"
 DRAWS, ALL_DRAWS = (1, 10), tuple(range(1, 11))
@@ -33,8 +37,6 @@ Line = dict[str, Any]
 
 def measure(arguments: Sequence[str]) -> None:
     """Run and print. Raises `UsageError`; `StudyInvalid` without PyTorch."""
-    from runner.bench.utility.tables import chosen
-
     options = _parser().parse_args(arguments)
     shares = [number(text) for text in options.shares.split(",")]
     if not all(share is not None and 0 < share < 1 for share in shares):
@@ -59,8 +61,6 @@ def measure(arguments: Sequence[str]) -> None:
         for row in [section["head"], *section["rows"]]:
             print("".join(f"{cell:>{_WIDTH if place else 10}}" for place, cell in enumerate(row)))
     if options.html:
-        from runner.bench.research.florist.page import page
-
         options.html.write_text(page(shown, tables[0].name, len(seeds), settings), encoding="utf-8")
 
 
@@ -73,8 +73,6 @@ def _changes(
     file: IO[str],
 ) -> list[Line]:
     """Tables 3 and 8."""
-    from runner.bench.research.florist.runs import METHODS, PARTIAL, Split, trained
-
     found = []
     for seed in seeds:
         whole = trained(Split.of(table, label, 0.0, 0.0, seed), (PARTIAL,), seed, **settings)
@@ -94,7 +92,6 @@ def _drawn(
     file: IO[str],
 ) -> list[Line]:
     """Table 5."""
-    from runner.bench.research.florist.printed import DRAWN_SHARE
     from runner.bench.research.florist.runs import Split, drawn
 
     found = []
@@ -124,8 +121,6 @@ def _noted(file: IO[str], table: str, share: float, method: str, seed: int, resu
 
 def sections(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """What is shown: tables of text with a title, a head and rows. lines: as they are written."""
-    from runner.bench.research.florist.printed import CHANGE, DRAWN
-    from runner.bench.research.florist.runs import METHODS, PARTIAL
 
     def of(method: str, metric: str, share: float | None = None) -> list[float]:
         return [

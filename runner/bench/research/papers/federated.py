@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import numpy as np
+
+from runner.bench.research.federated.methods import Row
 from runner.bench.research.federated.printed import TABLES, printed
+from runner.bench.research.federated.runs import Source
+from runner.bench.research.federated.splits import Split, heterogeneity
 from runner.bench.research.papers.paper import Figure, Item, Paper, Settings, number
-
-if TYPE_CHECKING:
-    from runner.bench.research.federated.runs import Source
+from runner.bench.utility.tables import read
 
 SOURCE: Final = "Maddock, Cormode, Maple: FLAIM, KDD 2024"
 CLIENTS, CHANCE, ROUNDS, DELTA, PARTITIONS = 100, 0.1, 10, 1e-5, 3
@@ -37,8 +40,6 @@ ACCOUNTING: Final = "the printed accounting does not hold (docs/design/flaim.md 
 @cache
 def _source(directory: Path) -> Source:
     """Tables and splits, which are dear to make, once for all figures."""
-    from runner.bench.research.federated.runs import Source
-
     return Source(directory)
 
 
@@ -46,7 +47,6 @@ def _runs(
     settings: Settings, method: str, table: str, metrics: Sequence[str], **changes: float
 ) -> dict[str, tuple[float, ...]]:
     """Figures of each metric; empty if the folder lacks the table."""
-    from runner.bench.research.federated.methods import Row
     from runner.bench.research.federated.runs import Point, run
 
     source = _source(settings.data)
@@ -92,10 +92,6 @@ def _table_2(settings: Settings) -> Iterator[Figure]:
 
 def _heterogeneity(settings: Settings) -> Iterator[Figure]:
     """Table 5."""
-    import numpy as np
-
-    from runner.bench.research.federated.splits import Split, heterogeneity
-
     table = _source(settings.data).table(ADULT)
     if table is None:
         return
@@ -118,8 +114,6 @@ def _curve(name: str, values: Sequence[float], settings: Settings) -> Iterator[F
 
 def _client_bytes(settings: Settings) -> Iterator[Figure]:
     """What a client of DistAIM sends: all marginals of the closure of 64 random triples, once; ours takes 4 bytes a cell."""
-    from runner.bench.utility.tables import read
-
     table = read(settings.data, ADULT)
     if table is None:
         return

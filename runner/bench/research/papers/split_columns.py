@@ -7,6 +7,8 @@ from typing import Final
 
 from runner.bench.research.papers.paper import Figure, Item, Paper, Settings, number
 from runner.bench.research.vertical.printed import printed
+from runner.bench.utility.tables import chosen
+from synth.research.vertigan.critic import parameters
 
 EPSILON, DELTA = 0.8, 1e-5
 FM: Final = "vertimrf:encoder=fm:adjacency=replace"
@@ -34,7 +36,6 @@ def _runs(
     epsilons: Sequence[float],
 ) -> Iterator[Figure]:
     from runner.bench.research.vertical.runs import Row, run
-    from runner.bench.utility.tables import chosen
 
     for table in chosen(settings.data, tables)[0]:
         for epsilon in epsilons:
@@ -74,8 +75,6 @@ def _gan(settings: Settings) -> Iterator[Figure]:
 
 def _critics(settings: Settings) -> Iterator[Figure]:
     """Parameters of a critic of two layers, the hidden one half as wide as its input, as ours is."""
-    from synth.research.vertigan.critic import parameters
-
     for table, (width, told) in CRITICS.items():
         yield Figure(f"{table}, critic of the first party", (float(parameters(width)),), number(told))
 

@@ -10,7 +10,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
+from runner.bench.benches.psu import BENCH
 from runner.bench.parameters import Params
+from runner.bench.research.florist.command import measure
 from runner.bench.research.florist.printed import CHANGE, DRAWN
 from runner.bench.research.papers.paper import Figure, Item, Paper, Settings, number
 
@@ -22,8 +24,6 @@ ELSEWHERE: Final = "Criteo and Avazu are public, but not among the tables here; 
 
 def _lines(settings: Settings, table: str) -> list[dict[str, Any]]:
     """What the benchmark writes for each training."""
-    from runner.bench.research.florist.command import measure
-
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
         file = Path(folder, "lines.jsonl")
         arguments = ["--florist", "--data", str(settings.data), "--table", table, "--json", str(file)]
@@ -59,8 +59,6 @@ def _trainings(settings: Settings) -> Iterator[Figure]:
 
 def _union(settings: Settings) -> Iterator[Figure]:
     """Bytes of both parties, from the protocol's own forecast; printed: 4 |Ia| + 4 |Ip| + 2 |U| elements, here of 32 bytes."""
-    from runner.bench.benches.psu import BENCH
-
     for count in IDENTIFIERS[: 1 if settings.quick else None]:
         params: Params = {
             "identifiers": count,

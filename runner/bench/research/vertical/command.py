@@ -18,7 +18,10 @@ from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
+from runner.bench.research.vertical.printed import cited, printed
+from runner.bench.research.vertical.runs import Row
 from runner.bench.utility.options import parser, spread
+from runner.bench.utility.tables import chosen
 
 DEFAULT_SYSTEMS: Final = (
     "aim:rounds=adaptive,mosaic,privmrf,vertimrf,vertimrf:adjacency=replace,"
@@ -34,10 +37,6 @@ _WIDTH = 30
 
 def compare(arguments: Sequence[str]) -> None:
     """Run and print. Raises `UsageError`."""
-    from runner.bench.research.vertical.printed import cited
-    from runner.bench.research.vertical.runs import Row
-    from runner.bench.utility.tables import chosen
-
     options = _parser().parse_args(arguments)
     rows = [Row.parse(text) for text in options.systems.split(",")]
     epsilons = [number(text) or 0.0 for text in options.epsilon.split(",")]
@@ -84,8 +83,6 @@ def _show(
     tables: Sequence[str],
     found: Sequence[Sequence[Mapping[str, list[float]]]],
 ) -> None:
-    from runner.bench.research.vertical.printed import printed
-
     width = max(map(len, rows)) + 2
     for metric, words in HEADINGS.items():
         if not any(metric in cell for line in found for cell in line):
