@@ -19,6 +19,7 @@ setup(
     packages=find_packages(include=[f"{package}{rest}" for package in PACKAGES for rest in ("", ".*")]),
     package_data={
         **{package: ["py.typed"] for package in PACKAGES},
+        "runner.bench.research.florist": ["*.j2"],
         "runner.demo": ["*.csv.gz", "*.md"],
         "runner.report": ["*.j2", "*.css", "templates/*"],
         "runner.watch": ["page/*"],

@@ -466,7 +466,9 @@ def _spelled(count: int) -> str:
     return words[count] if count < len(words) else str(count)
 
 
-BACKENDS: Registry[Backend] = Registry("mpc_protocols", "backend", Backend, "cosynth.backends")
+BACKENDS: Registry[Backend] = Registry(
+    "mpc_protocols", "backend", Backend, "cosynth.backends", research="mpc_protocols.research"
+)
 """All backends, by name."""
 
 

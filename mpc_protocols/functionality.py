@@ -375,7 +375,7 @@ class Reports:
 
 class Reporter(ABC):
     """What owners of columns do in place of answering an oracle's questions: each sends the leader one report, made of its own
-    rows with noise of its own (`mpc_protocols.reports`). The rows are aligned, and their number is public.
+    rows with noise of its own (`mpc_protocols.owners`). The rows are aligned, and their number is public.
 
     Who learns what: the leader every report; the others nothing. What a report reveals is for whoever defines it to say.
     """

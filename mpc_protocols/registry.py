@@ -3,10 +3,13 @@
 Each kind has ONE descriptor class (`synth.algorithm`, `mpc_protocols.backend`, `mpc_protocols.psu.method`), and each version is
 one object of it. A version is found by where its file lies, and nobody else needs to name it:
 
-    package "synth", kind "algorithm"      synth/algorithms/aim/algorithm.py, holding ALGORITHM
+    package "synth.algorithms", kind "algorithm"      synth/algorithms/aim/algorithm.py, holding ALGORITHM
+    research "synth.research"                         synth/research/florist/algorithm.py, the same
 
-Descriptor modules import the standard library only; what does the work is imported when it is called. A version of another
-distribution is an entry point of the kind's group, which every process finds where that is installed:
+What only research uses lies under a `research` roof, and nothing outside imports it: it is found here, and loaded when a study
+names it or all versions are listed (`tests/test_research.py`). Descriptor modules import the standard library only; what does the
+work is imported when it is called. A version of another distribution is an entry point of the kind's group, which every process
+finds where that is installed:
 
     [project.entry-points."cosynth.algorithms"]
     kway = "cosynth_kway.algorithm:ALGORITHM"
@@ -49,12 +52,20 @@ class Registry(Generic[D]):
     """The versions of one kind, by name."""
 
     def __init__(
-        self, package: str, kind: str, descriptor: type[Any], group: str = "", elsewhere: Sequence[str] = ()
+        self,
+        package: str,
+        kind: str,
+        descriptor: type[Any],
+        group: str = "",
+        *,
+        elsewhere: Sequence[str] = (),
+        research: str = "",
     ) -> None:
         """package: where modules NAME/KIND.py and NAME_KIND.py are looked for. descriptor: the class of the versions. group:
-        of the entry points of other distributions. elsewhere: further packages, whose own protocols some versions are."""
+        of the entry points of other distributions. elsewhere: further packages, whose own protocols some versions are. research:
+        a package that holds modules of such names in any of its folders."""
         self._packages, self._kind = (package, *elsewhere), kind
-        self._descriptor, self._group = descriptor, group
+        self._descriptor, self._group, self._research = descriptor, group, research
         self._added: dict[str, D] = {}
         self._loaded: dict[str, D] = {}
 
@@ -65,20 +76,23 @@ class Registry(Generic[D]):
 
     def __iter__(self) -> Iterator[D]:
         """All versions; of other distributions those that can be loaded."""
-        versions = {**self._in_package, **self._added}
+        versions = {**self._in_package, **self._in_research, **self._added}
         for name in self._installed:
             with suppress(StudyInvalid):
                 versions[name] = self._load(name)
         return iter(sorted(versions.values(), key=lambda version: (version.rank, version.name)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._added or name in self._in_package or name in self._installed
+        return any(name in versions for versions in (self._added, self._in_package, self._installed)) or (
+            name in self._in_research
+        )
 
     def __getitem__(self, name: str) -> D:
         """The version of this name. Raises KeyError, and StudyInvalid for one of another distribution that cannot be loaded."""
-        if name in self._added:
-            return self._added[name]
-        return self._in_package[name] if name in self._in_package else self._load(name)
+        for versions in (self._added, self._in_package):
+            if name in versions:
+                return versions[name]
+        return self._load(name) if name in self._installed else self._in_research[name]
 
     def get(self, name: str) -> D | None:
         """The version of this name; None if there is none. Raises as `[]`."""
@@ -113,8 +127,9 @@ class Registry(Generic[D]):
     @cached_property
     def _installed(self) -> Mapping[str, PlugIn]:
         """Those of other distributions, by name. A name of this package's own is never taken over."""
-        found = plug_ins(self._group) if self._group else {}
-        return {name: plug_in for name, plug_in in found.items() if name not in self._in_package}
+        offered = plug_ins(self._group) if self._group else {}
+        own = {*self._in_package, *self._in_research} if offered else ()
+        return {name: plug_in for name, plug_in in offered.items() if name not in own}
 
     def _load(self, name: str) -> D:
         if name not in self._loaded:
@@ -127,15 +142,25 @@ class Registry(Generic[D]):
 
     @cached_property
     def _in_package(self) -> Mapping[str, D]:
-        found: dict[str, D] = {}
-        for module in sorted(self._modules()):
+        return self._versions(self._modules())
+
+    @cached_property
+    def _in_research(self) -> Mapping[str, D]:
+        versions = self._versions(self._modules_of_research())
+        if twice := versions.keys() & self._in_package.keys():
+            raise ValueError(f"{self._research} holds another {self._kind} of the name {min(twice)}.")
+        return versions
+
+    def _versions(self, modules: Iterator[str]) -> dict[str, D]:
+        versions: dict[str, D] = {}
+        for module in sorted(modules):
             version = getattr(importlib.import_module(module), self._kind.upper(), None)
-            if not isinstance(version, self._descriptor) or version.name in found:
+            if not isinstance(version, self._descriptor) or version.name in versions:
                 raise ValueError(
                     f"{module} does not hold {self._kind.upper()}, an {self._descriptor.__name__} with a name of its own."
                 )
-            found[version.name] = version
-        return found
+            versions[version.name] = version
+        return versions
 
     def _modules(self) -> Iterator[str]:
         """Only folders are looked into: importing a package that is no version could cost much."""
@@ -146,6 +171,21 @@ class Registry(Generic[D]):
                         yield f"{package}.{module.name}.{self._kind}"
                     elif not module.ispkg and module.name.endswith(f"_{self._kind}"):
                         yield f"{package}.{module.name}"
+
+    def _modules_of_research(self) -> Iterator[str]:
+        if not self._research:
+            return
+        for folder in importlib.import_module(self._research).__path__:
+            for file in Path(folder).rglob(f"*{self._kind}.py"):
+                if file.stem == self._kind or file.stem.endswith(f"_{self._kind}"):
+                    yield ".".join((self._research, *file.relative_to(folder).with_suffix("").parts))
+
+
+def modules_of(package: str, research: str) -> Iterator[str]:
+    """The names of all modules of a package and of its counterpart for research, for what is found in files of any name."""
+    for name in (package, research):
+        for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
+            yield f"{name}.{module.name}"
 
 
 _COMMANDS = {"crypten": "make crypten"}

@@ -82,7 +82,12 @@ class PromiseWithReserved(Promise):
 
 
 class Reporting(ABC, Generic[P]):
-    """How owners of columns report once: each sends a message with noise of its own, and the rest is public post-processing."""
+    """How owners of columns report once: each sends a message with noise of its own, and the rest is public post-processing.
+
+    protocol: by which messages travel, a name of `mpc_protocols.owners.REPORT_PROTOCOLS`.
+    """
+
+    protocol: ClassVar[str]
 
     @abstractmethod
     def reporter(self, plan: P) -> Reporter:
@@ -300,10 +305,12 @@ class TrainedPlan(Protocol):
 class TrainedAlgorithm(Algorithm[C, P]):
     """An algorithm of owners of columns who train a model with a server, which is the leader; no backend's oracle is asked.
 
+    protocol: by which they talk, a name of `mpc_protocols.owners.STAR_PROTOCOLS`.
     how, threat: as a backend's (`mpc_protocols.backend`), for the report. limits: what it cannot learn, whatever the data: a
     sentence or two that a run, its plan and its report begin with.
     """
 
+    protocol: ClassVar[str]
     how: ClassVar[str]
     limits: ClassVar[str]
     threat: ClassVar[tuple[str, ...]]
@@ -334,7 +341,7 @@ class TrainedAlgorithm(Algorithm[C, P]):
 
 
 ALGORITHMS: Registry[Algorithm[Any, Any]] = Registry(
-    "synth.algorithms", "algorithm", Algorithm, "cosynth.algorithms"
+    "synth.algorithms", "algorithm", Algorithm, "cosynth.algorithms", research="synth.research"
 )
 """All algorithms, by name."""
 

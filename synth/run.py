@@ -284,8 +284,10 @@ class Run:
         epsilon: Fraction,
         sigma2: Fraction | None = None,
     ) -> int:
-        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`. sigma2: of the
-        measurement that follows, where it is known."""
+        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`.
+
+        sigma2: of the measurement that follows, where it is known.
+        """
         if sigma2 is not None:
             self.oracle.expect(sigma2)
         [position] = self.oracle.select(

@@ -65,7 +65,7 @@ class Lists:
 class Outside:
     """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret pseudo-random function of rows.
 
-    link, batches: as `synth.algorithms.florist.loop` has them. run: the run's public id, in hex, which both halves name.
+    link, batches: as `mpc_protocols.owners.SplitProtocol` has them. run: the run's public id, in hex, which both halves name.
     """
 
     link: Any
@@ -136,7 +136,12 @@ class ActiveModel(Protocol):
 
 
 class Training(Algorithm[C, P]):
-    """An algorithm of two owners over their session."""
+    """An algorithm of two owners over their session.
+
+    protocol: by which they talk, a name of `mpc_protocols.owners.SPLIT_PROTOCOLS`.
+    """
+
+    protocol: ClassVar[str]
 
     workload: ClassVar[bool] = False
     partitions: ClassVar[tuple[str, ...]] = ("vertical",)

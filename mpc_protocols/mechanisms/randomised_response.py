@@ -23,10 +23,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from mpc_protocols.errors import StudyInvalid
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 BITS: Final = 64
@@ -79,8 +80,6 @@ class Response:
     def perturb(self, codes: NDArray[Any], randomness: Callable[[int], bytes]) -> NDArray[np.uint8]:
         """A response for each code: uint8 of the same shape (n,). randomness: uniform bytes, of which it takes a number that
         does not depend on the codes."""
-        import numpy as np
-
         true = codes.astype(np.uint8)
         kept = np.frombuffer(randomness(8 * len(true)), "<u8") < np.uint64(self.numerator)
         other = _uniform(self.values - 1, len(true), randomness)
@@ -92,8 +91,6 @@ def unmixed(counts: NDArray[Any], responses: Sequence[Response]) -> NDArray[np.f
 
     Per axis (c - Q sum c) / (P - Q): the inverse of the transition matrix, which is never built.
     """
-    import numpy as np
-
     found = counts.astype(np.float64)
     for axis, response in enumerate(responses):
         keep, other = float(response.keep), float(response.other)
@@ -158,8 +155,6 @@ def _of(values: int, x: Decimal) -> Response:
 
 def _uniform(bound: int, count: int, randomness: Callable[[int], bytes]) -> NDArray[np.uint8]:
     """So many uniform integers below the bound: bytes beyond its last multiple are drawn again."""
-    import numpy as np
-
     if bound == 1:
         return np.zeros(count, np.uint8)
     limit = 256 - 256 % bound

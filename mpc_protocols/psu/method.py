@@ -172,6 +172,7 @@ METHODS: Registry[AlignmentMethod] = Registry(
     AlignmentMethod,
     "cosynth.alignments",
     elsewhere=["mpc_protocols.replicated"],
+    research="mpc_protocols.research",
 )
 """All alignment methods, by name."""
 

@@ -16,15 +16,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import ipc
 
 from mpc_protocols.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
 from parties.data.duckdb_engine import DuckDB
 from parties.data.duckdb_view import MAX_MEMORY, receive, send
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Request = tuple[float, str, list[Any]]
 
@@ -95,9 +95,6 @@ def main() -> None:
 
 def _stream(schema: pa.Schema, *batches: pa.RecordBatch) -> bytes:
     """As Arrow writes them."""
-    import pyarrow as pa
-    from pyarrow import ipc
-
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, schema) as writer:
         for batch in batches:

@@ -17,6 +17,7 @@ from typing import Any
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.installation import pip_install
+from parties.data.coding import written
 from parties.data.harmony.rules import RFC
 from parties.data.location import Location
 
@@ -66,8 +67,6 @@ def _rows(sheet: Any) -> Iterator[list[str]]:
 
 
 def _text(cell: object) -> str:
-    from parties.data.coding import written
-
     if cell is None:
         return ""
     if isinstance(cell, datetime):

@@ -11,9 +11,14 @@ Identifiers name people: nothing of them is in an error, a log or a repr. Misfit
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpc_protocols.psu.identifiers.normalise import (
     MAX_FIELD,
@@ -29,8 +34,6 @@ from parties.data.coding import Misfit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 _BLANKS = r"[\t-\r\x1c-\x20]+"  # ASCII of str.isspace
@@ -60,8 +63,6 @@ class IdentifierReader:
 
     def add(self, blocks: Sequence[pa.Array]) -> list[tuple[str, Misfit]]:
         """Read one block, an array per key column; the first row of each kind of misfit and the column's name."""
-        import numpy as np
-
         misfits, fields = [], []
         for i, (values, name, rule) in enumerate(
             zip(blocks, self._policy.columns, self._policy.rules, strict=True)
@@ -103,15 +104,11 @@ class IdentifierReader:
 
     def _complete(self, fields: Sequence[pa.Array]) -> list[pa.Array]:
         """The rows that have all their fields; notes which."""
-        import numpy as np
-
         kept = np.logical_and.reduce([present(column) for column in fields])
         self.kept = None if kept.all() else kept
         return list(fields) if self.kept is None else [column.filter(bits(kept)) for column in fields]
 
     def _note_shapes(self, fields: Sequence[pa.Array]) -> None:
-        import pyarrow.compute as pc
-
         if self.shapes is None:
             return
         for name, column in zip(self.columns, fields, strict=True):
@@ -141,16 +138,11 @@ def shape(canonical: str) -> str:
 
 def _times(encoded: pa.DictionaryArray) -> NDArray[np.int64]:
     """How often each entry of the dictionary comes."""
-    import numpy as np
-
     return np.bincount(entries(encoded.indices, np.int32), minlength=len(encoded.dictionary))
 
 
 def _plain(values: pa.Array) -> pa.Array:
     """Without a dictionary; text as `string`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
@@ -160,8 +152,6 @@ def _plain(values: pa.Array) -> pa.Array:
 
 def _kind(kind: pa.DataType) -> str | None:
     """As in `normalise.KINDS`; None for a type that is no identifier."""
-    import pyarrow as pa
-
     if pa.types.is_string(kind):
         return "text"
     if pa.types.is_integer(kind):
@@ -173,10 +163,6 @@ def _kind(kind: pa.DataType) -> str | None:
 
 def _canonical(values: pa.Array, kind: str, rule: str) -> pa.Array:
     """The canonical bytes (type binary) of each value; null where there are none."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind == "untyped":  # no value at all
         return _chosen(np.zeros(len(values), bool), pc.cast(values, pa.binary()))
     if kind == "date":
@@ -198,10 +184,6 @@ def _canonical(values: pa.Array, kind: str, rule: str) -> pa.Array:
 
 def _ascii(texts: pa.Array, rule: str) -> pa.Array:
     """The rules text, name and email on ASCII; null where the rule refuses. Anything where a text is not ASCII."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     lower = pc.ascii_lower(texts)
     tidy = pc.ascii_trim(pc.replace_substring_regex(lower, _BLANKS, " "), " ")
     words = binaries([word.encode() for word in sorted(placeholders(rule))])
@@ -215,9 +197,6 @@ def _ascii(texts: pa.Array, rule: str) -> pa.Array:
 
 def _bounded(texts: pa.Array) -> pa.Array:
     """The texts' bytes; null where one is empty or too long."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     encoded = pc.cast(texts, pa.binary())
     lengths = entries(pc.binary_length(encoded), "int32")
     fits = (lengths > 0) & (lengths <= MAX_FIELD)
@@ -226,12 +205,6 @@ def _bounded(texts: pa.Array) -> pa.Array:
 
 def _whole_days(values: pa.Array, days: pa.Array) -> NDArray[np.bool_]:
     """Where a date of the years 1 to 9999, or a moment at its midnight (UTC), is there."""
-    import datetime
-
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     epoch = datetime.date(1970, 1, 1)
     number = entries(days, np.int32)
     there = (
@@ -247,26 +220,17 @@ def _whole_days(values: pa.Array, days: pa.Array) -> NDArray[np.bool_]:
 
 def _each(values: pa.Array, rule: Callable[[object], bytes | None], among: NDArray[np.bool_]) -> pa.Array:
     """The rule applied to each distinct value among these rows; null elsewhere, and where the rule refuses."""
-    import pyarrow.compute as pc
-
     encoded = pc.dictionary_encode(_chosen(among, values))
     return binaries([rule(value) for value in encoded.dictionary.to_pylist()]).take(encoded.indices)
 
 
 def _chosen(chosen: NDArray[np.bool_], values: pa.Array) -> pa.Array:
     """The values of these rows; null elsewhere."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(bits(chosen), values, pa.nulls(len(values), values.type))
 
 
 def _joined(fields: Sequence[pa.Array]) -> list[bytes]:
     """One identifier per row: byte 0, then every field behind its length in four bytes."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = len(fields[0])
     parts = [_fixed(np.full(rows, REAL[0], np.uint8))]
     for column in fields:
@@ -281,9 +245,6 @@ def _joined(fields: Sequence[pa.Array]) -> list[bytes]:
 
 def _fixed(records: NDArray[Any]) -> pa.Array:
     """(n,) or (n, k): each entry's bytes."""
-    import numpy as np
-    import pyarrow as pa
-
     rows, width = len(records), records.dtype.itemsize * (records.shape[1] if records.ndim == 2 else 1)
     offsets = (
         np.arange(0, (rows + 1) * width, width, dtype=np.int32) if width else np.zeros(rows + 1, np.int32)

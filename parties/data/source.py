@@ -39,7 +39,9 @@ from parties.data.harmony.rules import RFC
 from parties.data.location import Location
 from parties.data.postgres import Server
 from parties.data.scratch import Scratch
+from parties.data.sql.grouping import OverDuckDB, OverPostgres
 from parties.data.sql.products import PRODUCTS
+from parties.data.sql.server import Database
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -207,8 +209,6 @@ class Source:
     def _connect(self, columns: int) -> Engine:
         location = self.location
         if location.kind in ("sqlite", "server"):
-            from parties.data.sql.server import Database
-
             return Database(location.url, location.table, location.path)
         if location.path is None:
             return Server(location.url, location.table)
@@ -295,8 +295,6 @@ class Source:
 
     def grouping(self) -> Grouping:
         """The table as one that is counted where it is. Raises `DataRefused` for a file of records."""
-        from parties.data.sql.grouping import OverDuckDB, OverPostgres
-
         engine = self._open()
         if self.location.kind == "duckdb" and isinstance(engine, DuckDB | View):
             return read_errors.attempt(lambda: OverDuckDB(engine), self._unopened)

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import UsageError
+from parties.data.coding import Coder, written
 from runner.study.table import nearest
 from synth.domain import Binned, Categorical, Codes, Column, Domain
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -44,8 +46,6 @@ def allowed(domain: Domain, where: Mapping[str, Any]) -> dict[str, NDArray[np.bo
 
 
 def _codes(column: Column, name: str, wanted: Any) -> NDArray[np.bool_]:
-    import numpy as np
-
     mask = np.zeros(column.size, np.bool_)
     if isinstance(wanted, Between):
         if not isinstance(column, Binned | Codes):
@@ -68,8 +68,6 @@ def _codes(column: Column, name: str, wanted: Any) -> NDArray[np.bool_]:
 def _code(column: Column, name: str, value: Any) -> int:
     """The code of one value, by the rules that custodians' tables are read by; a number outside low..high is refused."""
     import pyarrow as pa
-
-    from parties.data.coding import Coder, written
 
     coder = Coder(column)
     try:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from runner.api.conditions import allowed
+from runner.results.linked import check_of_people
+from synth.inference import infer
+from synth.inference.needed import needed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,8 +51,6 @@ def answers(
 
     questions: of none, those that the study has registered. Raises `UsageError` if there are none either.
     """
-    from synth.inference import infer
-
     domain, questions = run.domain, questions or registered(run.facts)
     if not questions:
         raise UsageError(
@@ -76,9 +77,6 @@ def answers(
 
 def _check_of_people(run: FinishedRun, questions: Sequence[str], codes_of: Codes_of) -> None:
     """Raise `UsageError` for a question of linked tables about a single child drawn; what cannot be read is answered as ever."""
-    from runner.results.linked import check_of_people
-    from synth.inference.needed import needed
-
     for text in questions:
         try:
             names = {name for clique in needed([text], run.domain, codes_of) for name in clique}

@@ -24,6 +24,7 @@ from mpc_protocols.functionality import unobserved
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.toolkit.three_parties import PARTIES, ThreeParties
 from mpc_protocols.wire import Wire
+from parties.session.mpyc_wire import run_beside
 from runner.version import PROTOCOL
 from synth.budget.accounting import Accountant, Budget
 
@@ -142,8 +143,6 @@ def beside_mpyc(
 
     Raises `UsageError`, `PeerIdentity`, `ProtocolAborted`, `PeerLost`, and what the program raised.
     """
-    from parties.session.mpyc_wire import run_beside
-
     _check_seconds(patience_s=patience_s)
     return run_beside(mpc, _body(program, arguments, _budget(epsilon, delta)), patience_s)
 

@@ -9,17 +9,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from mpc_protocols.errors import UsageError
 from mpc_protocols.foreign_text import shown
+from parties.data.scratch import Scratch
+from runner.api.card import card
+from runner.api.conditions import allowed
+from runner.api.inference import answers, frame
+from runner.api.plot import Picture
+from runner.report.files import load, measurements_of
+from runner.report.pictures import WIDTH, pictures
+from runner.results.finished_run import open_run
+from runner.results.model_graph import attribute_graph, junction_tree
+from runner.results.outdir import table_of
+from runner.results.outputs import frame_of
+from runner.results.query import ask
+from runner.results.warnings import texts_of
+from synth.mrf import conditional
 
 if TYPE_CHECKING:
     import networkx as nx
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
     from parties.data.linked.rows import CodedTables
-    from runner.api.plot import Picture
     from runner.evaluation.judge import Evaluation
     from runner.evaluation.linked import LinkedEvaluation
     from runner.results.finished_run import FinishedRun
@@ -48,8 +62,6 @@ class Run:
         """The synthetic table; a missing value is NaN, days and times are pandas' own."""
         import pandas as pd
 
-        from runner.results.outdir import table_of
-
         texts = {
             column["name"]: str
             for column in self.summary["columns"]
@@ -71,8 +83,6 @@ class Run:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be known before the table is used, the most important first; empty if there is nothing of that kind."""
-        from runner.results.warnings import texts_of
-
         return texts_of(self.summary)
 
     def __str__(self) -> str:
@@ -103,12 +113,6 @@ class Run:
         stands for its whole bin. seed: the same rows for the same seed. Raises `UsageError` for values that the study does
         not have, or that no row of the model has together.
         """
-        import numpy as np
-
-        from runner.api.conditions import allowed
-        from runner.results.outputs import frame_of
-        from synth.mrf import conditional
-
         if not 0 <= rows <= MAX_ROWS:
             raise UsageError(f"A sample has from 0 to {MAX_ROWS:,} rows, got {rows}.")
         opened, model = self._opened, self._opened.model
@@ -130,7 +134,6 @@ class Run:
         rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run whose counts are not
         of all rows.
         """
-        from runner.results.outputs import frame_of
         from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
 
         if not 2 <= number <= MAX_REPLICATES:
@@ -151,8 +154,6 @@ class Run:
         `frame.attrs["basis"]` says which: "measured", "measured over bins" or "not measured together". Raises `UsageError`.
         """
         import pandas as pd
-
-        from runner.results.query import ask
 
         answer = ask(self._opened, self._measurements, columns, "The run")
         frame = pd.DataFrame(answer.values, columns=list(answer.columns))
@@ -176,8 +177,6 @@ class Run:
         `runner.api.inference.COLUMNS`; without an interval (`low` NaN) `reason` says why, and what would have to be measured.
         Raises `UsageError` for a question that does not fit the run.
         """
-        from runner.api.inference import answers, frame
-
         found = answers(self._opened, self._measurements, questions, level=level, target=target, joint=joint)
         return frame(found, level, target)
 
@@ -186,23 +185,15 @@ class Run:
 
         Whiskers are 95 % intervals of the rows' shares, for the noise. Raises `UsageError` for another kind.
         """
-        from runner.api.plot import Picture
-        from runner.report.files import load
-        from runner.report.pictures import WIDTH, pictures
-
         html, height = pictures(load(self.directory), kinds)
         return Picture(html, WIDTH, height)
 
     def graph(self) -> nx.Graph:
         """Which columns the released model connects, and how strongly: a networkx graph (`runner.results.model_graph`)."""
-        from runner.results.model_graph import attribute_graph
-
         return attribute_graph(self._opened)
 
     def junction_tree(self) -> nx.Graph:
         """The released model's junction tree: a networkx graph (`runner.results.model_graph`)."""
-        from runner.results.model_graph import junction_tree
-
         return junction_tree(self._opened)
 
     @overload
@@ -230,7 +221,6 @@ class Run:
         run. label: a column to predict. Raises `DataRefused` for rows that do not fit the study, `UsageError`.
         """
         from runner.evaluation.judge import judge
-        from runner.report.files import load
         from runner.results.linked import linked_of
 
         finished = load(self.directory)
@@ -252,26 +242,19 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from runner.api.card import card
-
         return card(self)
 
     @cached_property
     def _opened(self) -> FinishedRun:
-        from runner.results.finished_run import open_run
-
         return open_run(self.directory)
 
     @cached_property
     def _measurements(self) -> tuple[Measured, ...]:
-        from runner.report.files import measurements_of
-
         return measurements_of(self.directory, self._opened.domain)
 
 
 def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> CodedTables:
     """Linked tables as codes, of a frame of each."""
-    from parties.data.scratch import Scratch
     from runner.api.running import named, written
     from runner.evaluation.linked_rows import real_tables
     from runner.study.model import DataLocation
@@ -289,7 +272,6 @@ def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> 
 
 def _coded(frame: pd.DataFrame, domain: Domain, name: str) -> NDArray[np.integer[Any]]:
     """The rows of a frame as codes; sentences call it by its name, and never by a file's."""
-    from parties.data.scratch import Scratch
     from runner.api.running import named, written
     from runner.evaluation.judge import real_rows
 

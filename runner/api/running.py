@@ -23,7 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, DataRefused, UsageError
+from parties.data.scratch import Scratch
 from runner.api.run import Run
+from runner.launch.launcher import launch
+from runner.results.outdir import finished
+from runner.study.in_code import IN_CODE
+from synth.judgement.warned import CosynthWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +38,6 @@ if TYPE_CHECKING:
 
 def load(directory: str | os.PathLike[str]) -> Run:
     """A finished run, from the directory that holds its results. Raises `UsageError` if there is none."""
-    from runner.results.outdir import finished
-
     place = Path(directory)
     if place.is_file():
         raise UsageError(
@@ -65,11 +68,6 @@ def run_study(
     standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's: `BudgetRefused` (50)
     for a run that a cap does not allow. Sentences call a frame "The frame of party north".
     """
-    from parties.data.scratch import Scratch
-    from runner.launch.launcher import launch
-    from runner.study.in_code import IN_CODE
-    from synth.judgement.warned import CosynthWarning
-
     with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
         names: dict[Path, str] = {}
         if isinstance(study, str | os.PathLike):

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from runner.party.own_counts import counting_of
 from runner.study import Study
 
 
@@ -20,7 +21,6 @@ def tally_spark(
     """
     from parties.data.tallies.engines.spark import count_frame
     from parties.inbox.files import write_private
-    from runner.party.own_counts import counting_of
     from runner.party.synthesis import counted, plan_of
 
     read = study if isinstance(study, Study) else Study.read(study)

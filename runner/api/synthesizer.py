@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import StudyInvalid, UsageError
+from runner.api.metadata import columns_of
 from runner.api.run import Run
 from runner.api.running import run_study
+from runner.api.saved import load, save
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -80,8 +83,6 @@ class Synthesizer:
         public, in the study file's words, and before what metadata say. Identifiers and personal fields (sdtypes "id", "email",
         ..) are left out unless limits have them. params: as of the class. Raises `UsageError`, `StudyInvalid`.
         """
-        from runner.api.metadata import columns_of
-
         return cls(columns_of(metadata, limits or {}), **params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -156,15 +157,11 @@ class Synthesizer:
         Nothing in it is private, and nothing of it is run when it is opened. Raises `UsageError`: not fitted, path taken or not
         writable.
         """
-        from runner.api.saved import save
-
         return save(Path(path), self._params, self.run)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
         """What `save` has written, fitted: no budget is spent. Raises `UsageError` for another or a damaged file."""
-        from runner.api.saved import load
-
         params, run = load(Path(path))
         try:
             synthesizer = cls(**params)
@@ -183,8 +180,6 @@ class Synthesizer:
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
         """The fitted table's columns, as scikit-learn calls them: an object array. `AttributeError` before `fit`."""
-        import numpy as np
-
         if self._run is None:
             raise AttributeError("The synthesizer has no feature names before fit.")
         return np.array([column["name"] for column in self._run.summary["columns"]], dtype=object)

@@ -1,4 +1,5 @@
-"""What a check is, what it finds, and how groups of checks are found: a file in `runner/audit/groups` that holds GROUP.
+"""What a check is, what it finds, and how groups of checks are found: a file in `runner/audit/groups`, or in
+`runner/audit/research/groups`, that holds GROUP.
 
 A check states a claim of this build, tries to refute it on the study that is audited, and says what it would have seen. A
 statistical one also says how often it would cry wolf. Checks know backends by their descriptors alone.
@@ -7,13 +8,13 @@ statistical one also says how often it would cry wolf. Checks know backends by t
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Literal
 
 from mpc_protocols.plug_ins import plug_ins
+from mpc_protocols.registry import modules_of
 
 if TYPE_CHECKING:
     from runner.audit.subjects.subject import Subject
@@ -91,25 +92,23 @@ def load() -> dict[str, Group]:
 
     Those of other distributions are added. Raises `StudyInvalid` for one that cannot be loaded.
     """
-    from runner.audit import groups
-
-    found: dict[str, Group] = {}
-    for module in pkgutil.iter_modules(groups.__path__):
-        _add(found, importlib.import_module(f"{groups.__name__}.{module.name}").GROUP, f"{module.name}.py")
+    groups: dict[str, Group] = {}
+    for module in modules_of("runner.audit.groups", research="runner.audit.research.groups"):
+        _add(groups, importlib.import_module(module).GROUP, f"{module}.GROUP")
     for plug_in in plug_ins("cosynth.audits").values():
-        _add(found, plug_in.load(), plug_in.label)
-    alarm = sum(check.alarm for group in found.values() for check in group.checks)
+        _add(groups, plug_in.load(), plug_in.label)
+    alarm = sum(check.alarm for group in groups.values() for check in group.checks)
     if alarm > MAX_ALARM:
         raise ValueError(
             f"The checks may raise a false alarm with a chance of {alarm:.2g}, above {MAX_ALARM:g}."
         )
-    return dict(sorted(found.items()))
+    return dict(sorted(groups.items()))
 
 
-def _add(found: dict[str, Group], group: object, label: str) -> None:
-    if not isinstance(group, Group) or group.letter in found:
+def _add(groups: dict[str, Group], group: object, label: str) -> None:
+    if not isinstance(group, Group) or group.letter in groups:
         raise ValueError(f"{label} is no group of checks with a letter of its own.")
-    found[group.letter] = group
+    groups[group.letter] = group
 
 
 def tallied(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -1,4 +1,5 @@
-"""What a benchmark is, and how one is found: a file in `runner/bench/benches` that holds `BENCH`. Nothing else needs to know it.
+"""What a benchmark is, and how one is found: a file in `runner/bench/benches`, or in
+`runner/bench/research/benches`, that holds `BENCH`. Nothing else needs to know it.
 
 Three kinds. A `Kernel` is protocol code between party processes that are connected already: the harness starts them, repeats,
 times, counts, and checks the result. A `Program` is whole runs of this project as a user would start them. A `Survey` measures
@@ -18,7 +19,6 @@ something else than speed, and has a command line of its own.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.plug_ins import plug_ins
+from mpc_protocols.registry import modules_of
 from runner.bench.net.network import Net
 from runner.bench.parameters import PARTIES, Parameter, Params
 
@@ -157,17 +158,16 @@ def load() -> dict[str, Bench]:
 
     Raises `StudyInvalid` for one of another distribution that cannot be loaded.
     """
-    from runner.bench import benches
-
-    found: dict[str, Bench] = {}
-    for module in sorted(pkgutil.iter_modules(benches.__path__), key=lambda module: module.name):
-        _add(found, importlib.import_module(f"{benches.__name__}.{module.name}").BENCH, f"{module.name}.py")
+    benches: dict[str, Bench] = {}
+    modules = modules_of("runner.bench.benches", research="runner.bench.research.benches")
+    for module in sorted(modules, key=lambda module: module.rpartition(".")[2]):
+        _add(benches, importlib.import_module(module).BENCH, f"{module}.BENCH")
     for plug_in in plug_ins("cosynth.benchmarks").values():
-        _add(found, plug_in.load(), plug_in.label)
-    return found
+        _add(benches, plug_in.load(), plug_in.label)
+    return benches
 
 
-def _add(found: dict[str, Bench], bench: object, label: str) -> None:
-    if not isinstance(bench, Bench) or bench.name in found:
+def _add(benches: dict[str, Bench], bench: object, label: str) -> None:
+    if not isinstance(bench, Bench) or bench.name in benches:
         raise UsageError(f"{label} is no benchmark of a name of its own.")
-    found[bench.name] = bench
+    benches[bench.name] = bench

@@ -7,24 +7,25 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
+from parties.budget.ledger import Ledger
+from parties.budget.waves import check_waves
 from runner.check.finding import Finding, fine, note, problem
+from runner.contributors.closing import Closing, check_custodians
+from runner.contributors.collection import bundle_digest, collection_of, contributors_of, waves_of
+from runner.contributors.courier.study_files import StudyFiles
 from runner.forecast.plan_text import in_bytes
 from runner.study import Study
 from runner.study.private_file import Private
+from synth.budget.accounting import epsilon_of
 
 if TYPE_CHECKING:
-    from parties.budget.ledger import Ledger
-    from runner.contributors.closing import Closing
     from synth.plan import Plan
 
 
 def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
     from mpc_protocols.bundles.bundle import part_bytes
-    from runner.contributors.collection import collection_of, contributors_of
-    from runner.contributors.courier.study_files import StudyFiles
-    from synth.budget.accounting import epsilon_of
 
     public = collection_of(study, plan)
     size = in_bytes(sum(part_bytes(public.layout.cells).values()))
@@ -73,8 +74,6 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
 
 def inbox(study: Study, party: str, own: Private, plan: Plan) -> Iterator[Finding]:
     """What a computing party's inbox holds. Public but for its place."""
-    from runner.contributors.closing import Closing
-
     try:
         closing = Closing.of(study, party, own, plan)
         if closing.record.void:
@@ -113,8 +112,6 @@ def _fixed(closing: Closing, fixed: bytes) -> str:
 
 def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """What a contributor's ledger knows of this study; nothing if it has left no bundle."""
-    from parties.budget.ledger import Ledger
-    from runner.contributors.collection import bundle_digest, contributors_of
     from runner.contributors.contributing import in_earlier_wave, ledger_run
 
     if name in contributors_of(study).earlier:
@@ -130,10 +127,6 @@ def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
 def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Finding]:
     """Whether the rows of a table are in a wave already, or may be: by the party that has it, and by its ledger. Nothing for a
     study over no bundles."""
-    from parties.budget.waves import check_waves
-    from runner.contributors.closing import check_custodians
-    from runner.contributors.collection import waves_of
-
     if study.contributors is None:
         return
     try:
@@ -145,8 +138,6 @@ def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Fin
 
 def key(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """Whether a contributor has the key that the study lists."""
-    from mpc_protocols.errors import PeerIdentity
-    from runner.contributors.collection import contributors_of
     from runner.contributors.contributing import own_key
 
     try:

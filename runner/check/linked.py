@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
+from parties.data.linked.places import written
+from parties.data.scratch import Scratch
 from runner.check.finding import Finding, note
 
 if TYPE_CHECKING:
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
 def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
     """Children without a parent, and people with more children than the study allows; nothing of tables that a run refuses for
     another reason, which is told with them."""
-    from parties.data.linked.places import written
-    from parties.data.scratch import Scratch
-
     place = data.locate()
     if place.linked is None:
         return

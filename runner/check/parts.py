@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
 from runner.check.finding import Finding, fine, note, problem
+from runner.party.own_counts import own_counts
 
 if TYPE_CHECKING:
     from runner.study import DataLocation, Study
@@ -24,7 +25,6 @@ def processes(party: str, workers: int) -> Iterator[Finding]:
 
 def added(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
     """The first problem, as a run would end with it."""
-    from runner.party.own_counts import own_counts
     from runner.party.synthesis import counted, plan_of
 
     try:

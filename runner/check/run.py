@@ -25,6 +25,11 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.installation import program
+from parties.budget.ledger import Ledger
+from parties.certificates import read
+from parties.data.local_marginals import validate
+from parties.data.scan import inspect
+from parties.data.source import open_source
 from runner.check import contributors, linked, parts, vertical
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
@@ -319,10 +324,6 @@ def _table(
     if data.parts is not None:
         yield from parts.added(study, party, data, allow_empty)
         return None
-    from parties.data.local_marginals import validate
-    from parties.data.scan import inspect
-    from parties.data.source import open_source
-
     unit = study.privacy.unit
     own_unit = None if unit.id is None else (unit.id, unit.max_rows)
     try:
@@ -398,8 +399,6 @@ def _digest(study: Study, files: CertificateFiles | None) -> Finding:
 
 def _valid(path: Path) -> Finding:
     """Until when a certificate is valid, which the session's own look at it has found in order."""
-    from parties.certificates import read
-
     until = read(path).not_after
     left = (until - datetime.now(UTC)).days
     words = f"{path} is valid until {until:%Y-%m-%d} ({left} days)"
@@ -413,7 +412,6 @@ def _budget(
     if data is None:
         return
     from parties.budget.account import Account, cap_problem
-    from parties.budget.ledger import Ledger
 
     custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
     dataset = custodian.dataset

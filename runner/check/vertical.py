@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
 from mpc_protocols.partition import MAX_OWNERS
+from mpc_protocols.psu.dummies import centre
+from parties.budget.aborted import MAX_ABORTED, aborted_in_a_row, refusal
+from parties.budget.account import used_up
+from parties.data.records import read, validate
+from parties.data.source import open_source
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
+from runner.party.alignment import check_tables, own_events
 from runner.study import DataLocation, VerticalStudy, owners
 from runner.study.owners import Ownership, clashing, method_of, misfits, missing_owners
 from runner.study.private_file import Private
@@ -44,8 +50,6 @@ def alignment(study: VerticalStudy) -> Iterator[Finding]:
     )
     yield fine(f"alignment: records are joined{by} {way}; population: {POPULATIONS[own.population]}")
     if own.psu and study.privacy.adjacency == "add-remove":
-        from mpc_protocols.psu.dummies import centre
-
         try:
             centre(own.size_epsilon, own.size_delta)
         except StudyInvalid as error:
@@ -61,9 +65,6 @@ def ownership(
     plan: None if there is none. tables: by party, as far as the study or a private file here says. A party whose data stands in a
     private file elsewhere may yet bring what is lacking: then that is only worth knowing.
     """
-    from parties.data.source import open_source
-    from runner.party.alignment import check_tables
-
     announced: dict[str, tuple[str, ...]] = {}
     for party in study.parties:
         if party.name not in tables:
@@ -97,8 +98,6 @@ def records(
 
     owner: whether its owner asks, who alone is told of its columns.
     """
-    from parties.data.records import read, validate
-    from parties.data.source import open_source
     from runner.party.alignment import check_size, identifier_policy, own_columns
 
     try:
@@ -139,8 +138,6 @@ def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, datase
             "[ledger] max_alignments is not set in the private file: alignments with one counterparty are not limited"
         )
         return
-    from parties.budget.account import used_up
-
     try:
         done = {
             other.name: ledger.alignments(dataset, other.name)
@@ -161,8 +158,6 @@ def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, datase
 
 
 def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> Iterator[Finding]:
-    from parties.budget.aborted import MAX_ABORTED, aborted_in_a_row, refusal
-
     try:
         entries = ledger.entries(dataset)
     except CosynthError:  # said with the budget
@@ -187,7 +182,6 @@ def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> 
 def sizes(study: VerticalStudy, party: str) -> tuple[Event, ...]:
     """What an owner's ledger will be charged for its sizes on top of the study's budget, by the owners to be expected."""
     from runner.forecast.alignment import owners
-    from runner.party.alignment import own_events
 
     try:
         owned, _ = owners(study)

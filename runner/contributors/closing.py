@@ -23,18 +23,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.installation import program
+from parties.budget.collected_lists import CollectedList
+from parties.budget.ledger import Ledger
 from runner.contributors.collection import inbox_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.bundles.collected import CollectedCounts
     from mpc_protocols.functionality import LocalCounts
     from mpc_protocols.wire import Wire
-    from parties.budget.collected_lists import CollectedList
     from parties.inbox.close import Close
     from parties.inbox.collection import Collection
     from parties.inbox.store import AgreedList, Inbox
@@ -63,8 +65,6 @@ class Closing:
     @classmethod
     def of(cls, study: Study, party: str, private: Private, plan: Plan) -> Closing:
         """Before anything is agreed. Raises `UsageError` for a party without inbox."""
-        from parties.budget.collected_lists import CollectedList
-        from parties.budget.ledger import Ledger
         from parties.inbox.store import AgreedList
 
         inbox = inbox_of(study, party, private, plan)
@@ -88,9 +88,6 @@ class Closing:
 
     @property
     def _list(self) -> CollectedList:
-        from parties.budget.collected_lists import CollectedList
-        from parties.budget.ledger import Ledger
-
         if self.round == 1:
             return self.record
         return CollectedList(Ledger(self.record.file), self.collection.study, self.party, self.round)
@@ -232,8 +229,6 @@ def check_over(collection: Collection, bundles: int) -> None:
 def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
     """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of (cells,); after the first
     round of arrivals, once the round is over. IT PROTECTS NOTHING. Raises as `Closing.agree` and `Inbox.sum`."""
-    import numpy as np
-
     if all(closing.fixed is None for closing in closings):
         common = _common(closings) if closings[0].round == 1 else _common_later(closings)
         for closing in closings:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpc_protocols.bundles import layout
 from mpc_protocols.errors import UsageError
+from runner.party.synthesis import counted, facts_of
 from runner.study import Study, digest
 from runner.study.table import nearest
 
@@ -32,9 +34,6 @@ def contributors_of(study: Study) -> Contributors:
 
 def layout_of(study: Study, plan: Plan) -> Layout:
     """The marginals of a bundle. Raises `StudyInvalid`: too many cells to share."""
-    from mpc_protocols.bundles import layout
-    from runner.party.synthesis import counted, facts_of
-
     return layout.layout_of(facts_of(study, 1, b""), counted(plan))
 
 

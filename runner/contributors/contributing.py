@@ -16,6 +16,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from mpc_protocols.bundles.bundle import HASH, Header, seal_bundle
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import (
     BudgetRefused,
@@ -26,6 +37,9 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.installation import program
+from parties.budget.ledger import Ledger
+from parties.budget.waves import check_waves
+from runner.contributors import result, statement, void
 from runner.contributors.collection import collection_of, contributors_of, waves_of
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
@@ -34,7 +48,7 @@ from runner.study.private_file import Private, read_by_rules
 from runner.study.table import nearest
 
 if TYPE_CHECKING:
-    from mpc_protocols.bundles.bundle import Bundle, Header
+    from mpc_protocols.bundles.bundle import Bundle
     from parties.inbox.collection import Collection
     from parties.inbox.upload import Box
     from runner.contributors.result import Result
@@ -71,10 +85,6 @@ def in_earlier_wave(study: Study, name: str) -> BudgetRefused:
 
 def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], bytes]]:
     """(public key, signature of a message) of a contributor's Ed25519 key file. Raises `PeerIdentity`."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     if file is None:
         raise PeerIdentity(
             f"Contributor {name} has no key: its private file (--private) does not name `key`; `{program()} contribute "
@@ -97,9 +107,6 @@ def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], byte
 
 def make_key(file: Path) -> bytes:
     """Write a fresh Ed25519 key, PEM, mode 0600; its public half. Raises `UsageError`."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     from parties.inbox.files import discard_unfinished, write_private
 
     discard_unfinished(file.parent, file.name)
@@ -162,10 +169,6 @@ class Contribution:
         Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; the study has settled already; the rows are in an
         earlier wave, or in this one, or may be), and what `write` raises (the reservation stands).
         """
-        import numpy as np
-
-        from mpc_protocols.bundles.bundle import seal_bundle
-
         digest = self.collection.study
         self._check_waves()
         try:
@@ -189,9 +192,6 @@ class Contribution:
 
     def _check_waves(self) -> None:
         """Raise `BudgetRefused` if the rows are in an earlier wave, as its result or this contributor's own ledger says."""
-        from parties.budget.ledger import Ledger
-        from parties.budget.waves import check_waves
-
         if self._name in contributors_of(self._study).earlier:
             raise in_earlier_wave(self._study, self._name)
         ledger = Ledger(self._custodian.ledger_file)
@@ -223,8 +223,6 @@ class Contribution:
         Raises `UsageError` (a file that is none of these, or cannot be read), `StudiesDiffer`, `PeerIdentity` (not signed by all
         three), `BudgetRefused`.
         """
-        from parties.budget.ledger import Ledger
-
         told = self._told(paths)
         ledger = Ledger(self._custodian.ledger_file)
         known = [
@@ -250,8 +248,6 @@ class Contribution:
 
     def _told(self, paths: Sequence[Path]) -> Result | None:
         """The result; None if the study is void."""
-        from runner.contributors import result, statement, void
-
         kind, content, signatures = statement.read(
             paths, {result.KIND: result.FORMAT, void.KIND: void.FORMAT}
         )
@@ -277,8 +273,6 @@ class Contribution:
         return told
 
     def _header(self, now: datetime) -> Header:
-        from mpc_protocols.bundles.bundle import HASH, Header
-
         collection = self.collection
         return Header(
             collection.study,

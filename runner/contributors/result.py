@@ -20,6 +20,7 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.public.rationals import rational
 from runner.contributors import statement
 from runner.contributors.collection import contributors_of
+from runner.results.outputs import measurements_json
 from runner.study.hashing import canonical
 from runner.study.waves import promise_of
 
@@ -57,8 +58,6 @@ class Result:
     @classmethod
     def of(cls, closing: Closing, run: bytes, release: Release, study: Study) -> Result:
         """Of a run that this party has checked."""
-        from runner.results.outputs import measurements_json
-
         own, names = contributors_of(study), closing.agreed.contributors
         return cls(
             closing.collection.study.hex(),

@@ -11,13 +11,22 @@ women, and a third party without data computes with them. What the table is comp
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mpc_protocols.errors import UsageError
 from runner.demo.tables import RATING, STUDIES, coded, prepare, real_rows
+from runner.launch.launcher import launch
+from runner.launch.ports import free_ports
 from runner.party.options import Progress
+from runner.results.outdir import RUN, claim, finished, state
+from runner.results.warnings import tell, texts_of
+from runner.study import load
+from synth.metrics import workload_error
 
 COMPARISON = Path("data", "comparison.json")
 """Where, in the demo's directory, its comparison with the real rows is kept: {"session": of its run, "comparison": {...}}."""
@@ -25,11 +34,7 @@ COMPARISON = Path("data", "comparison.json")
 
 def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
     """What only a demo can say: the synthetic table in `directory` against the real rows, for the report's `comparison`."""
-    import numpy as np
     import pandas as pd
-
-    from runner.study import load
-    from synth.metrics import workload_error
 
     study = load(directory / "data" / "study.toml")
     domain = study.domain
@@ -69,13 +74,7 @@ def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
 
 def demo(out: Path, vertical: bool = False, progress: Progress = "human") -> None:
     """Run the demo into `out` and say where its report is; an earlier demo there is replaced. Raises `CosynthError`."""
-    import os
-
-    from runner.launch.launcher import launch
-    from runner.launch.ports import free_ports
     from runner.report import render
-    from runner.results.outdir import claim, state
-    from runner.results.warnings import tell, texts_of
 
     if state(out) != "free" and not _is_ours(out):
         raise UsageError(f"--out {out} holds a run that is not the demo's; name another directory.")
@@ -96,8 +95,6 @@ def demo(out: Path, vertical: bool = False, progress: Progress = "human") -> Non
 
 def comparison_of(directory: Path) -> Mapping[str, Any] | None:
     """What the demo whose results are in `directory` has found out about them; None for any other run."""
-    from runner.results.outdir import finished
-
     try:
         kept = json.loads((directory / COMPARISON).read_text(encoding="utf-8"))
         ours = kept["session"] == finished(directory)["session"]
@@ -108,8 +105,6 @@ def comparison_of(directory: Path) -> Mapping[str, Any] | None:
 
 def _is_ours(out: Path) -> bool:
     """Whether the run in a directory, finished or not, is a demo's."""
-    from runner.results.outdir import RUN, finished
-
     if (out / RUN).exists():
         return finished(out).get("study") in STUDIES.values()
     return (out / "data" / "study.toml").exists()

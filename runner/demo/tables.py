@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.installation import program
+from synth.domain import Categorical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,16 +148,12 @@ def prepare(
 
 def dealt(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Every woman at one of three custodians."""
-    import numpy as np
-
     owner = np.random.default_rng(SPLIT_SEED).integers(len(CUSTODIANS), size=len(rows))
     return {name: rows[owner == number] for number, name in enumerate(CUSTODIANS)}
 
 
 def split() -> dict[str, pd.DataFrame]:
     """Most women at each of two owners, in another order, under identifiers that the two write differently."""
-    import numpy as np
-
     rows, rng, tables = survey(), np.random.default_rng(SPLIT_SEED), {}
     for name, columns in HOLDINGS.items():
         held = rng.permutation(np.flatnonzero(rng.random(len(rows)) < HELD))
@@ -175,10 +174,6 @@ def real_rows(vertical: bool) -> pd.DataFrame:
 
 def coded(table: pd.DataFrame, domain: Any) -> Any:
     """Codes of a table in the study's words, (rows, columns) in the domain's order."""
-    import numpy as np
-
-    from synth.domain import Categorical
-
     coded = []
     for name, column in zip(domain.names, domain.columns, strict=True):
         if isinstance(column, Categorical):

@@ -18,6 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
+from parties.data.location import locate
+from parties.data.records import read
+from parties.data.source import open_source
+from runner.study import DataLocation, VerticalStudy
+from runner.study.private_file import read_by_rules
 from synth.domain import Codes, Domain
 from synth.judgement.against_rows import PairBeside, beside
 from synth.metrics import random_cliques, workload_error
@@ -80,10 +85,6 @@ class Evaluation:
 
 def real_rows(path: Path, domain: Domain) -> Table:
     """The rows of a file as codes, (rows, columns) in the domain's order. Raises `DataRefused`."""
-    from parties.data.location import locate
-    from parties.data.records import read
-    from parties.data.source import open_source
-
     with open_source(locate(path)) as source:
         return _codes(read(source, domain, None, max_rows=MAX_ROWS), domain)
 
@@ -93,11 +94,6 @@ def rows_by_rules(path: Path, study: Study, rules: Rules) -> Table:
 
     Raises also `StudyInvalid` for rules that do not fit the study, and `UsageError` for a vertical one.
     """
-    from parties.data.records import read
-    from parties.data.source import open_source
-    from runner.study import DataLocation, VerticalStudy
-    from runner.study.private_file import read_by_rules
-
     if isinstance(study, VerticalStudy):
         raise UsageError(
             "A private file says how one owner's own columns are read; join all owners' columns as the study writes them, and "

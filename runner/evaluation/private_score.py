@@ -30,12 +30,16 @@ import numpy as np
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 from mpc_protocols.ideal.oracle import IdealOracle
+from parties.budget.ledger import Ledger
+from parties.budget.spending import Reservation
+from parties.data.source import open_source
 from runner.evaluation.judge import SEED, SETS
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import RUN
 from runner.study import Study, VerticalStudy
 from runner.study.hashing import canonical
 from runner.study.model import DataLocation
+from runner.study.private_file import read_by_rules
 from synth.budget.accounting import Accountant, Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.metrics import marginal, random_cliques
@@ -80,11 +84,7 @@ def score(
     private: the custodian's, for the rules by which its table is read and for its ledger. Raises `DataRefused`,
     `BudgetRefused`, `StudyInvalid` for rules that do not fit the study, `UsageError`.
     """
-    from parties.budget.ledger import Ledger
-    from parties.budget.spending import Reservation
     from parties.data.local_marginals import count
-    from parties.data.source import open_source
-    from runner.study.private_file import read_by_rules
 
     study = agreed_study(run.facts, directory / RUN)
     if isinstance(study, VerticalStudy):

@@ -15,8 +15,9 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import AllowAll, DryRun
+from mpc_protocols.functionality import Reports
+from mpc_protocols.owners import REPORT_PROTOCOLS, ReportCost
 from mpc_protocols.partition import OwnRows
-from mpc_protocols.reports.cost import ReportCost, cost
 from runner.forecast.alignment import Joining, joined_facts, joining
 from runner.forecast.arrivals import DryRounds, arrives
 from runner.forecast.cohorts import forecast_cohorts
@@ -42,7 +43,7 @@ from runner.study.method import algorithm_of
 from runner.study.trained import trained, training_of
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event, Reports
+    from mpc_protocols.functionality import Event
     from runner.results.release import Release
     from synth.plan import Plan
 
@@ -121,7 +122,8 @@ def forecast(
     elif reporting is not None:
         assert joined is not None  # only owners of columns report
         reporter = reporting.reporter(plan)
-        reported = cost(reporter, joined.split, study.leader_number)
+        protocol = REPORT_PROTOCOLS[reporting.protocol]
+        reported = protocol.cost(reporter, joined.split, study.leader_number)
         synthesis = replace(
             synthesize(study, plan, _presumed_reports(study, plan, joined), seen.observe), rows=assumed
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.vertigan.star import COUNT_BYTES, SEED_BYTES
+from mpc_protocols.owners import STAR_PROTOCOLS
 from runner.forecast.alignment import owners
 from runner.forecast.presumed_rows import presumed_rows
 from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, Forecast, told
@@ -35,13 +35,15 @@ class Training:
         owned, self.presumed = owners(study)
         self.plan = plan = plan.knowing(owned.columns)
         rounds, sizes = plan.config.rounds, algorithm.message_sizes(plan)
+        protocol = STAR_PROTOCOLS[algorithm.protocol]
         self.rows = study.config.synthetic_rows or rows
-        self.rounds = MEETING_ROUNDS + 1 + 2 * rounds
+        self.rounds = MEETING_ROUNDS + protocol.rounds_on_wire(rounds)
         self.sent = [0] * len(study.numbered)
         for number, party in enumerate(study.numbered):
             if party.name in sizes and number != study.leader_number:
-                self.sent[number] += COUNT_BYTES + 4 * rounds * sizes[party.name]
-                self.sent[study.leader_number] += rounds * (SEED_BYTES + 4 * sizes[party.name])
+                from_owner, to_owner = protocol.traffic(sizes[party.name], rounds)
+                self.sent[number] += from_owner
+                self.sent[study.leader_number] += to_owner
         widest = max(plan.cells_of(name) for name in owned.owners)
         self.seconds = plan.steps * (STEP_S + CELL_S * float(plan.rate) * rows * widest)
 

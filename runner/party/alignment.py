@@ -22,17 +22,24 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, OutOfResources, StudyInvalid
+from mpc_protocols.functionality import Event
+from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from mpc_protocols.psu.dummies import size_events, view_events
+from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec, Context, Member, ideal_align
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
+from mpc_protocols.psu.row_order.protocol import UNEQUAL
 from parties.budget.aborted import ABORTED
 from parties.budget.spending import STARTED
+from parties.data.scan import unknown
+from parties.data.source import open_source
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 
 if TYPE_CHECKING:
-    from mpc_protocols.functionality import Event
-    from mpc_protocols.partition import OwnRows, Partition, VerticalData
-    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
+    from mpc_protocols.psu.functionality import Alignment
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
     from synth.plan import Plan
@@ -40,8 +47,6 @@ if TYPE_CHECKING:
 
 def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
     """How the owners make identifiers; None if the study aligns by row order."""
-    from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
-
     alignment = study.alignment
     if not alignment.psu:
         return None
@@ -50,9 +55,6 @@ def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
 
 def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]:
     """The columns that a party with data owns: those the study declares, else the domain's in its data. Raises `DataRefused`."""
-    from parties.data.scan import unknown
-    from parties.data.source import open_source
-
     names, declared = study.domain.names, study.party(party).columns
     if declared is not None:
         return tuple(name for name in names if name in declared)
@@ -88,8 +90,6 @@ def check_size(study: VerticalStudy, owner: str, records: int) -> None:
 
 def specification(study: VerticalStudy, owned: Ownership) -> AlignmentSpec:
     """The public parameters, equal at all parties. Raises `StudyInvalid`."""
-    from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec
-
     alignment, privacy = study.alignment, study.privacy
     pad_to = alignment.pad_to
     sizes = (
@@ -121,8 +121,6 @@ def check_tables(study: VerticalStudy, plan: Plan, owned: Ownership) -> None:
 
 def partition(study: VerticalStudy, owned: Ownership, rows: int) -> Partition:
     """How the columns of the common table of so many rows are split, by wire numbers."""
-    from mpc_protocols.partition import Partition
-
     number = {party.name: i for i, party in enumerate(study.numbered)}
     union = study.alignment.population == "union"
     return Partition(
@@ -136,8 +134,6 @@ def partition(study: VerticalStudy, owned: Ownership, rows: int) -> Partition:
 
 def own_events(study: VerticalStudy, owned: Ownership, owner: str) -> tuple[Event, ...]:
     """What an owner's sizes reveal to the others in one run: charged to its data on top of the study's budget."""
-    from mpc_protocols.psu.dummies import size_events
-
     psu = study.alignment.psu  # aligned tables have as many rows at every owner, who so learn nothing
     others = [party.name for party in (study.parties if psu else study.computing) if party.name != owner]
     outside = [name for name in others if name not in owned.owners]
@@ -147,8 +143,6 @@ def own_events(study: VerticalStudy, owned: Ownership, owner: str) -> tuple[Even
 
 def view_of(study: VerticalStudy, owned: Ownership, viewer: str) -> tuple[Event, ...]:
     """What a party of the run learns from everybody's sizes, beyond what recipients learn."""
-    from mpc_protocols.psu.dummies import size_events, view_events
-
     spec = specification(study, owned)
     if study.alignment.psu:
         return view_events(spec, owned.owners, viewer)
@@ -172,8 +166,6 @@ class Account:
         self._record(event, inputs)
 
     def __enter__(self) -> Account:
-        from mpc_protocols.functionality import Event
-
         self._record(
             Event(STARTED, Fraction(0), Fraction(0), {"owners": list(self._owned.owners)}), self._session
         )
@@ -184,8 +176,6 @@ class Account:
     ) -> None:
         if error is None:
             return
-        from mpc_protocols.functionality import Event
-
         code = error.exit_code if isinstance(error, CosynthError) else 1
         with suppress(BudgetRefused, OutOfResources):  # the cause of the abort is what there is to tell
             self._record(Event(ABORTED, Fraction(0), Fraction(0), {"code": code}), self._session)
@@ -204,8 +194,6 @@ def join(
     wire: a stream of the alignment's own. records: an owner's. Raises `DataRefused` (before anything is sent), `BudgetRefused`,
     `ProtocolAborted`, `PeerLost`.
     """
-    from mpc_protocols.partition import OwnRows, VerticalData
-
     aligned = take_part(study, owned, wire, study_digest, records, account)
     own = None if records is None else OwnRows(aligned.rows, cast("Mapping[str, Any]", records.codes))
     return VerticalData(partition(study, owned, aligned.n_rows), own)
@@ -228,7 +216,6 @@ def take_part(
 
 def context(study: VerticalStudy, owned: Ownership, study_digest: bytes) -> Context:
     """Who takes part. The study's digest covers every party's pinned certificate, or the CA whose name for it is checked."""
-    from mpc_protocols.psu.functionality import Context, Member
 
     def member(number: int, name: str) -> Member:
         return Member(name, hashlib.sha256(study_digest + name.encode()).digest(), number)
@@ -250,12 +237,6 @@ def ideal_join(
 
     records: by the owner's name. Raises `DataRefused` as the owners would.
     """
-    import numpy as np
-
-    from mpc_protocols.partition import OwnRows
-    from mpc_protocols.psu.functionality import ideal_align
-    from mpc_protocols.psu.row_order.protocol import UNEQUAL
-
     spec = specification(study, owned)
     number = {party.name: i for i, party in enumerate(study.numbered)}
     own = [records[name] for name in owned.owners]

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, OutOfResources, StudyInvalid
 from mpc_protocols.functionality import Event, LocalCounts
+from parties.budget.aborted import check_retries
+from parties.budget.ledger import Ledger
+from parties.budget.spending import Proposal, Reservation
+from parties.data.source import open_source
+from runner.contributors.collection import waves_of
 from runner.party.alignment import check_size, identifier_policy, own_columns
+from runner.party.own_counts import own_counts
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.hashing import canonical
 from runner.study.private_file import Private
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Clique
     from parties.budget.ledger import OpenRun
-    from parties.budget.spending import Proposal, Reservation
     from parties.data.local_marginals import LocalTable
     from parties.data.records import Records
     from synth.plan import Plan
@@ -104,8 +109,6 @@ class Custodian:
 
     def proposal(self, digest: bytes) -> Proposal:
         """What the study asks of this custodian's data. digest: the study's."""
-        from parties.budget.spending import Proposal
-
         fits: list[object] = [self._study.domain.to_spec()]
         if isinstance(self._study, VerticalStudy):
             fits.append(self._study.alignment.public(self._study.privacy.adjacency))
@@ -134,7 +137,6 @@ class Custodian:
 
     def _read(self, study: VerticalStudy, data: DataLocation) -> None:
         from parties.data.records import read
-        from parties.data.source import open_source
 
         with open_source(data.locate()) as source:
             records = read(
@@ -155,8 +157,6 @@ class Custodian:
         self._records = records
 
     def _count(self, data: DataLocation, cliques: Sequence[Clique], asked: bool) -> None:
-        from runner.party.own_counts import own_counts
-
         self._table = own_counts(
             self._study, data, cliques, allow_empty=self._private.allow_empty, workers=self._private.workers
         )
@@ -186,9 +186,6 @@ class Custodian:
 
         sizes: what this party's lists reveal to the others in a vertical run, on top of it.
         """
-        from parties.budget.spending import Reservation
-        from runner.contributors.collection import waves_of
-
         asked, privacy = self.proposal(digest), self._study.privacy
         rho, beta = plan.beside(self.columns) if isinstance(self._study, VerticalStudy) else (0, 0)
         return Reservation(
@@ -232,8 +229,6 @@ class Custodian:
         """
         if self._data is None:
             return
-        from parties.budget.ledger import Ledger
-
         own = self._private.ledger
         cap = own.cap
         if cap.epsilon is not None and self._claimless(plan):
@@ -262,9 +257,6 @@ class Custodian:
         """Raise `BudgetRefused` if alignments with one of these other owners were aborted too often in a row."""
         if self._data is None:
             return
-        from parties.budget.aborted import check_retries
-        from parties.budget.ledger import Ledger
-
         check_retries(self.dataset, Ledger(self._private.ledger.file).entries(self.dataset), owners)
 
     def refuse(self, digest: bytes, code: int) -> None:
@@ -274,8 +266,6 @@ class Custodian:
         """
         if self._data is None:
             return
-        from parties.budget.ledger import Ledger
-
         with suppress(BudgetRefused, OutOfResources, StudyInvalid, DataRefused):
             Ledger(self._private.ledger.file).refuse(self.proposal(digest), code)
 

@@ -6,6 +6,7 @@ The same plan, the same ledgers, the same events and files as a run of parties, 
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,8 +16,13 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS, ClearBackend
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import LocalCounts
+from mpc_protocols.partition import ideal_counts
+from parties.budget.run_state import RunState, discard_others
 from runner.contributors.closing import Closing, check_custodians, in_the_clear
 from runner.contributors.result import Result
+from runner.party.alignment import ideal_join
+from runner.party.course import server_training
+from runner.party.course.arriving import added, clear_oracles
 from runner.party.custodian import Custodian, override
 from runner.party.options import PartyOptions
 from runner.party.record.events import EventLog, Meter
@@ -31,6 +37,7 @@ from runner.study.cohorts import cohorts_of
 from runner.study.owners import ownership
 from runner.study.trained import trained
 from runner.version import VERSION
+from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, MarginalOracle, Observe, Reports, StudyFacts
@@ -57,9 +64,6 @@ def run_ideal(options: PartyOptions) -> None:
 
 def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitStack) -> None:
     """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may live on."""
-    import secrets
-
-    from parties.budget.run_state import RunState, discard_others
     from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample
 
     meter = Meter()
@@ -175,10 +179,6 @@ class _Clear:
 
     def counted(self) -> tuple[LocalCounts | None, Joined | None]:
         """The marginals of all tables, and the common table of split columns; neither where owners train on their own ones."""
-        from mpc_protocols.partition import ideal_counts
-        from runner.party.alignment import ideal_join
-        from runner.party.course.arriving import added
-
         if trained(self.study) is not None:
             return None, None
         if self.owned is None or not isinstance(self.study, VerticalStudy):
@@ -190,10 +190,7 @@ class _Clear:
         self, counts: LocalCounts | None, joined: Joined | None, history: History, observe: Observe
     ) -> tuple[Synthesis, list[Event]]:
         """What the study's algorithm makes, and what was charged for it. counts, joined: see `counted`."""
-        from runner.party.course import server_training
-        from runner.party.course.arriving import clear_oracles
         from runner.party.synthesis import exchange_of, synthesize
-        from synth.budget.accounting import Accountant
 
         study, plan = self.study, self.plan
         backend = BACKENDS[study.backend]

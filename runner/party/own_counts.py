@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
+from parties.data.source import open_source
+from parties.data.tallies.counting import Counting
+from parties.data.tallies.files import add_files
 from runner.study import DataLocation, Study, VerticalStudy, digest
 
 if TYPE_CHECKING:
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from parties.data.harmony.recipe import Recipe
     from parties.data.local_marginals import LocalTable
     from parties.data.scan import Unit
-    from parties.data.tallies.counting import Counting
 
 
 def own_counts(
@@ -25,15 +27,12 @@ def own_counts(
     workers: how many processes count a table, as far as this machine has cores.
     """
     if data.tallies is not None:
-        from parties.data.tallies.files import add_files
-
         return add_files(data.tallies, counting_of(study, cliques, data.recipe), allow_empty=allow_empty)
     if data.cluster is not None:
         from parties.data.tallies.engines.dask_cluster import count_on_cluster
 
         counting = counting_of(study, cliques, data.recipe)
         return count_on_cluster(data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty)
-    from parties.data.source import open_source
     from parties.data.tallies.workers import cores, count_by_workers
 
     with open_source(data.locate()) as source:
@@ -54,8 +53,6 @@ def counting_of(study: Study, cliques: Sequence[Clique], recipe: Recipe | None) 
     The study's digest is that of study and software: engines that count parts need not know the session's certificates. Raises
     `StudyInvalid` for owners of columns.
     """
-    from parties.data.tallies.counting import Counting
-
     if isinstance(study, VerticalStudy):
         raise StudyInvalid(
             f"{study.path}: owners of a vertical study share rows, not counts; there is nothing to tally."

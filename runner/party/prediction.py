@@ -23,8 +23,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudiesDiffer, UsageError
+from mpc_protocols.functionality import Event
 from mpc_protocols.installation import program
+from mpc_protocols.owners import SPLIT_PROTOCOLS, Link
+from parties.budget.ledger import Ledger
+from parties.budget.spending import Reservation
+from parties.data.records import read
+from parties.data.source import open_source
 from runner.failures import reason
 from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
@@ -37,7 +45,6 @@ from runner.study.private_file import Private, location
 from runner.study.trained import training_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Observe
@@ -89,6 +96,10 @@ class TrainedModel:
         half = self.training.active_model(reader(directory))
         self._check(directory, half.run)
         return half
+
+    def link(self, wire: SessionWire, peer: int, name: str, cut: int) -> Link:
+        """The other owner, by the protocol of the training. peer: its number; name: its name."""
+        return SPLIT_PROTOCOLS[self.training.protocol].link(wire.fork("predict"), peer, name, cut)
 
     def _check(self, directory: Path, run: str) -> None:
         if run != self.session:
@@ -184,11 +195,6 @@ class Records:
 
     def find(self, people: People) -> None:
         """Read the records of the people. Raises `DataRefused`: somebody is not held, or the half is of other columns."""
-        import numpy as np
-
-        from parties.data.records import read
-        from parties.data.source import open_source
-
         study, owner = self._model.study, self._model.roles[PASSIVE]
         sizes = {name: study.domain.sizes[name] for name in self._half.columns if name in study.domain}
         if sizes != dict(self._half.columns):
@@ -211,8 +217,6 @@ class Records:
 
     def check_account(self) -> None:
         """Raise `UsageError` unless the account that is to be charged is that of the training."""
-        from parties.budget.ledger import Ledger
-
         ledger, owner = Ledger(self._own.ledger.file), self._model.roles[PASSIVE]
         entries = ledger.entries(self._custodian.dataset)
         if not any(entry.reservation.run == self._model.session for entry in entries):
@@ -223,10 +227,6 @@ class Records:
 
     def record(self, session: str, digest: bytes) -> None:
         """Put on record that features are shown without a claim. Raises `BudgetRefused`; under a cap, always."""
-        from mpc_protocols.functionality import Event
-        from parties.budget.ledger import Ledger
-        from parties.budget.spending import Reservation
-
         study, settings = self._model.study, self._own.ledger
         asked = self._custodian.proposal(digest)
         if settings.cap.epsilon is not None:
@@ -268,8 +268,6 @@ def here(
 ) -> Probabilities:
     """Both halves on this machine, of a run of all parties here. own: settings of the passive owner; its account must be the
     one in which the run stands. data: instead of its own. Raises `CosynthError`."""
-    import numpy as np
-
     owner = model.roles[PASSIVE]
     folder = directory / PARTY_FOLDERS
     active = model.active_half(folder / model.roles[ACTIVE])
@@ -332,22 +330,17 @@ class Part:
         return 1 - wire.me, other
 
     def _send(self, wire: SessionWire, records: Records) -> None:
-        from mpc_protocols.split_learning.exchange import Exchange
-
         number, other = self._peer(wire)
         records.record(wire.session_id.hex(), study_digest(self.model.study, self.certs))
         wire.all_assembled()  # blocks leave from here on, so that no later error says that nothing was sent
-        link = Exchange(wire.fork("predict"), number, other, records.cut)
+        link = self.model.link(wire, number, other, records.cut)
         for block in records.blocks():
             link.send(block)
 
     def _receive(self, wire: SessionWire, active: ActiveModel) -> Probabilities:
-        import numpy as np
-
-        from mpc_protocols.split_learning.exchange import Exchange
-
         number, other = self._peer(wire)
-        link, count = Exchange(wire.fork("predict"), number, other, active.cut), len(self.people.canonical)
+        link = self.model.link(wire, number, other, active.cut)
+        count = len(self.people.canonical)
         found = [np.zeros(0)]
         for start in range(0, count, BLOCK):
             block = link.receive(min(BLOCK, count - start))

@@ -23,8 +23,14 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
 from runner.contributors.closing import Closing, check_custodians
+from runner.party.alignment import check_tables, own_events
 from runner.party.collective import Collective
+from runner.party.course.answers import Answers
+from runner.party.course.arriving import InRoundsOfArrivals
+from runner.party.course.cohorts import InCohorts
 from runner.party.course.course import Course, Run
+from runner.party.course.server_training import ServerTraining
+from runner.party.course.split_training import SplitTraining
 from runner.party.custodian import REFUSALS, Custodian, override
 from runner.party.options import PartyOptions
 from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
@@ -32,6 +38,7 @@ from runner.party.record.logs import recording
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import MAX_DEADLINE_S, is_bounded, run_deadline, session_config, study_digest
+from runner.party.synthesis import facts_of, row_limit
 from runner.results.outdir import state
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.cohorts import cohorts_of
@@ -168,16 +175,12 @@ class _Party:
 
     def _knowing(self, plan: Plan, owned: Ownership) -> Plan:
         """The plan once the owners are known. Raises `StudyInvalid`."""
-        from runner.party.alignment import check_tables
-
         assert isinstance(self._study, VerticalStudy)
         check_tables(self._study, plan, owned)
         return plan.knowing(owned.columns)
 
     def _body(self, wire: SessionWire) -> None:
         """Everything after the parties have agreed, in the session's worker thread."""
-        from runner.party.synthesis import facts_of, row_limit
-
         self._meter.traffic = wire.traffic
         custodians = [name for name, facts in wire.announcements.items() if facts.get("data") is True]
         if not custodians and self._closing is None:
@@ -251,8 +254,6 @@ class _Party:
 
     def _reserve(self, plan: Plan, run: bytes, owned: Ownership | None, computes: bool) -> None:
         """The budget of this attempt, and of what its joining tells, in this custodian's ledger. Raises `BudgetRefused`."""
-        from runner.party.alignment import own_events
-
         attempt = self._attempt
         sizes: tuple[Event, ...] = ()
         joins = self._course.joins and owned is not None and self._name in owned.owners
@@ -307,23 +308,13 @@ class _Party:
 def _course_of(study: Study) -> Course:
     """What kind of run it will be, from the kind of its algorithm."""
     if (algorithm := trained(study)) is not None:
-        from runner.party.course.server_training import ServerTraining
-
         return ServerTraining(algorithm)
     if (training := training_of(study)) is not None:
-        from runner.party.course.split_training import SplitTraining
-
         return SplitTraining(training)
     if (rounds := cohorts_of(study)) is not None:
-        from runner.party.course.cohorts import InCohorts
-
         return InCohorts(rounds)
     if study.contributors is not None and study.contributors.arriving:
-        from runner.party.course.arriving import InRoundsOfArrivals
-
         return InRoundsOfArrivals()
-    from runner.party.course.answers import Answers
-
     return Answers()
 
 

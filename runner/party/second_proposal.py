@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
+from parties.budget.ledger import Ledger
 from runner.party.custodian import Custodian
 from runner.party.session import study_digest
 from runner.study import Study, private_file
@@ -44,8 +45,6 @@ def warnings(study: Study, party: str, own: Private, certs: CertificateFiles | N
 
 def _earlier(asked: Proposal, own: Private) -> Iterator[tuple[Proposal, float, int]]:
     """(proposal, time, exit code of its refusal or 0) of all that is on record about this dataset."""
-    from parties.budget.ledger import Ledger
-
     ledger = Ledger(own.ledger.file)
     for entry in ledger.entries(asked.dataset):
         yield entry.reservation.proposal, entry.time, 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
+from parties.certificates import fingerprint
 from runner.party.options import CertificateFiles
 from runner.study import Study, digest
 from runner.version import PROTOCOL
@@ -29,8 +30,6 @@ def ca_fingerprint(certs: CertificateFiles | None) -> str:
     """Of the session's CA, in hex; "" if there is none."""
     if certs is None or certs.ca is None:
         return ""
-    from parties.certificates import fingerprint
-
     try:
         return fingerprint(certs.ca)
     except PeerIdentity:  # who cannot read its CA meets nobody, and the session says why

@@ -10,22 +10,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Reports
+from mpc_protocols.functionality import InputRule, Reports, StudyFacts
+from mpc_protocols.owners import REPORT_PROTOCOLS, Exchange
+from runner.results.release import Release
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.waves import together
 from synth.algorithm import ALGORITHMS, WhileArriving
+from synth.mrf import Measurement
+from synth.mrf.raking import rake
 from synth.reserved import Reserved
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe, StudyFacts
-    from mpc_protocols.reports.exchange import ReportExchange
-    from runner.results.release import Release
+    from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe
     from runner.study.registered import Registered
     from synth.plan import Plan
     from synth.run import Synthesis
@@ -74,8 +77,6 @@ def facts_of(study: Study, custodians: int, session: bytes, plan: Plan | None = 
 
     plan: of a run, in which nobody may ask custodians for what they have not counted; owners of columns keep their rows.
     """
-    from mpc_protocols.functionality import InputRule, StudyFacts
-
     privacy = study.privacy
     rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
     if study.descriptor.malicious:  # a party that says it has no data may share some
@@ -117,14 +118,12 @@ def row_limit(study: Study, custodians: int) -> int:
     return most
 
 
-def exchange_of(study: Study, plan: Plan) -> ReportExchange | None:
+def exchange_of(study: Study, plan: Plan) -> Exchange | None:
     """How the owners report, in a study whose algorithm asks no oracle; None for any other."""
     reporting = ALGORITHMS[study.algorithm].reporting(study.config)
     if reporting is None:
         return None
-    from mpc_protocols.reports.exchange import ReportExchange
-
-    return ReportExchange(reporting.reporter(plan))
+    return REPORT_PROTOCOLS[reporting.protocol].exchange(reporting.reporter(plan))
 
 
 def synthesize(
@@ -153,11 +152,6 @@ def synthesize(
 
 def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Observe) -> Synthesis:
     """The model brought to the single columns of everybody who is enrolled; about as many rows as these have."""
-    import numpy as np
-
-    from synth.mrf import Measurement
-    from synth.mrf.raking import rake
-
     columns = [
         Measurement((name,), np.array(values, dtype=np.float64), float(sigma2))
         for name, (values, sigma2) in registered.columns.items()
@@ -174,8 +168,6 @@ def sample(
 
     Sampling from the released model is post-processing: its seed is no secret and costs nothing. events: what was charged.
     """
-    import numpy as np
-
     rows = min(synthesis.rows, most_rows)
     codes: NDArray[np.int64] = (
         synthesis.model.sample(
@@ -190,10 +182,6 @@ def sample(
 
 def draft(synthesis: Synthesis, plan: Plan, events: Sequence[Event]) -> Release:
     """What is released, without rows and without a seed for their decoding."""
-    import numpy as np
-
-    from runner.results.release import Release
-
     return Release(
         np.empty((0, len(plan.domain.names)), np.int64),
         synthesis.model.to_bytes(),

@@ -23,12 +23,12 @@ from parties.data.arrow import entries, present
 from runner.results.finished_run import domain_of
 from runner.results.outdir import table_of
 from synth.domain import Binned, Calendar, Categorical, Column, Domain
+from synth.mrf import Model
 from synth.run import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from synth.mrf import Model
     from synth.prior import Known
 
 Clique = tuple[str, ...]
@@ -255,8 +255,6 @@ def _moments(timeline: Mapping[str, Sequence[float]]) -> tuple[Moment, ...]:
 
 
 def _model(path: Path, domain: Domain) -> Model:
-    from synth.mrf import Model
-
     if not path.exists():
         raise FileNotFoundError(path)
     model: Model = Model.load(path)

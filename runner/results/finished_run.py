@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid, UsageError
 from runner.results.outdir import RUN, finished
+from runner.study.linked import tree_of
+from runner.study.read import read_tree
 from synth.domain import Domain
 from synth.domain.kinds import KINDS
+from synth.mrf import Model
 
 if TYPE_CHECKING:
     from runner.study import Study
-    from synth.mrf import Model
 
 MODEL = "model.npz"
 
@@ -41,8 +43,6 @@ def open_run(directory: Path) -> FinishedRun:
         raise UsageError(
             f"{directory / RUN} does not state the study's columns; it is damaged or of another version."
         ) from None
-    from synth.mrf import Model
-
     try:
         model = Model.load(directory / MODEL)
     except FileNotFoundError:
@@ -66,9 +66,6 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
 
     Raises `UsageError` for a run of another version, of a plug-in that is not installed here, or a run.json that was altered.
     """
-    from runner.study.linked import tree_of
-    from runner.study.read import read_tree
-
     plug_ins: object = None
     try:
         tree = dict(facts["agreed"])

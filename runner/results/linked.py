@@ -20,6 +20,7 @@ from runner.results.formulas import harmless
 from runner.results.outdir import RUN
 from runner.results.outputs import BLOCK_ROWS, decoded, shown_in_csv
 from synth.domain.categorical import Categorical
+from synth.linked.folding import fold
 from synth.linked.tables import LinkedTables
 
 if TYPE_CHECKING:
@@ -119,8 +120,6 @@ def write_tables(
     seed: public, of the fold. safe: as `write_table`. A person's key is its number among the rows, from 1; children stand by
     person, and in their order.
     """
-    from synth.linked.folding import fold
-
     number = np.arange(1, len(people.codes) + 1)
     written = [folder / f"{linked.parent}.csv"]
     _write(written[0], (linked.key, *linked.people.names), [number.tolist(), *people.values], safe)

@@ -22,12 +22,11 @@ import numpy as np
 
 from mpc_protocols.foreign_text import shown
 from runner.results.finished_run import FinishedRun
+from synth.mrf import Chains
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
-
-    from synth.mrf import Chains
 
 
 def attribute_graph(run: FinishedRun) -> nx.Graph:
@@ -101,8 +100,6 @@ def write(path: Path, graph: nx.Graph) -> None:
 
 
 def _chains(run: FinishedRun) -> Chains:
-    from synth.mrf import Chains
-
     return Chains(run.domain.sizes, run.model.used_levels)
 
 

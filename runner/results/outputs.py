@@ -21,6 +21,7 @@ from runner.results import outdir
 from runner.results.formulas import harmless
 from runner.results.release import Release
 from synth.domain import Binned, Calendar, Categorical, DateTime
+from synth.mrf import Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,6 @@ def write_outputs(
     one. sign: of the folder where they lie before any is in its place, what signatures.json is to hold; it may raise."""
     from runner.report import render
     from runner.results.linked import People, linked_of, seed_of, write_tables
-    from synth.mrf import Model
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)

@@ -21,7 +21,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
+from parties.certificates import facts, load
 from runner.contributors import statement
 from runner.failures import reason
 from runner.results import outdir
@@ -156,8 +163,6 @@ def read(path: Path) -> Signed:
 
 def fingerprint_of(pem: str) -> str:
     """SHA-256 of the first certificate in hex. Raises `PeerIdentity`."""
-    from parties.certificates import facts
-
     return facts(_loaded(pem)[0]).fingerprint
 
 
@@ -170,14 +175,10 @@ def _file(path: Path) -> str:
 
 def _plain(pem: str, most: int | None = None) -> str:
     """The certificates of a file, as they are written without anything else; at most so many."""
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     return b"".join(each.public_bytes(Encoding.PEM) for each in _loaded(pem)[:most]).decode("ascii")
 
 
 def _loaded(pem: str) -> list[Any]:
-    from parties.certificates import load
-
     try:
         return load(pem.encode())
     except ValueError:
@@ -186,11 +187,6 @@ def _loaded(pem: str) -> list[Any]:
 
 def key_of(pem: str, party: str, ca: str | None, pinned: str | None) -> EllipticCurvePublicKey | None:
     """The key of a certificate, or of a chain from it to the CA, that speaks for the party; else None."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    from parties.certificates import facts
-
     chain = _loaded(pem)
     shown = facts(chain[0])
     if pinned is not None:
@@ -213,8 +209,6 @@ def _leads(chain: Sequence[Any]) -> bool:
 
 
 def _issued(certificate: Any, authority: Any) -> bool:
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -225,8 +219,6 @@ def _issued(certificate: Any, authority: Any) -> bool:
 def _may_issue(certificate: Any, below: int) -> bool:
     """Whether it is a CA's, with room for so many CAs below it: a party that has a certificate could else issue others' with its
     own key (RFC 5280, 4.2.1.9 and 4.2.1.3)."""
-    from cryptography import x509
-
     try:
         found = certificate.extensions
         limits = found.get_extension_for_class(x509.BasicConstraints).value
@@ -241,10 +233,6 @@ def _may_issue(certificate: Any, below: int) -> bool:
 
 def signature_of(key_file: Path, message: bytes) -> bytes:
     """64 bytes; none, if the key is of another kind."""
-    from cryptography.hazmat.primitives.asymmetric import ec, utils
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     try:
         key = load_pem_private_key(key_file.read_bytes(), None)
     except (OSError, ValueError, TypeError):
@@ -256,10 +244,6 @@ def signature_of(key_file: Path, message: bytes) -> bytes:
 
 
 def _verifies(key: EllipticCurvePublicKey, signature: bytes, message: bytes) -> bool:
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric import ec, utils
-    from cryptography.hazmat.primitives.hashes import SHA256
-
     r, s = int.from_bytes(signature[:_HALF], "big"), int.from_bytes(signature[_HALF:], "big")
     try:
         key.verify(utils.encode_dss_signature(r, s), message, ec.ECDSA(SHA256()))

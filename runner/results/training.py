@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from runner.party.record.events import OF_JOINED
+from runner.party.record.run_json import describe
 from runner.results import outdir
+from runner.results.release import Release
 from runner.study.trained import active_owner, training_of
 
 if TYPE_CHECKING:
@@ -34,12 +39,6 @@ def describe_training(
     owned: Ownership,
 ) -> dict[str, Any]:
     """run.json: as of any run, of no rows, with the model's shape and the evaluation. Raises `ProtocolAborted`."""
-    import numpy as np
-
-    from runner.party.record.events import OF_JOINED
-    from runner.party.record.run_json import describe
-    from runner.results.release import Release
-
     training = training_of(study)
     assert training is not None
     nothing = Release(np.zeros((0, len(study.domain)), np.uint8), b"", (), (), 0.0, 0, tuple(events))

@@ -10,7 +10,8 @@ from mpc_protocols.functionality import Event
 from mpc_protocols.installation import program
 from runner.check.finding import Finding, fine, note, problem
 from runner.demo import COMPARISON, comparison_of
-from runner.report.files import measurements_of
+from runner.report.files import load, measurements_of
+from runner.report.page import page
 from runner.results.finished_run import MODEL, agreed_study, domain_of
 from runner.results.outdir import RUN, table_of
 from runner.results.release import check_measured
@@ -94,9 +95,6 @@ def whole(place: Place) -> Iterator[Finding]:
 
 def report(place: Place) -> Finding:
     """Whether the page is what these files make."""
-    from runner.report.files import load
-    from runner.report.page import page
-
     path = place.directory / REPORT
     if training_of(agreed_study(place.run, place.directory / RUN)) is not None:
         return note(f"{path} is not made anew: a page about a trained model")

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.demo import comparison_of
+from runner.report.files import load
+from runner.report.page import page
 from runner.results import signatures
 from runner.results.outdir import PARTY_FOLDERS, RESULT, RUN, SIGNATURES, finished
 
@@ -52,8 +54,5 @@ class Place:
         """
         if REPORT not in self.hashes or comparison_of(self.directory) is None:
             return self.hashes
-        from runner.report.files import load
-        from runner.report.page import page
-
         made = page(load(self.directory)).encode("utf-8", "replace")
         return {**self.hashes, REPORT: hashlib.sha256(made).hexdigest()}

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
+from parties.budget.journal import read
+from parties.budget.ledger import Ledger
 from runner.audit import second_accountant
 from runner.check.finding import Finding, fine, note, problem
 from runner.results.finished_run import agreed_study
@@ -137,8 +139,6 @@ def _promised(privacy: Mapping[str, Any], study: Study, file: Path) -> Iterator[
 
 def journals(places: Sequence[Place]) -> Iterator[Finding]:
     """Each computing party's record of what may have been opened, against what run.json says was."""
-    from parties.budget.journal import read
-
     run, wrong = places[0].run, False
     computing = [party["name"] for party in run["parties"] if party["role"] == "compute"]
     seen: set[str] = set()
@@ -185,8 +185,6 @@ def journals(places: Sequence[Place]) -> Iterator[Finding]:
 
 def booked(place: Place, ledger: Path) -> Finding:
     """A custodian's ledger: the run is there, and charged for what was released."""
-    from parties.budget.ledger import Ledger
-
     if not ledger.is_file():
         raise UsageError(f"{ledger} does not exist; name a ledger that the run was charged to.")
     run = place.run

@@ -26,7 +26,7 @@ from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from synth.algorithms.flaim import client as flaim
 from synth.algorithms.flaim.questions import parse
 from synth.algorithms.flaim.scores import choose
-from synth.algorithms.vertigan import coins, critic
+from synth.research.vertigan import coins, critic
 
 Row = dict[str, int]
 Change = list[tuple[Row, int]]

@@ -35,8 +35,8 @@ from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.bench.utility.federated.runs import Point, Source, scores
-from runner.bench.utility.federated.world import Outcome, World
+from runner.bench.research.federated.runs import Point, Source, scores
+from runner.bench.research.federated.world import Outcome, World
 from synth.algorithm import ALGORITHMS, Algorithm, WhileArriving
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving

@@ -6,8 +6,8 @@
 
 Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and ends with 0. Three
 parties exchange real messages in memory, recorded; the leader owns nothing. The attack is the audit's
-(`runner.audit.read_off`): it reads the messages of each owner and claims rows, which are then looked up in the table. The error
-is the mean total variation distance of all three-way marginals between the synthetic table and the real one.
+(`runner.audit.research.read_off`): it reads the messages of each owner and claims rows, which are then looked up in the
+table. The error is the mean total variation distance of all three-way marginals between the synthetic table and the real one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from mpc_protocols.backend import BACKENDS, AllowAll, DistributedBackend
 from mpc_protocols.functionality import StudyFacts, unobserved
 from mpc_protocols.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.partition import OwnRows, Partition, VerticalData
-from mpc_protocols.reports.exchange import ReportExchange
+from mpc_protocols.research.reports.exchange import ReportExchange
 from mpc_protocols.wire import Wire
-from runner.audit.read_off import read_off, sketches_in
-from synth.algorithms.vertimrf.algorithm import ALGORITHM, Encoded, VertiMrfConfig
-from synth.algorithms.vertimrf.encoders.bins import encoded_sizes, levels_of
-from synth.algorithms.vertimrf.encoders.plan import EncodedPlan
+from runner.audit.research.read_off import read_off, sketches_in
+from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
 from synth.domain import Domain
 from synth.metrics import workload_error
+from synth.research.vertimrf.bins import encoded_sizes, levels_of
 from synth.run import Synthesis
 from synth.workload import Workload
 
@@ -90,16 +89,18 @@ def carried_out(
     half = (len(domain) + 1) // 2
     columns = {name: OWNERS[place >= half] for place, name in enumerate(domain.names)}
     split = Partition(OWNERS, columns, "intersection", {}, len(rows))
+    config = VertiMrfConfig(encoder=encoder)
     plan = ALGORITHM.plan(
         domain,
         workload(domain),
-        VertiMrfConfig(encoder=encoder),
+        config,
         epsilon=epsilon,
         delta=1e-5,
         adjacency="replace",
     ).knowing({name: str(owner) for name, owner in columns.items()})
     facts = StudyFacts(domain.sizes, "replace", 1, 1 << 20, bytes(32))
-    exchange = ReportExchange(Encoded().reporter(plan)) if isinstance(plan, EncodedPlan) else None
+    reporting = ALGORITHM.reporting(config)
+    exchange = None if reporting is None else ReportExchange(reporting.reporter(plan))
     backend = BACKENDS["replicated"]
     assert isinstance(backend, DistributedBackend)
     frames, lock = list[Frame](), threading.Lock()
@@ -114,9 +115,9 @@ def carried_out(
             kind = {name: rows[:, domain.names.index(name)].astype(np.uint32) for name in split.of(wire.me)}
             own = OwnRows(np.arange(len(rows), dtype=np.int64), kind)
         data, guard = VerticalData(split, own), AllowAll()
-        if wire.me == LEADER and exchange is not None:
+        if wire.me == LEADER and reporting is not None and exchange is not None:
             with exchange.lead(wire, facts, data, guard) as reports:
-                return Encoded().conclude(reports, plan, unobserved)
+                return reporting.conclude(reports, plan, unobserved)
         if wire.me == LEADER:
             with backend.lead(wire, facts, data, guard, unobserved) as oracle:
                 return ALGORITHM.run(oracle, plan, unobserved)

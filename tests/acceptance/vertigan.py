@@ -37,12 +37,12 @@ from scipy.stats import mannwhitneyu
 from mpc_protocols.functionality import unobserved
 from runner.audit.groups.inference import area
 from runner.party.course.server_training import InTheClear
-from synth.algorithms.vertigan.algorithm import ALGORITHM, VertiGanConfig
-from synth.algorithms.vertigan.coins import Coins
-from synth.algorithms.vertigan.owner import Owner
-from synth.algorithms.vertigan.plan import VertiGanPlan
 from synth.domain import Domain
 from synth.metrics import total_variation
+from synth.research.vertigan.algorithm import ALGORITHM, VertiGanConfig
+from synth.research.vertigan.coins import Coins
+from synth.research.vertigan.owner import Owner
+from synth.research.vertigan.plan import VertiGanPlan
 from synth.workload import Workload
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -34,7 +34,9 @@ RECORD = """\
 import os, sys
 end = os._exit
 def record(code):
-    name = sys.argv[sys.argv.index("--party") + 1] if "--party" in sys.argv else "launcher"
+    name = "launcher" if "run" in sys.argv else "fork server"  # which loads what parties need, and ends after the launcher
+    if "--party" in sys.argv:
+        name = sys.argv[sys.argv.index("--party") + 1]
     with open(os.path.join(os.path.dirname(__file__), name), "w") as file:
         file.write("\\n".join(sys.modules))
     end(code)

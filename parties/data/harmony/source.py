@@ -15,7 +15,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.arrow import bits, present, truths
 from parties.data.harmony.expressions import columns_of
 from parties.data.harmony.recipe import Recipe, Step
 from parties.data.harmony.values import Change
@@ -23,8 +27,6 @@ from parties.data.location import Location
 from parties.data.source import BLOCK_ROWS, Source
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
@@ -86,8 +88,6 @@ class Harmonised(Source):
 
     def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
         """See `Source`."""
-        import pyarrow as pa
-
         steps = {name: self.recipe.step(name) for name in names}
         self.changes = {name: Change(step) for name, step in steps.items()}
         self.left_out, self._kept, begun = 0, [], 0
@@ -116,8 +116,6 @@ class Harmonised(Source):
 
     @staticmethod
     def _column(block: pa.Table, name: str | None) -> pa.Array:
-        import pyarrow as pa
-
         column = block.column(name)
         if column.num_chunks == 1:
             return column.chunk(0)
@@ -125,11 +123,6 @@ class Harmonised(Source):
 
     def _filter(self, block: pa.Table, begun: int) -> pa.Array | None:
         """Which rows of a block count; None: all. Remembers the others."""
-        import numpy as np
-        import pyarrow as pa
-
-        from parties.data.arrow import bits, present, truths
-
         if self.recipe.filter is None:
             return None
         found = self._computed(block, self.recipe.filter, None, begun)
@@ -202,7 +195,6 @@ class Harmonised(Source):
 
     def _counted(self, name: str, bound: int) -> tuple[bool, bool]:
         import duckdb
-        import pyarrow as pa
 
         failure: list[DataRefused | StudyInvalid] = []
 
@@ -234,8 +226,6 @@ class Harmonised(Source):
 
     def _origin(self, row: int, begun: int = 0) -> int:
         """The data's own number of a row, counted from 0 after `begun` of the data's rows."""
-        import numpy as np
-
         if self.recipe.filter is None:
             return begun + row
         before = 0

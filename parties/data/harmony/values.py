@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from parties.data.arrow import binaries, bits
 from parties.data.coding import DECIMAL, Distinct, plain, written
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from parties.data.harmony.recipe import Step
@@ -56,8 +58,6 @@ class Change:
 
     def __call__(self, values: pa.Array) -> pa.Array:
         """The values changed: as text where there is a map or a decimal comma in text, else in their own type."""
-        import pyarrow as pa
-
         if self._idle:
             return values
         values = plain(values)
@@ -90,13 +90,8 @@ class Change:
 
 
 def _countable(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _without(values: pa.Array, gone: NDArray[np.bool_]) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(bits(~gone), values, pa.nulls(len(values), values.type))

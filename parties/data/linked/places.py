@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import DataRefused
 from parties.data.harmony.rules import RFC
 from parties.data.linked.draw_key import BYTES, DrawKey
+from parties.data.linked.unfold import unfold
+from parties.data.source import open_source
 
 if TYPE_CHECKING:
     from parties.data.linked.unfold import Unfolding
@@ -54,9 +56,6 @@ def drawing_key(linked: LinkedPlaces) -> bytes:
 
 def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Path, list[Unfolding]]:
     """The copy, and what its owner may know of it. Raises `DataRefused`, but not for orphans: those are in no row."""
-    from parties.data.linked.unfold import unfold
-    from parties.data.source import open_source
-
     key = drawing_key(linked)
     with ExitStack() as stack:
         people = stack.enter_context(open_source(replace(location, linked=None)))

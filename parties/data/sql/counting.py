@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mpc_protocols.errors import DataRefused
 from parties.data.scan import too_many
 from parties.data.sql.cases import Fate
@@ -25,7 +27,6 @@ from parties.data.survey import ColumnSurvey, RefusedRows, Survey
 from synth.domain.domain import BROKEN_ROWS
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique
@@ -164,8 +165,6 @@ class PushedDown:
 
     def cells(self, union: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells of a union of cliques that are not empty, in row-major order of its columns, and their counts."""
-        import numpy as np
-
         self._values(union)
         sizes = [self._domain.sizes[name] for name in union]
         kept_by = tuple(self._rules.values()) if self._leaves_out else ()

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from parties.data.coding import Coder
 from parties.data.harmony.values import Change
 from parties.data.sql.cases import Fate, When, among
@@ -27,8 +29,6 @@ class Probe:
 
     def __call__(self, value: object) -> Fate:
         """The fate of one value; None: of a missing one."""
-        import pyarrow as pa
-
         change, coder = Change(self.step), Coder(self.column)
         codes, misfits = coder.code(change(pa.array([value], self.kind.arrow)))
         return Fate(
@@ -43,8 +43,6 @@ class Probe:
 
     def all(self, values: Sequence[object]) -> list[Fate]:
         """Of each."""
-        import pyarrow as pa
-
         if not self.step.plain or self.kind.group != "text":
             return list(map(self, values))
         codes, misfits = Coder(self.column).code(

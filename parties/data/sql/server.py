@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import threading
 import time
 import warnings
@@ -30,8 +31,6 @@ from parties.data.sql.products import PRODUCTS, Expression, Product
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
-    import sqlite3
-
     import pyarrow as pa
 
     from parties.data.sql.statements import Statement
@@ -208,8 +207,6 @@ class _Steps:
 
 def _file(path: Path, table: str) -> sqlite3.Connection:
     """A SQLite database for reading, which gives up what is no stored table if it takes too long."""
-    import sqlite3
-
     found = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
     if not _is_stored(found, table):
         found.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)

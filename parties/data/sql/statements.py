@@ -14,10 +14,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from parties.data.sql.cases import Cases, Fate, among, number
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from parties.data.sql.products import Expression
@@ -102,7 +103,6 @@ class Coded:
         return inner.c[self._label(name)]
 
     def _breaks(self, inner: Expression, rule: Rule) -> Expression:
-        import numpy as np
         import sqlalchemy as sa
 
         conditions = []

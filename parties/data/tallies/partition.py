@@ -19,10 +19,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import DataRefused
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.bundles.layout import Layout
@@ -122,8 +123,6 @@ class PartitionCounts:
 
 def cell_counts(table: NDArray[np.int64]) -> CellCounts:
     """Counters of all cells of a table, each at most `MAX_COUNT`, in the shorter of the two forms."""
-    import numpy as np
-
     filled = np.flatnonzero(table)
     if _SPARSE_SHARE * len(filled) < len(table):
         return CellCounts(filled.astype(np.uint32), table[filled].astype(np.uint32))
@@ -234,8 +233,6 @@ class _Reader:
         return found
 
     def column(self, size: int) -> NDArray[np.uint32]:
-        import numpy as np
-
         return np.frombuffer(self.take(4 * size), "<u4")
 
     def tables(self, layout: Layout) -> list[CellCounts]:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from pyarrow import ipc
+
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
@@ -61,8 +63,6 @@ def _counted(job: dict[str, Any], given: IO[bytes]) -> PartitionCounts:
 
 def _received(given: IO[bytes]) -> Iterator[pa.RecordBatch]:
     """None if there is no block for this process."""
-    from pyarrow import ipc
-
     if given.peek(1):  # type: ignore[attr-defined]
         yield from ipc.open_stream(given)
 

@@ -14,6 +14,8 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import ProtocolAborted
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ _MAX_AXES = 8
 
 def dumps(value: object) -> bytes:
     """Bytes of plain data or an array. Raises TypeError for anything else."""
-    import numpy as np
-
     if isinstance(value, np.ndarray):
         return _integers(value) if value.dtype == object else _numeric(value)
     return _PLAIN + json.dumps(_tagged(value), separators=(",", ":")).encode()
@@ -62,8 +62,6 @@ def loads(payload: bytes | bytearray | memoryview) -> Any:
 
 
 def _tagged(value: object) -> object:
-    import numpy as np
-
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str | float):
@@ -126,8 +124,6 @@ def _head(dtype: str, shape: tuple[int, ...], width: int) -> bytes:
 
 
 def _array(kind: bytes, body: bytes) -> NDArray[Any]:
-    import numpy as np
-
     name, axes, width = _HEAD.unpack_from(body)
     dtype = name.rstrip(b"\0").decode()
     if axes > _MAX_AXES or width == 0:

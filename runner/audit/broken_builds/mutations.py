@@ -7,7 +7,6 @@ are those of `docs/design/audit.md` 4, which also lists the faults that no mutat
 from __future__ import annotations
 
 import json
-import pkgutil
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.registry import modules_of
 from runner.audit.broken_builds import faults
 from runner.audit.broken_builds.faults.mutation import Mutation
 from runner.audit.side_by_side import side_by_side
@@ -49,11 +49,11 @@ class Caught:
 
 
 def _all() -> tuple[Mutation, ...]:
-    """Those of every file in `runner/audit/broken_builds/faults`, by number."""
-    found: list[Mutation] = []
-    for module in pkgutil.iter_modules(faults.__path__):
-        found += getattr(import_module(f"{faults.__name__}.{module.name}"), "MUTATIONS", ())
-    return tuple(sorted(found, key=lambda each: (each.name[0], int(each.name[1:]))))
+    """Those of every file in `runner/audit/broken_builds/faults`, and of those for research, by number."""
+    mutations: list[Mutation] = []
+    for module in modules_of(faults.__name__, research="runner.audit.research.faults"):
+        mutations += getattr(import_module(module), "MUTATIONS", ())
+    return tuple(sorted(mutations, key=lambda mutation: (mutation.name[0], int(mutation.name[1:]))))
 
 
 MUTATIONS = _all()

@@ -20,11 +20,16 @@ from mpc_protocols.errors import DataRefused, PeerIdentity
 from parties import certificates
 from parties.budget.ledger import Ledger
 from parties.budget.run_state import RunState
+from parties.data.location import locate
+from parties.data.source import open_source
+from parties.inbox.drop_box import DropBox
 from parties.inbox.files import write_private
+from parties.inbox.upload import CONTRIBUTOR, DIGEST, PATH, SIGNATURE, Upload
 from runner.audit.check import Check, Finding, Group, judged
 from runner.audit.subjects.ledgers import alignments, asked, cap, copies
 from runner.audit.subjects.subject import Subject
 from runner.results.signatures import Signed, signature_of
+from runner.watch.server import HOST, MAX_CONNECTIONS, watching
 from synth.domain import Categorical, Domain
 
 VISITORS = 64
@@ -34,8 +39,6 @@ VISITORS = 64
 def bounds(subject: Subject) -> Finding:
     """Bring a table of more rows than max_rows, and fewer records than min_size."""
     from parties.data.local_marginals import count
-    from parties.data.location import locate
-    from parties.data.source import open_source
     from runner.party.alignment import check_size
 
     problems = []
@@ -109,8 +112,6 @@ def _accepted(signed: Signed, ca: str) -> bool:
 
 def page(subject: Subject) -> Finding:
     """Ask the page of a watched run without its secret word, and in the name of another host."""
-    from runner.watch.server import HOST, watching
-
     problems, asked = [], 0
     with TemporaryDirectory() as folder, watching(Path(folder)) as watch:
         own = f"{HOST}:{watch.port}"
@@ -145,8 +146,6 @@ def page(subject: Subject) -> Finding:
 
 def crowd(subject: Subject) -> Finding:
     """Connect to the page of a watched run without end, and without its secret word, and say nothing."""
-    from runner.watch.server import HOST, MAX_CONNECTIONS, watching
-
     with TemporaryDirectory() as folder, watching(Path(folder)) as watch, ExitStack() as held:
         visitors = [
             held.enter_context(closing(socket.create_connection((HOST, watch.port), timeout=60)))
@@ -180,9 +179,6 @@ def _ended(visitor: socket.socket) -> bool:
 def box(subject: Subject) -> Finding:
     """Announce uploads to a drop box that nobody, another contributor or another upload's signature vouches for."""
     import h11
-
-    from parties.inbox.drop_box import DropBox
-    from parties.inbox.upload import CONTRIBUTOR, DIGEST, PATH, SIGNATURE, Upload
 
     clinic, stranger = ReceiverSecret.generate(), ReceiverSecret.generate()
     study, digest = b"study of the audit, 32 bytes lon", bytes(range(32))

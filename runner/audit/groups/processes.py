@@ -11,6 +11,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from mpc_protocols.errors import DataRefused
 from parties import certificates
 from parties.budget import journal
@@ -20,6 +23,7 @@ from runner.audit.subjects.processes import expiry
 from runner.audit.subjects.processes.deployment import MARK, Deployment, End, Party, Stuck, deployed, wait_for
 from runner.audit.subjects.processes.impostor import Attempt, Impostor, attempts, expired, knock
 from runner.audit.subjects.subject import Subject
+from runner.cli import main
 from runner.results import outdir
 
 LEADER, CLAIMED, AWAITED = "south", "south", "north"
@@ -185,9 +189,6 @@ def _charged(party: Party) -> int:
 
 def secrets_of(deployment: Deployment) -> list[bytes]:
     """Private keys: their numbers and the lines of their files; and the mark."""
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     found = [MARK.encode()]
     for party in deployment.parties:
         text = (party.folder / f"{party.name}.key").read_bytes()
@@ -397,8 +398,6 @@ def forged(subject: Subject) -> Finding:
 
 def _verified(folders: Sequence[Path], asked: Sequence[str]) -> int:
     """The exit code of `verify`."""
-    from runner.cli import main
-
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         return main(["verify", *map(str, folders), *asked])
 

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, MarginalOracle
+from parties.data.location import locate
+from parties.data.source import open_source
 from runner.audit.check import Check, Finding, Group, Profile, judged
 from runner.audit.subjects.arena import Arena, Codes
 from runner.audit.subjects.questions import NO_NOISE
@@ -208,8 +210,6 @@ def _file_counts(
     subject: Subject, path: Path, rows: Codes, cliques: Sequence[Clique]
 ) -> list[NDArray[np.int64]]:
     from parties.data.local_marginals import count
-    from parties.data.location import locate
-    from parties.data.source import open_source
 
     domain = subject.study.domain
     rng = subject.generator("decode")

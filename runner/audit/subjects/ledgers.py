@@ -20,6 +20,7 @@ from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.audit.check import Finding, judged
 from runner.audit.subjects.subject import Subject
+from synth.budget.accounting import Budget
 
 EPSILON, DELTA, BETA = 1.0, 1e-9, Fraction(1, 10**15)
 AT_ONCE = 4
@@ -48,8 +49,6 @@ def _allowed(ledger: Ledger, cap: Cap, runs: Sequence[Reservation]) -> int:
 
 def _whole() -> Fraction:
     """All of epsilon 1."""
-    from synth.budget.accounting import Budget
-
     return Budget.of(EPSILON, DELTA, BETA).rho_cap
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mpc_protocols.functionality import Event, unobserved
 from runner.audit.subjects.arena import Codes, Recorder, clear
 from runner.audit.subjects.subject import Subject
+from runner.party.course.server_training import InTheClear, authorise
 from runner.study import Study
 from runner.study.method import algorithm_of
 from runner.study.trained import trained
@@ -40,7 +41,6 @@ def not_run(study: Study) -> str | None:
 
 def whole_run(subject: Subject, rows: Codes) -> WholeRun:
     """rows: codes, (rows, columns of the study)."""
-    from runner.party.course.server_training import InTheClear, authorise
     from runner.party.synthesis import facts_of, plan_of, synthesize
 
     study = subject.study

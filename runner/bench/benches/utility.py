@@ -2,9 +2,6 @@
 
     cosynth bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
     cosynth bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
-    cosynth bench utility --federated --help      many clients, some of which arrive: `runner.bench.utility.federated`
-    cosynth bench utility --vertical --help       columns of two owners: `runner.bench.utility.vertical`
-    cosynth bench utility --florist --help        a model instead of a table: `runner.bench.utility.florist`
     cosynth bench utility --data DIR --tables adult --algorithms mosaic --parts --html FILE
 
 Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
@@ -22,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid, UsageError
+from mpc_protocols.installation import program
 from runner.bench.parameters import number
 from runner.bench.registry import Survey
+from runner.bench.utility.comparison import COMPARISONS
 from runner.bench.utility.options import parser, spread
 
 DEFAULT_ROWS = "independent,mst,mwem,aim,mosaic:rounds=40,mosaic"
@@ -43,18 +42,9 @@ class Utility(Survey):
 
     def command(self, arguments: Sequence[str]) -> None:
         """Run and print. Raises `UsageError`."""
-        if "--federated" in arguments:
-            from runner.bench.utility.federated.command import command
-
-            return command(arguments)
-        if "--vertical" in arguments:
-            from runner.bench.utility.vertical.command import compare
-
-            return compare(arguments)
-        if "--florist" in arguments:
-            from runner.bench.utility.florist.command import measure
-
-            return measure(arguments)
+        for comparison in COMPARISONS:
+            if comparison.flag in arguments:
+                return comparison.command(arguments)
         from runner.bench.utility.runs import Row
         from runner.bench.utility.tables import chosen, names
 
@@ -153,7 +143,7 @@ class Utility(Survey):
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = parser(__doc__, "NAME.csv with NAME-domain.json, NAME.bif")
+    made = parser(f"{__doc__}\n{_comparisons()}", "NAME.csv with NAME-domain.json, NAME.bif")
     made.add_argument(
         "--tables", metavar="NAME,..", help="NAME, or NAME@ROWS for some of its rows (default: all there are)"
     )
@@ -173,6 +163,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--html", metavar="FILE", type=Path, help="a page of it, self-contained")
     return made
+
+
+def _comparisons() -> str:
+    """Of the help: what each comparison is of."""
+    lines = (
+        f"    {program()} bench utility {f'{other.flag} --help':<26}{other.summary}" for other in COMPARISONS
+    )
+    return "In place of these tables:\n\n" + "\n".join(lines)
 
 
 def _show(

@@ -22,11 +22,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, Interrupted, UsageError
+from parties.session import Peer, SessionConfig
+from runner.bench import registry
+from runner.bench.net import shim
+from runner.bench.registry import Task
+from runner.bench.running.repeat import JobWire, repeat
 from runner.failures import describe
 from runner.version import PROTOCOL
 
 if TYPE_CHECKING:
-    from parties.session import SessionConfig, SessionWire
+    from parties.session import SessionWire
 
 Lines = queue.SimpleQueue[dict[str, Any]]
 
@@ -65,9 +70,6 @@ def _tell(line: dict[str, Any]) -> None:
 
 
 def _config(settings: dict[str, Any]) -> SessionConfig:
-    from parties.session import Peer, SessionConfig
-    from runner.bench.net import shim
-
     network = settings["network"]
     cert, key, ca = (Path(settings[name]) if settings[name] else None for name in ("cert", "key", "ca"))
     return SessionConfig(
@@ -88,9 +90,6 @@ def _config(settings: dict[str, Any]) -> SessionConfig:
 
 def _serve(lines: Lines, wire: SessionWire) -> None:
     """Jobs until the launcher closes the input (`_listen` ends the process then)."""
-    from runner.bench import registry
-    from runner.bench.running.repeat import JobWire
-
     benches = registry.load()
     for number in range(sys.maxsize):
         job = lines.get()
@@ -102,25 +101,17 @@ def _serve(lines: Lines, wire: SessionWire) -> None:
 
 def _protocol(bench: Any, job_wire: Any, wire: SessionWire, job: dict[str, Any]) -> dict[str, Any]:
     """The protocol itself."""
-    from runner.bench.running.repeat import repeat
-
     return repeat(job_wire, bench.prepare(job_wire, job["params"]), job["warmup"], job["repeats"])
 
 
 def _mpyc(bench: Any, job_wire: Any, wire: SessionWire, job: dict[str, Any]) -> dict[str, Any]:
     """The same work by MPyC's secure arrays; contributors only stand by."""
-    from runner.bench.registry import Task
-    from runner.bench.running.repeat import repeat
-
     task = bench.mpyc(wire.mpyc(), job["params"]) if wire.me < wire.computing else Task(lambda: None)
     return repeat(job_wire, task, job["warmup"], job["repeats"])
 
 
 def _floor(bench: Any, job_wire: Any, wire: SessionWire, job: dict[str, Any]) -> dict[str, Any]:
     """The same work in the clear at P0; the others stand by."""
-    from runner.bench.registry import Task
-    from runner.bench.running.repeat import repeat
-
     task = bench.floor(job["params"]) if wire.me == 0 else None
     return repeat(job_wire, task or Task(lambda: None), job["warmup"], job["repeats"])
 

@@ -8,10 +8,11 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from mpc_protocols.installation import program
+
 
 def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json") -> argparse.ArgumentParser:
     """Options of one form: those that all have, `--data` and `--json`."""
-    from mpc_protocols.installation import program
     from runner.cli import Parser
 
     made = Parser(

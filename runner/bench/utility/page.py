@@ -1,8 +1,8 @@
-"""The pages of `bench utility --parts` and `--florist`: one self-contained file in the report's style."""
+"""The page of `bench utility --parts`: one self-contained file in the report's style."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
@@ -22,10 +22,15 @@ WORDS = {
 }
 
 
+def source_of(name: str) -> str:
+    """The text of one of the report's templates."""
+    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
 def page(found: Sequence[ErrorParts], delta: float, seeds: int) -> str:
     """The whole HTML text."""
     most = max((max(parts.summary.values()) for parts in found), default=1.0)
-    return _rendered(
+    return rendered(
         "utility.html.j2",
         sections=[
             {
@@ -47,25 +52,15 @@ def page(found: Sequence[ErrorParts], delta: float, seeds: int) -> str:
     )
 
 
-def training_page(
-    sections: Sequence[Mapping[str, Any]], name: str, seeds: int, settings: Mapping[str, int]
-) -> str:
-    """Of FLORIST's tables. sections: title, head and rows of text each; settings: epochs and batch."""
-    return _rendered("utility_florist.html.j2", sections=sections, name=name, seeds=seeds, **settings)
-
-
-def _rendered(template: str, **content: Any) -> str:
+def rendered(template: str, source: Callable[[str], str] = source_of, **content: Any) -> str:
+    """A page in the report's style. source: of a template's text, by name."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_source),
+        loader=jinja2.FunctionLoader(source),
     )
     return environment.get_template(template).render(
-        style=Markup(_source("report.css")), version=VERSION, **content
+        style=Markup(source_of("report.css")), version=VERSION, **content
     )
-
-
-def _source(name: str) -> str:
-    return resources.files("runner.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -18,8 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mpc_protocols.errors import CosynthError, StudyInvalid, UsageError
+from parties.inbox.collection import MARGIN
+from parties.inbox.files import discard_unfinished
+from runner.contributors.contributing import Contribution
 from runner.contributors.courier import study_files
 from runner.failures import reason
+from runner.study import load, private_file
 from runner.study.table import Table, read_toml
 
 KEYS = ("party", "study", "keep", "private")
@@ -55,8 +59,6 @@ class Node:
         Raises `StudiesDiffer` (not the confirmed study; nothing of it is read), `UsageError` (none that can be used, and no
         private file to make one with), and as `Contribution.leave`.
         """
-        from parties.inbox.files import discard_unfinished
-
         files = study_files.parse(content, self.study)
         folder = self.keep / self.study
         file = folder / f"{self.party}.bundle"
@@ -77,8 +79,6 @@ class Node:
 
     def _make(self, study: Path, file: Path, anew: bool) -> None:
         from parties.inbox.files import write_private
-        from runner.contributors.contributing import Contribution
-        from runner.study import load, private_file
 
         contribution = Contribution(load(study), self.party, private_file.load(self.private), None)
         try:
@@ -93,7 +93,6 @@ def _unusable(file: Path, now: datetime) -> str | None:
     All bundles outlast the study's closing date by more than inboxes ask for, so that only the time from now on counts.
     """
     from mpc_protocols.bundles.bundle import parse
-    from parties.inbox.collection import MARGIN
 
     try:
         expires = parse(file.read_bytes()).header.expires

@@ -24,6 +24,7 @@ import numpy as np
 
 from mpc_protocols.errors import ProtocolAborted
 from runner.results.release import Release, parse, size_limit
+from synth.mrf import Model
 
 if TYPE_CHECKING:
     from runner.party.course.course import Run
@@ -71,8 +72,6 @@ def agree(run: Run, draft: Release | None, rows: int, check: Callable[[Release],
 
 def drawn(fixed: Release, rows: int, coin: bytes, run: Run) -> Release:
     """The release with so many rows of its model, as the coin has it."""
-    from synth.mrf import Model
-
     seeds = [
         int.from_bytes(hashlib.sha256(purpose + coin).digest()[:size], "big")
         for purpose, size in ((b"rows", 16), (b"decoding", 8))

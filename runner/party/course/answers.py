@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 from mpc_protocols.bundles.collected import CollectedCounts
 from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
 from runner.contributors.closing import Closing
+from runner.party.alignment import join
+from runner.party.course import agreed_table
+from runner.party.course.agreed_table import confirmed
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
+from runner.party.synthesis import exchange_of
+from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
     from mpc_protocols.backend import OracleData
@@ -31,8 +36,6 @@ class Answers(Course):
 
     def take_part(self, run: Run) -> None:
         """See `Course`."""
-        from runner.party.alignment import join
-
         data: OracleData | None = run.custodian.counts()
         if run.closing is not None:
             data = run.closing.collected(run.custodian.counts())
@@ -44,9 +47,7 @@ class Answers(Course):
 
 def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
-    from runner.party.course import agreed_table
     from runner.party.synthesis import draft, exchange_of, sample, synthesize
-    from synth.budget.accounting import Accountant
 
     # a study with [contributors] has a backend that takes these
     data = cast("LocalCounts | VerticalData | None", data)
@@ -146,8 +147,6 @@ def only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
 
 def _contribute(run: Run, data: OracleData | None) -> Release:
     """A contributor's part: its data goes out masked, the release comes in."""
-    from runner.party.course.agreed_table import confirmed
-    from runner.party.synthesis import exchange_of
     from runner.results.release import parse
 
     if data is None or isinstance(data, CollectedCounts):

@@ -20,6 +20,7 @@ from runner.party.course.answers import only_run
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
 from runner.party.synthesis import facts_of, sample, synthesize
+from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,8 +45,6 @@ class InRoundsOfArrivals(Course):
 
     def take_part(self, run: Run) -> None:
         """See `Course`."""
-        from synth.budget.accounting import Accountant
-
         assert run.closing is not None and run.journal is not None  # all of its parties compute
         recorder = run.attempt.recorder(run.journal, only_run(run, run.closing), run.wire.check_valid)
         accountant = Accountant(run.plan.budget, record=recorder.record)

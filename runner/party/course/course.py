@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpc_protocols.errors import ProtocolAborted
+from runner.party.alignment import Account
 from runner.party.custodian import PRIVATE
 from runner.party.record.software import software
 from runner.party.session import ca_fingerprint
 from runner.results.outdir import DISTRIBUTED, ONE_MACHINE
+from runner.results.release import size_limit
 from runner.study import Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 
@@ -118,8 +120,6 @@ class Run:
 
         join: `runner.party.alignment.join` or `take_part`, after what of it is wanted.
         """
-        from runner.party.alignment import Account
-
         assert isinstance(self.study, VerticalStudy)
 
         def record(event: Event, inputs: bytes) -> None:
@@ -147,7 +147,6 @@ class Run:
     def receive_payload(self) -> memoryview:
         """The same as it comes."""
         from runner.report import prepare
-        from runner.results.release import size_limit
 
         prepare()  # here there is time: the leader samples its model
         return self.collective.receive_release(size_limit(self.study.domain, self.limit))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_protocols.vertigan.star import Server, serve
+from mpc_protocols.owners import STAR_PROTOCOLS
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
 from runner.party.record.events import OF_OWNERS
+from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,10 +43,10 @@ class ServerTraining(Course):
     def take_part(self, run: Run) -> None:
         """See `Course`."""
         from runner.party.synthesis import sample
-        from synth.budget.accounting import Accountant
 
         assert run.owned is not None  # the study is vertical
         algorithm, begin = self._algorithm, run.custodian.begin
+        protocol = STAR_PROTOCOLS[algorithm.protocol]
         plan: Any = run.plan  # the algorithm's own
         recorder = (
             None if run.journal is None else run.attempt.recorder(run.journal, begin, run.wire.check_valid)
@@ -59,13 +60,13 @@ class ServerTraining(Course):
         if run.collective.leads:
             number = {party.name: i for i, party in enumerate(run.study.numbered)}
             numbers = {name: number[name] for name in run.owned.owners}
-            server = Server(stream, numbers, algorithm.message_sizes(plan), own)
-            synthesis = algorithm.train(server, plan, run.observe)
+            owners = protocol.server(stream, numbers, algorithm.message_sizes(plan), own)
+            synthesis = algorithm.train(owners, plan, run.observe)
             release = sample(synthesis, plan, run.observe, run.limit, accountant.events)
         else:
             if own is not None:
                 size = algorithm.message_sizes(plan)[run.name]
-                serve(stream, run.study.leader_number, own, size, plan.config.rounds)
+                protocol.take_part(stream, run.study.leader_number, own, size, plan.config.rounds)
                 run.meter.mark("fit")
             release = run.receive_told([], accountant, "authorised")
         if recorder is not None and run.journal is not None:

@@ -17,23 +17,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.functionality import StudyFacts, unobserved
+from mpc_protocols.ideal.oracle import IdealOracle
+from mpc_protocols.owners import SPLIT_PROTOCOLS
+from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.public.history import NO_HISTORY
+from runner.party.alignment import take_part
 from runner.party.collective import Collective
 from runner.party.course.course import Course, Run
 from runner.party.record.events import OF_JOINED
+from runner.results.training import describe_training, write_training
 from runner.study import VerticalStudy
 from runner.study.owners import Ownership
 from runner.study.trained import active_owner, check_owners, predicted
+from synth.budget.accounting import Accountant
 from synth.training import Evaluation, Half, Lists, Outside, OwnTable, Training
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.backend import DistributedBackend
-    from mpc_protocols.functionality import Event, Guard, Observe, StudyFacts
-    from mpc_protocols.partition import VerticalData
+    from mpc_protocols.functionality import Event, Guard, Observe
     from mpc_protocols.psu.functionality import Alignment
     from mpc_protocols.wire import Wire
     from parties.data.records import Records
@@ -55,10 +63,6 @@ class SplitTraining(Course):
 
     def take_part(self, run: Run) -> None:
         """See `Course`."""
-        from runner.party.alignment import take_part
-        from runner.results.training import describe_training, write_training
-        from synth.budget.accounting import Accountant
-
         study, owned, journal, begin = run.study, run.owned, run.journal, run.custodian.begin
         assert isinstance(study, VerticalStudy) and owned is not None and journal is not None
         recorder = run.attempt.recorder(journal, begin, run.wire.check_valid)
@@ -137,8 +141,6 @@ class Trainer:
         for event in training.own_events(plan, self._name == self._active):
             record.beside(event)
         own = self._own_columns()
-        import numpy as np
-
         codes = np.stack([records.codes[column] for column in own.names], axis=1).astype(np.int64)
         invented = None
         if self._name != self._active:
@@ -155,18 +157,13 @@ class Trainer:
         return self._study.domain.subset((predicted(self._study),) if active else self._owned.of(self._name))
 
     def _outside(self, aligned: Alignment) -> tuple[Outside, Lists]:
-        import numpy as np
-
-        from mpc_protocols.engine.prg import KeyStream
-        from mpc_protocols.split_learning.exchange import Exchange
-        from mpc_protocols.split_learning.schedule import Schedule
-
         training, config = self._training, self._study.config
         peer = next(name for name in self._owned.owners if name != self._name)
         shape = training.described(config, self._study.domain, ())
-        link = Exchange(self._wire.fork("train"), self._numbers[peer], peer, int(shape["cut"]))
+        protocol = SPLIT_PROTOCOLS[training.protocol]
+        link = protocol.link(self._wire.fork("train"), self._numbers[peer], peer, int(shape["cut"]))
         other = link.announce(aligned.listed)
-        batches = Schedule(
+        batches = protocol.batches(
             aligned.n_rows,
             self._wire.session_id,
             link.common_seed(),
@@ -189,12 +186,6 @@ class Trainer:
         found = self._training.own_model(self._plan, domain)
         if found is None:
             return None
-        import numpy as np
-
-        from mpc_protocols.functionality import StudyFacts, unobserved
-        from mpc_protocols.ideal.oracle import IdealOracle
-        from synth.budget.accounting import Accountant
-
         algorithm, plan = found
         privacy = self._study.privacy
 
@@ -245,10 +236,6 @@ class Trainer:
         return self._training.assessed(self._plan, counts[0])
 
     def _data(self, asked: Evaluation, aligned: Alignment, half: Half | None) -> VerticalData:
-        import numpy as np
-
-        from mpc_protocols.partition import OwnRows, Partition, VerticalData
-
         owners = tuple(self._numbers[name] for name in self._owned.owners)
         active = self._numbers[self._active]
         passive = next(number for number in owners if number != active)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import ProtocolAborted
 from runner.contributors.closing import facts_for_report
+from runner.party.alignment import view_of
 from runner.party.record.events import PHASES, WITHHELD
 from runner.party.record.software import checked
 from runner.results.finished_run import columns_of, constraints_of
@@ -27,6 +28,7 @@ from runner.study.hashing import agreed_tree
 from runner.study.owners import Ownership, method_of
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
+from synth.budget.noisy_sizes import view
 from synth.fallback import sentence
 from synth.later_wave import WavePlan
 from synth.run import without_levels
@@ -287,9 +289,6 @@ def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[
 
     A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
     """
-    from runner.party.alignment import view_of
-    from synth.budget.noisy_sizes import view
-
     ideal = BACKENDS[study.backend].ideal
     views = []
     for party in [] if ideal else study.parties:

@@ -17,8 +17,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import BudgetRefused, OutOfResources, ProtocolAborted, UsageError
 from mpc_protocols.public.history import NO_HISTORY
+from parties.budget.journal import Header, Journal
+from parties.budget.run_state import Opened, RunState, discard_others
 from runner.party.resume.earlier_attempt import (
     EarlierAttempt,
     Recorder,
@@ -32,8 +36,7 @@ from runner.version import VERSION
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from mpc_protocols.public.history import History
-    from parties.budget.journal import Journal, Record
-    from parties.budget.run_state import RunState
+    from parties.budget.journal import Record
     from parties.session import SessionWire
     from runner.party.options import PartyOptions
     from runner.results.release import Release
@@ -123,9 +126,6 @@ class Attempt:
 
         digest: of the study. Returns the journal of a party that computes something yet. Raises `ProtocolAborted`, `UsageError`.
         """
-        from parties.budget.journal import Header, Journal
-        from parties.budget.run_state import RunState
-
         path, header = journal_path(self._options.out, run), Header(digest, run, self._name, VERSION)
         if not self._study.resumes:
             return Journal(path, header) if computes else None
@@ -163,10 +163,6 @@ class Attempt:
                     number[name], last.inputs + last.values.astype("<i8").tobytes()
                 )
         elif self._name in going_on.lacking:
-            import numpy as np
-
-            from parties.budget.run_state import Opened
-
             stream = wire.fork(f"resume {self._name}")
             payload = bytes(stream.receive_up_to(number[going_on.giver], RESULT_LIMIT))
             if len(payload) % 8 or len(payload) < 32:
@@ -238,8 +234,6 @@ class Attempt:
 
     def finish(self, run: bytes) -> None:
         """The results are in place: what only a later attempt would have needed goes."""
-        from parties.budget.run_state import discard_others
-
         if self._state is not None:
             with suppress(OSError, BudgetRefused, OutOfResources):
                 self._state.finish(VERSION)

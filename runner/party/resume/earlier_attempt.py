@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, OutOfResources, UsageError
+from parties.budget.journal import read
+from parties.budget.open_run import as_recorded
+from parties.budget.run_state import RunState, latest
 from runner.results.outdir import RUN, state
 from runner.study import Study, digest
 from runner.version import VERSION
@@ -18,7 +21,6 @@ from runner.version import VERSION
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from parties.budget.journal import Journal, Record
-    from parties.budget.run_state import RunState
 
 _BEGUN = 2
 """Lines of a journal whose run has begun."""
@@ -67,8 +69,6 @@ class EarlierAttempt:
     def find(cls, out: Path, study: Study, party: str, journalled: bool = True) -> EarlierAttempt | None:
         """What there is in a directory; None if nothing. journalled: whether a party that computes keeps a journal beside its
         state. Raises `UsageError` for what cannot be gone on with."""
-        from parties.budget.run_state import RunState, latest
-
         held, path = state(out), latest(out)
         if path is None:
             if held == "interrupted":
@@ -92,8 +92,6 @@ class EarlierAttempt:
 
 def _journal(path: Path, found: RunState) -> Record | None:
     """The journal beside a state; None if there is none. Raises `UsageError` unless they belong together."""
-    from parties.budget.journal import read
-
     nothing = not found.marks and not found.results
     if not path.exists():
         if nothing or found.finished:
@@ -144,8 +142,6 @@ class Recorder:
     def record(self, event: Event, inputs: bytes) -> None:
         """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its number, and what
         `admit` raises."""
-        from parties.budget.open_run import as_recorded
-
         self._admit()
         self.opened()
         number = self._last + 1

@@ -71,7 +71,7 @@ def _expected(plan: FlaimPlan, asked: Asked, step: Asking) -> Asking:
         event = plan.size_event([k for k in _charged(step.event) if k in clients], clients)
         return replace(once, kind=REVEAL, event=event)
     if asked.kind == "truth":
-        return replace(once, kind=REVEAL, event=plan.truth_event(clients, asked.cliques))
+        return replace(once, kind=REVEAL, event=plan.exposed_event(clients, asked.cliques))
     sigma2 = plan.registration_sigma2 if asked.kind == "register" else plan.sigma2
     return replace(once, kind=SUM, sigma2=sigma2, cliques=tuple(asked.cliques or plan.one_way))
 

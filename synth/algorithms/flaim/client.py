@@ -11,6 +11,7 @@ Randomness comes from the operating system; another source is for simulations an
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -157,13 +158,16 @@ class Client:
         answers = dict(zip(reference, scaled_to(shares, rows, theta, plan.max_rows), strict=True))
         counts = dict(zip(reference, self._counts(reference), strict=True))
         l1 = distances(counts, answers, reference)
-        match skew:
-            case "columns":
-                scores = against_columns(l1, cliques, scale)
-            case "truth":
-                scores = self._against_truth(asked, counts, l1, rows, theta, scale)
-            case "none":
-                scores = [scale * l1[clique] for clique in cliques]
+        if plan.variant.exposes is not None:
+
+            def as_own(shares: Sequence[NDArray[np.float64]]) -> list[Counts]:
+                return scaled_to(shares, rows, theta, plan.max_rows)
+
+            scores = plan.variant.exposes.scores(plan, asked, counts, l1, scale, as_own)
+        elif skew == "columns":
+            scores = against_columns(l1, cliques, scale)
+        else:
+            scores = [scale * l1[clique] for clique in cliques]
         most = scale * (plan.max_rows + rows + 2)
         return choose(
             scores,
@@ -172,30 +176,9 @@ class Client:
             plan.epsilon,
             factor=scale * plan.factor,
             highest=most,
-            lowest=0 if skew == "none" else most,
+            lowest=0 if plan.variant.movement == 1 else most,
             randomness=self._randomness,
         )
-
-    def _against_truth(
-        self,
-        asked: Asked,
-        counts: dict[Clique, Counts],
-        l1: dict[Clique, int],
-        rows: int,
-        theta: float,
-        scale: int,
-    ) -> list[int]:
-        cliques = asked.cliques
-        cells = [self._plan.candidates[clique] for clique in cliques]
-        if len(asked.truth) != 8 * sum(cells):
-            raise ProtocolAborted(
-                "A client was asked to choose without true marginals to compare with; stop the run."
-            )
-        real = np.split(np.frombuffer(asked.truth, "<i8"), np.cumsum(cells)[:-1])
-        shares = [of / max(1, int(of.sum())) for of in real]
-        true = scaled_to(shares, rows, theta, self._plan.max_rows)
-        skew = distances(counts, dict(zip(cliques, true, strict=True)), cliques)
-        return [scale * (l1[clique] - skew[clique]) for clique in cliques]
 
 
 @lru_cache(maxsize=2)

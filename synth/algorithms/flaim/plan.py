@@ -19,7 +19,8 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique, Event
 from synth.algorithm import CHOICES
 from synth.algorithms.flaim.algorithm import FlaimConfig
-from synth.algorithms.flaim.variants import VARIANTS, Variant
+from synth.algorithms.flaim.variant import Variant
+from synth.algorithms.flaim.variants import VARIANTS
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, modelled
@@ -99,7 +100,7 @@ class FlaimPlan(Plan):
         beta = cell_distance(self.size_sigma2) if rho else Fraction(0)
         return Event(SIZES, rho, beta, {"charged": new, "invited": cohort})
 
-    def truth_event(self, clients: list[int], cliques: Sequence[Clique]) -> Event:
+    def exposed_event(self, clients: list[int], cliques: Sequence[Clique]) -> Event:
         """Of true marginals, which no budget covers. Raises `StudyInvalid` in a study with a claim."""
         if self.variant.private:
             raise StudyInvalid(f'[flaim] variant = "{self.variant.name}" opens no true marginals.')

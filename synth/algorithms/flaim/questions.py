@@ -6,11 +6,11 @@
     choose     a vector of zeros with a one at the chosen candidate
     counts     the marginals of a list, zeros where the client did not choose; its noisy rows beside the chosen one
     drawn      one public marginal, and the noisy rows
-    truth      marginals as they are: of the variant that protects nothing
+    truth      marginals as they are: of a variant that protects nothing
 
-A line of JSON with sorted keys, and after it the model's archive where clients compare with one, and true marginals (int64,
-little endian) where they compare with these, too. `parse` believes nothing:
-what comes is checked to be the canonical encoding of a question.
+A line of JSON with sorted keys, and after it the model's archive where clients compare with one, and what else they are sent to
+compare with (`variant.Exposure`; the JSON's "truth" is its length). `parse` believes nothing: what comes is checked to be the
+canonical encoding of a question.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ KINDS: Final = ("register", "size", "columns", "choose", "counts", "drawn", "tru
 @dataclass(frozen=True)
 class Asked:
     """One question. round: from 1; 0 before the first. cliques: candidates, or those whose counts are asked. rows: the cohort's
-    noisy rows, for `choose`. model, truth: archive and true marginals, for `choose`."""
+    noisy rows, for `choose`. model, references: archive, and what is sent beside it, for `choose`."""
 
     kind: str
     round: int
     cliques: tuple[Clique, ...] = ()
     rows: int = 0
     model: bytes = b""
-    truth: bytes = b""
+    references: bytes = b""
 
     def to_bytes(self) -> bytes:
         """The canonical encoding."""
@@ -49,10 +49,10 @@ class Asked:
             "round": self.round,
             "cliques": [list(clique) for clique in self.cliques],
             "rows": self.rows,
-            "truth": len(self.truth),
+            "truth": len(self.references),
         }
         line = json.dumps(head, sort_keys=True, separators=(",", ":")).encode()
-        return line + b"\n" + self.model + self.truth
+        return line + b"\n" + self.model + self.references
 
 
 def question_of(plan: FlaimPlan, asked: Asked) -> Question:

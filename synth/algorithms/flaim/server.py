@@ -79,7 +79,7 @@ class Server:
     opened: Opened = field(init=False)
     _taken: dict[int, int] = field(default_factory=dict)
     _sums: list[NoisySum] = field(default_factory=list)
-    _true: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
+    _exposed: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     _registered: list[Measurement] = field(default_factory=list)
     _rows: int = 0
     _rounds: int = 0
@@ -193,7 +193,10 @@ class Server:
         candidates = self._candidates(number, rows)
         if not candidates or self._model is None:
             return ()
-        asked = Asked("choose", number, candidates, rows, self._model.to_bytes(), self._truth(candidates))
+        exposes, references = plan.variant.exposes, b""
+        if exposes is not None:
+            references = exposes.references(plan, self.cohorts, candidates, self._exposed)
+        asked = Asked("choose", number, candidates, rows, self._model.to_bytes(), references)
         question = question_of(plan, asked)
         event = plan.choice_event(list(cohort), len(candidates))
         listed = self.cohorts.popular(question, cohort, group, event)
@@ -206,19 +209,6 @@ class Server:
             for of in self._sum(Asked("counts", number, chosen), stayed, plan.sigma2, chosen):
                 self._keep(NoisySum.of(of))
         return chosen
-
-    def _truth(self, candidates: Sequence[Clique]) -> bytes:
-        """Everybody's true marginals, of the variant that compares with them; it protects nothing."""
-        plan, everybody = self.plan, tuple(self.cohorts.clients)
-        if plan.variant.private:
-            return b""
-        unknown = tuple(clique for clique in candidates if clique not in self._true)
-        if unknown:
-            cells = [plan.candidates[clique] for clique in unknown]
-            question = question_of(plan, Asked("truth", 0, unknown))
-            revealed = self.cohorts.reveal(question, everybody, plan.truth_event(list(everybody), unknown))
-            self._true |= dict(zip(unknown, np.split(revealed, np.cumsum(cells)[:-1]), strict=True))
-        return b"".join(self._true[clique].astype("<i8").tobytes() for clique in candidates)
 
     def _drawn(self, number: int, clients: Sequence[int]) -> tuple[Clique, ...]:
         """A marginal that a public seed draws: that of the session and the round."""

@@ -13,76 +13,23 @@ With d columns, at most R participations of a client and one choice in each, the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
-Skew = Literal["none", "columns", "truth"]
-"""What is taken off a client's distance before it chooses: nothing, how far its single columns are from the model's, or how
-far its own marginal is from the true one of everybody, which nobody may know."""
+from mpc_protocols.registry import Registry
+from synth.algorithms.flaim.variant import Variant
 
-
-@dataclass(frozen=True)
-class Variant:
-    """One member of the family.
-
-    skew: see `Skew`. chooses: whether clients choose. drawn: whether a public marginal is drawn in each round. columns: whether
-    every cohort is asked for its one-way marginals, and not only the first. registration: share of the budget for everybody's
-    one-way marginals, asked once. size: share for the client's noisy number of rows. once: one participation at most. union:
-    whether everybody's counts are measured together, without cohorts. private: whether what is released is private.
-    """
-
-    name: str
-    title: str
-    skew: Skew = "none"
-    chooses: bool = True
-    drawn: bool = False
-    columns: bool = False
-    registration: Fraction = Fraction(0)
-    size: Fraction = Fraction(1, 20)
-    once: bool = False
-    union: bool = False
-    private: bool = True
-
-    @property
-    def starts_with_columns(self) -> bool:
-        """Whether the first cohort is asked for its one-way marginals."""
-        return not self.registration
-
-    @property
-    def in_rounds(self) -> bool:
-        """Whether there is anything to ask after the first cohort's columns."""
-        return self.chooses or self.drawn
-
-    @property
-    def offers_columns(self) -> bool:
-        """Whether single columns are candidates."""
-        return self.skew != "columns"
-
-    @property
-    def movement(self) -> int:
-        """How much one row can move a client's distance: each term of it by one."""
-        return 1 if self.skew == "none" else 2
-
-    def releases(self, participations: int, columns: int) -> int:
-        """Noisy sums of sensitivity one that hold a record, at most; one batch of one shot counts as one."""
-        if self.union:
-            return 1
-        chosen = participations * (self.chooses or self.drawn)
-        if self.columns:
-            return chosen + participations * columns
-        return chosen + columns * self.starts_with_columns
-
-
+_FAMILY: Final = (
+    Variant("private", "AugFLAIM (Private)", 0, skew="columns", columns=True),
+    Variant("light", "FLAIM-light", 1, skew="columns", registration=Fraction(3, 10), once=True),
+    Variant("naive", "NaiveFLAIM", 2),
+    Variant("random", "FLAIM (Random)", 4, chooses=False, drawn=True),
+    Variant("bayes", "FedNaiveBayes", 5, chooses=False, size=Fraction(0), once=True),
+    Variant("one-shot", "one shot", 6, chooses=False, size=Fraction(0), once=True, union=True),
+)
+_OF_RESEARCH: Registry[Variant] = Registry(
+    "synth.algorithms.flaim", "variant", Variant, research="synth.research"
+)
 VARIANTS: Final[Mapping[str, Variant]] = {
-    variant.name: variant
-    for variant in (
-        Variant("private", "AugFLAIM (Private)", skew="columns", columns=True),
-        Variant("light", "FLAIM-light", skew="columns", registration=Fraction(3, 10), once=True),
-        Variant("naive", "NaiveFLAIM"),
-        Variant("oracle", "AugFLAIM (Oracle)", skew="truth", private=False),
-        Variant("random", "FLAIM (Random)", chooses=False, drawn=True),
-        Variant("bayes", "FedNaiveBayes", chooses=False, size=Fraction(0), once=True),
-        Variant("one-shot", "one shot", chooses=False, size=Fraction(0), once=True, union=True),
-    )
+    variant.name: variant for variant in sorted((*_FAMILY, *_OF_RESEARCH), key=lambda variant: variant.rank)
 }

@@ -8,12 +8,12 @@ from typing import Any
 
 from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu.dh2.owner import align
-from mpc_protocols.psu.florist import protocol as florist
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.groups.group import Group
 from mpc_protocols.psu.groups.residues import Residues
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.helper import protocol as helper
+from mpc_protocols.research.florist import protocol as florist
 from mpc_protocols.wire import Traffic, Wire
 
 NORTH, SOUTH, EAST = (Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east")))

@@ -16,13 +16,13 @@ from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dh2 import owner, traps
 from mpc_protocols.psu.dh2.cost import dh2_cost
 from mpc_protocols.psu.dummies import assemble, overlap_noise
-from mpc_protocols.psu.florist import protocol as florist
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member, ideal_align
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.helper import protocol as helper
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy, Identifiers
 from mpc_protocols.psu.method import resolve
 from mpc_protocols.psu.two_owners import cost, exchange
+from mpc_protocols.research.florist import protocol as florist
 from mpc_protocols.wire import Wire
 from runner.conformance.guards import Recorder
 from tests.mpc_protocols.psu.owners import (

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from mpc_protocols.psu.dh2.matching import Matching
 from mpc_protocols.psu.dh2.owner import Owner
-from mpc_protocols.psu.florist import protocol as florist
 from mpc_protocols.psu.groups.group import Elements
 from mpc_protocols.psu.groups.hashing import NAME_BYTES
 from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.randomness import Entropy, permutation, system
+from mpc_protocols.research.florist import protocol as florist
 from mpc_protocols.wire import Wire
 from tests.mpc_protocols.psu.owners import CONTEXT, TRAPS, Run, ids, run, spec_of
 

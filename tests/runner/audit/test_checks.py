@@ -54,7 +54,7 @@ NEVER_BROKEN_HERE = {
     "P.sizes",
     "P.tables",
 }
-"""Checks without a mutation; each has a test of its own below (L: in `tests/runner/audit/test_learning.py`)."""
+"""Checks without a mutation; each has a test of its own below (L: in `tests/runner/audit/research/test_learning.py`)."""
 CHEAP = [
     mutation
     for mutation in mutations.MUTATIONS

@@ -36,7 +36,7 @@ def step_of(plan: FlaimPlan, kind: str, clients: tuple[int, ...] = COHORT) -> Co
         return CohortStep(REVEAL, question_of(plan, Asked("size", 1)), clients, event=event)
     if kind == "truth":
         question = question_of(plan, Asked("truth", 0, PAIRS))
-        return CohortStep(REVEAL, question, clients, event=plan.truth_event(list(clients), PAIRS))
+        return CohortStep(REVEAL, question, clients, event=plan.exposed_event(list(clients), PAIRS))
     if kind == "register":
         question, sigma2 = question_of(plan, Asked("register", 0)), plan.registration_sigma2
         return CohortStep(SUM, question, clients, sigma2=sigma2, cliques=tuple(plan.one_way))

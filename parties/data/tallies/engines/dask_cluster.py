@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import pairwise
+from ssl import TLSVersion
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
@@ -149,8 +150,6 @@ def _groups(
 
 def _connected(cluster: DaskCluster) -> Any:
     """A client of a cluster that has a worker. Raises `DataRefused`."""
-    from ssl import TLSVersion
-
     from distributed import Client
     from distributed.security import Security
 

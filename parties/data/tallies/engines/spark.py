@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpc_protocols.errors import DataRefused
 from parties.data.scan import Scan
@@ -20,9 +24,6 @@ from parties.data.source import BLOCK_ROWS
 from parties.data.tallies.blocks import Blocks
 from parties.data.tallies.counting import Counting, layout_of
 from parties.data.tallies.partition import HASH, MAX_COUNT, PartitionCounts, UnitRange, cell_counts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SCHEMA = "part int, cell long, count long, note string"
 """Rows that executors hand on: a table's number and a cell; or one of the following, and what it is about."""
@@ -35,8 +36,6 @@ def count_frame(frame: Any, counting: Counting, name: str) -> PartitionCounts:
 
     Raises `DataRefused` as `count` does; sentences name the column, not the row.
     """
-    import pyarrow.compute as pc
-
     domain, columns = counting.domain, list(counting.domain.names)
     used = [*columns, *(() if counting.unit is None else counting.unit[:1])]
     for column in used:
@@ -133,9 +132,6 @@ def _task(counting: Counting) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
 
 
 def _counted(batches: Iterable[pa.RecordBatch], counting: Counting) -> pa.RecordBatch:
-    import numpy as np
-    import pyarrow as pa
-
     domain, counters = counting.domain, counting.counters()
     scan = Scan(
         Blocks("The table", domain.names, batches), domain, max_rows=counting.max_rows, allow_empty=True
@@ -163,8 +159,6 @@ def _counted(batches: Iterable[pa.RecordBatch], counting: Counting) -> pa.Record
 
 
 def _handed_on(entries: Sequence[tuple[int, int, int, str]]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     schema = pa.schema(
         [("part", pa.int32()), ("cell", pa.int64()), ("count", pa.int64()), ("note", pa.string())]
     )

@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyarrow import ArrowInvalid, parquet
+
 from mpc_protocols.errors import CosynthError, DataRefused
 from parties.data.duckdb_engine import numbered
 from parties.data.source import open_source
@@ -116,8 +118,6 @@ def _counted(files: Sequence[Location], counting: Counting) -> bytes:
 
 def _parquet_rows(path: str) -> tuple[int | None, bool]:
     """How many, and whether they can be read in ranges."""
-    from pyarrow import ArrowInvalid, parquet
-
     try:
         file = parquet.read_metadata(path)
     except (OSError, ArrowInvalid):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from http.server import ThreadingHTTPServer
 from typing import Any
 from unittest import mock
 
 from parties.inbox import drop_box
 from runner.audit.broken_builds.faults.mutation import Mutation, Patch, opened_to_all, replaced
+from runner.watch import server
 
 
 def _no_cap() -> Patch:
@@ -45,7 +47,6 @@ def _any_signature() -> Patch:
 
 def _any_host() -> Patch:
     """Whatever host is named, it passes for the page's own."""
-    from runner.watch import server
 
     def answers(self: Any) -> None:
         name = f"{server.HOST}:{self.watch.port}"
@@ -58,10 +59,6 @@ def _any_host() -> Patch:
 
 
 def _boundless_page() -> Patch:
-    from http.server import ThreadingHTTPServer
-
-    from runner.watch import server
-
     return mock.patch.object(server._Server, "process_request", ThreadingHTTPServer.process_request)
 
 

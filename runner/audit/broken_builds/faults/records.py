@@ -1,4 +1,4 @@
-"""Faults of what is counted, and of how private rows shape what should be public."""
+"""Faults of what is counted, of how private rows shape what should be public, and of published rows."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from mpc_protocols.vertical import ordered_sums
 from mpc_protocols.vertical.records import CodedRows
 from parties.data.coding import Coder
 from runner.audit.broken_builds.faults.mutation import Aside, Mutation, Patch
+from runner.audit.subjects import arena
+from synth.mrf import Model
 
 
 def _order_of_frequency() -> Patch:
@@ -151,6 +153,22 @@ def _word_of_the_empty() -> Patch:
     return mock.patch.object(contribution, "send_masked", send_masked)
 
 
+@contextmanager
+def _copied_rows() -> Iterator[None]:
+    """The model keeps the rows that it was made of, and hands them out."""
+    plain, kept = arena.counter, list[Any]()
+
+    def counter(rows: Any, sizes: Any) -> Any:
+        kept.append(rows)
+        return plain(rows, sizes)
+
+    def sample(self: Any, rows: int, *given: Any, **named: Any) -> Any:
+        return kept[-1][:rows]
+
+    with mock.patch.object(arena, "counter", counter), mock.patch.object(Model, "sample", sample):
+        yield
+
+
 MUTATIONS = (
     Mutation("M9", "ties settled by number, in the clear", ("V.opened",), _ties_by_count),
     Mutation("M17", "a log line with a count", ("T.told",), _count_in_the_log),
@@ -162,6 +180,7 @@ MUTATIONS = (
     Mutation(
         "M23", "a record that one owner lacks in a marginal", ("J.values",), _everybody_holds_everything
     ),
+    Mutation("M34", "synthetic rows that are copies of real ones", ("I.distance",), _copied_rows),
     Mutation("M39", "an order that names a row again and again", ("J.orders",), _repeated_places),
     Mutation("P5", "an owner's columns without a mask", ("J.masks",), _bare_inputs),
 )

@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
 from parties import certificates
 from parties.session.admission.identity import GREETING, Greeting
 from parties.session.transport import frames
@@ -130,11 +135,6 @@ def unreadable(certificate: Path) -> Path:
 
 def expired(credentials: Path, folder: Path, name: str) -> tuple[Path, Path]:
     """A certificate of the parties' own CA that ended yesterday, and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-
     ca = certificates.Credential((credentials / "ca.crt").read_bytes(), (credentials / "ca.key").read_bytes())
     made = certificates.issue(ca, name)
     old = x509.load_pem_x509_certificate(made.certificate)

@@ -1,0 +1,32 @@
+"""Descriptor of the protocol by which owners report once (`exchange`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpc_protocols.owners import ReportProtocol
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Reporter
+    from mpc_protocols.owners import ReportCost
+    from mpc_protocols.partition import Partition
+    from mpc_protocols.research.reports.exchange import ReportExchange
+
+
+class ReportsToLeader(ReportProtocol):
+    """Each owner to the leader, once everything that reports are charged is on record."""
+
+    name = "reports"
+
+    def exchange(self, reporter: Reporter) -> ReportExchange:
+        from mpc_protocols.research.reports.exchange import ReportExchange
+
+        return ReportExchange(reporter)
+
+    def cost(self, reporter: Reporter, partition: Partition, leader: int) -> ReportCost:
+        from mpc_protocols.research.reports.cost import cost
+
+        return cost(reporter, partition, leader)
+
+
+REPORT_PROTOCOL = ReportsToLeader()

@@ -1,0 +1,1 @@
+"""Groups of checks, found as those of `runner/audit/groups` are."""

@@ -1,0 +1,16 @@
+"""Descriptor of `bench utility --florist`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.bench.utility.comparison import Comparison
+
+
+def _command(arguments: Sequence[str]) -> None:
+    from runner.bench.research.florist.command import measure
+
+    measure(arguments)
+
+
+COMPARISON = Comparison("florist", 2, "a model instead of a table", _command)

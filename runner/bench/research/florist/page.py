@@ -1,0 +1,23 @@
+"""The page of `bench utility --florist`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from runner.bench.utility.page import rendered, source_of
+
+TEMPLATE = "page.html.j2"
+
+
+def page(sections: Sequence[Mapping[str, Any]], name: str, seeds: int, settings: Mapping[str, int]) -> str:
+    """The whole HTML text. sections: title, head and rows of text each; settings: epochs and batch."""
+    return rendered(TEMPLATE, _source, sections=sections, name=name, seeds=seeds, **settings)
+
+
+def _source(name: str) -> str:
+    """The page's own, or one of the report's that it uses."""
+    if name != TEMPLATE:
+        return source_of(name)
+    return resources.files("runner.bench.research.florist").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,16 @@
+"""Descriptor of `bench utility --vertical`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.bench.utility.comparison import Comparison
+
+
+def _command(arguments: Sequence[str]) -> None:
+    from runner.bench.research.vertical.command import compare
+
+    compare(arguments)
+
+
+COMPARISON = Comparison("vertical", 1, "columns of two owners", _command)

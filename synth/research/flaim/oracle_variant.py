@@ -1,0 +1,50 @@
+"""Descriptor of `[flaim] variant = "oracle"`: clients choose by how far the truth, and not a model, is from the model.
+
+It opens everybody's true marginals, which nobody may know: THERE IS NO PRIVACY CLAIM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from synth.algorithms.flaim.variant import Exposure, Variant
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Clique, Cohorts
+    from synth.algorithms.flaim.plan import FlaimPlan
+    from synth.algorithms.flaim.questions import Asked
+
+
+class TrueMarginals(Exposure):
+    """Of all rows together, as little-endian int64."""
+
+    def references(
+        self,
+        plan: FlaimPlan,
+        cohorts: Cohorts,
+        candidates: Sequence[Clique],
+        opened: dict[Clique, NDArray[np.int64]],
+    ) -> bytes:
+        from synth.research.flaim.truth import references
+
+        return references(plan, cohorts, candidates, opened)
+
+    def scores(
+        self,
+        plan: FlaimPlan,
+        asked: Asked,
+        counts: Mapping[Clique, NDArray[np.int64]],
+        l1: Mapping[Clique, int],
+        scale: int,
+        as_own: Callable[[Sequence[NDArray[np.float64]]], list[NDArray[np.int64]]],
+    ) -> list[int]:
+        from synth.research.flaim.truth import scores
+
+        return scores(plan, asked, counts, l1, scale, as_own)
+
+
+VARIANT = Variant("oracle", "AugFLAIM (Oracle)", 3, exposes=TrueMarginals())

@@ -1,0 +1,139 @@
+"""VertiGAN's descriptor and its `[vertigan]` table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+from mpc_protocols.options import option
+from synth.algorithm import SOUND, Promise, TrainedAlgorithm
+from synth.config import MAX_ROUNDS, AlgorithmConfig
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mpc_protocols.functionality import Observe
+    from synth.algorithm import OwnersTraining, OwnTraining
+    from synth.domain import Domain
+    from synth.research.vertigan.plan import VertiGanPlan
+    from synth.run import Synthesis
+    from synth.workload import Workload
+
+OWN, BUCKETS = "own", "buckets"
+MAX_ONE_HOT = 1 << 12
+"""One-hot cells of one owner's columns: a critic has half as many squared numbers."""
+
+
+@dataclass(frozen=True)
+class VertiGanConfig(AlgorithmConfig):
+    """The `[vertigan]` table of a study. rate: of an owner's rows, how many one step of its critic looks at."""
+
+    rounds: int = option(600, "whole", "the generator is changed so often", low=1, high=MAX_ROUNDS)
+    critic_steps: int = option(5, "whole", "steps of each owner's critic in a round", low=1, high=64)
+    rate: float = option(0.025, "number", "share of an owner's rows that a critic's step looks at", below=1.0)
+    clip: float = option(1.0, "number", "most that one row's gradient counts", below=1e6)
+    sampling: str = option(
+        OWN, "word", "each owner draws its batches itself, unseen (add-remove)", words=(OWN, BUCKETS)
+    )
+    synthetic_rows: int | None = option(
+        None,
+        "whole",
+        "rows of the synthetic table; default: about as many as an owner has, known only with noise",
+        low=1,
+        high=1 << 32,
+        example=10000,
+    )
+
+    def misfits(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        """Columns that no critic can look at."""
+        for name, size in sizes.items():
+            if size > MAX_ONE_HOT:
+                yield (
+                    "rounds",
+                    f'cannot train a critic of the column "{name}" ({size:,} values, at most {MAX_ONE_HOT:,}); give it fewer',
+                )
+
+
+class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
+    """VertiGAN: a generator and one critic at each owner of columns. Sound, and of no use for what lies across owners."""
+
+    name = "vertigan"
+    protocol = "star"
+    title = "VertiGAN"
+    rank = 50
+    summary = "VertiGAN trains a generator against a critic at each owner; for research: it learns nothing across owners"
+    config = VertiGanConfig
+    partitions = ("vertical",)
+    extra = "torch"
+    requires = ("torch",)
+    how = (
+        "Each owner trained a critic on its own records, with noise that it drew itself and told nobody, and sent gradients of "
+        "the generator computed from that noisy critic. No records were joined."
+    )
+    limits = (
+        "Nothing that lies across owners is learned: each critic sees one owner's columns only, so how columns of different "
+        "owners depend on each other in the table is an accident of the training, whatever the data says. Each owner trains on "
+        "all its records: the table describes each owner's people, not those whom owners have in common."
+    )
+    threat = (
+        "Semi-honest parties: everybody follows the protocol, and may study at leisure whatever it receives. The promise holds "
+        "against the server, all other owners and all recipients together: nobody need be trusted not to pool.",
+        "Not covered: an owner that lies about its own data (it can spoil the table); what a party's computer gives away; how "
+        "long an owner takes for a round, which follows how many rows it has and is seen by the server.",
+    )
+
+    def claim(self, config: VertiGanConfig) -> str:
+        return f"{SOUND}, towards every party of the run too; nothing that lies across owners is learned"
+
+    def alternative(self, config: VertiGanConfig) -> str | None:
+        return 'algorithm = "vertimrf" or "aim", which learn what lies across owners'
+
+    def plan(
+        self, domain: Domain, workload: Workload, config: VertiGanConfig, **promise: Unpack[Promise]
+    ) -> VertiGanPlan:
+        from synth.research.vertigan.plan import plan
+
+        return plan(domain, workload, config, **promise)
+
+    def asks(self, plan: VertiGanPlan) -> str:
+        config = plan.config
+        return (
+            f"how many rows each owner has, and {config.rounds} rounds of {config.critic_steps} noisy gradients of each owner's "
+            f"critic (noise {float(plan.noise2) ** 0.5:.3g} times what one row counts)"
+        )
+
+    def prepare(self) -> None:
+        from synth.research.vertigan.net import torch
+
+        torch()
+
+    def owner(
+        self, plan: VertiGanPlan, name: str, codes: Mapping[str, NDArray[Any]], rows: int
+    ) -> OwnTraining:
+        from synth.research.vertigan.owner import Owner
+
+        return Owner(plan, name, codes, rows)
+
+    def presumed(self, plan: VertiGanPlan, owners: Sequence[str]) -> VertiGanPlan:
+        """With columns of about as many values each."""
+        names = plan.domain.names
+        if not 2 <= len(set(owners)) == len(owners) <= len(names):
+            raise ValueError("These are no owners of the study's columns.")
+        dealt = dict(zip(names, owners, strict=False))  # in the order of their first columns
+        cells = {owner: plan.domain.sizes[name] for name, owner in dealt.items()}
+        for name in names[len(owners) :]:
+            dealt[name] = min(cells, key=cells.__getitem__)
+            cells[dealt[name]] += plan.domain.sizes[name]
+        return plan.knowing(dealt)
+
+    def message_sizes(self, plan: VertiGanPlan) -> dict[str, int]:
+        return {name: plan.branch_size(name) for name in plan.owner_names}
+
+    def train(self, owners: OwnersTraining, plan: VertiGanPlan, observe: Observe) -> Synthesis:
+        from synth.research.vertigan import loop
+
+        return loop.run(owners, plan, observe)
+
+
+ALGORITHM = VertiGan()
