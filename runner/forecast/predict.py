@@ -106,7 +106,7 @@ def forecast(
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()
     seen = _Seen(oracle, plan, len(study.parties), tell)
     key, known = Key.of(facts, plan, (limit, row_limit(study, tables))), None
-    if shared is not None and shared.knows(key):
+    if shared is not None and isinstance(oracle, DryRun) and shared.knows(key):
         known = shared.played(oracle, seen.observe)
         if known is None:  # it answers otherwise, and has been asked in part
             oracle = dry_run()
