@@ -40,6 +40,8 @@ Observe = Callable[..., None]
 Adjacency = Literal["add-remove", "replace"]
 MAX_CELLS: Final = 1 << 24
 """Cells of one marginal; more are too large to share (exit code 10)."""
+MAX_MARGINALS: Final = 1 << 16
+"""Of a run."""
 USUAL_LEADER: Final = 1
 
 

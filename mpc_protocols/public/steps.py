@@ -22,11 +22,11 @@ from functools import cached_property
 from typing import ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.functionality import Clique, Handle, Level
+from mpc_protocols.functionality import MAX_MARGINALS, Clique, Handle, Level
 
 MAX_BYTES: Final = 1 << 22
 """Length of an encoded step."""
-MAX_ITEMS: Final = 1 << 16
+MAX_ITEMS: Final = MAX_MARGINALS
 """Cliques or handles in one step, and handles in a run."""
 MAX_COLUMNS: Final = 64
 """Columns of a clique."""

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Guard, Handle, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.backend import Ideal
 from mpc_protocols.ideal.oracle import IdealOracle
+from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.history import NO_HISTORY, History
+from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 Counts = list[NDArray[np.int64]]
 
@@ -40,10 +42,13 @@ class SeededPicksOracle(IdealOracle):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._same = np.random.default_rng(7)
+        self._same = np.random.default_rng(7).bytes
 
-    def _uniforms(self, bits: int, count: int) -> list[int]:
-        return [int.from_bytes(self._same.bytes(32), "big") >> 256 - bits for _ in range(count)]
+    def _pick(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
+        fresh, self._randomness = self._randomness, self._same
+        picked = super()._pick(plan, rounded)
+        self._randomness = fresh
+        return picked
 
 
 class SeededTotalOracle(SeededOracle):

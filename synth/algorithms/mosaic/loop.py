@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_protocols.functionality import unobserved
-from mpc_protocols.public.steps import MAX_ITEMS
+from mpc_protocols.functionality import MAX_MARGINALS, unobserved
 from synth.algorithms.mosaic.answers import Resolutions, answers
 from synth.algorithms.mosaic.candidates import (
     Candidate,
@@ -150,7 +149,7 @@ class MosaicRun(Heir):
         self.chains = Chains(domain.sizes, self.levels)
         self.column_set = self.chains.columns()
         self.resolutions = Resolutions(self.grid)
-        most = MAX_ITEMS - len(self.handles) - len(self.plan.reserved.cliques)
+        most = MAX_MARGINALS - len(self.handles) - len(self.plan.reserved.cliques)
         sets = self.plan.candidates
         self.candidates = at_most(most, partial(candidates, self.grid, sets, weights), self.plan.budgets)
         self._typical = typical_cells(self.candidates)

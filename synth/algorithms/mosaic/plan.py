@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.functionality import Adjacency, Clique
-from mpc_protocols.public.steps import MAX_ITEMS
+from mpc_protocols.functionality import MAX_MARGINALS, Adjacency, Clique
 from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
 from synth.budget.charges import Charges, cell_distance
@@ -104,7 +103,7 @@ def plan(
     check_sizes(domain, workload, config)
     budgets = (*BUDGETS, RICH_BUDGET) if epsilon > 1 else BUDGETS
     candidates, oversized = _column_sets(domain, workload, budgets[-1])
-    if len(candidates) > (comparable := MAX_ITEMS - columns - len(reserved.cliques)):
+    if len(candidates) > (comparable := MAX_MARGINALS - columns - len(reserved.cliques)):
         raise StudyInvalid(
             f"[workload] asks about {len(candidates):,} sets of columns, and mosaic compares at most {comparable:,}; add a "
             "count, or list the cliques that matter."
