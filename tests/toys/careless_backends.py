@@ -42,8 +42,8 @@ class SeededPicksOracle(IdealOracle):
         super().__init__(*given, **named)
         self._same = np.random.default_rng(7)
 
-    def _uniforms(self, bits: int, count: int) -> list[int]:
-        return [int.from_bytes(self._same.bytes(32), "big") >> 256 - bits for _ in range(count)]
+    def _uniform_bytes(self, bits: int, count: int) -> bytes:
+        return self._same.bytes((bits + 7) // 8 * count)
 
 
 class SeededTotalOracle(SeededOracle):
