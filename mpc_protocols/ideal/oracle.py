@@ -15,6 +15,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,8 +153,13 @@ class IdealOracle(MarginalOracle):
             dithers = self._uniforms(plan.a, len(contenders))
             keys = np.array(scores, kind) + (noise.astype(kind) << plan.a) + dithers
             left = np.flatnonzero(np.isin(contenders, candidates, assume_unique=True))
-            picked.append(int(contenders[left[np.argmax(keys[left])]]))
+            picked.append(int(contenders[left[self._largest(keys[left])]]))
         return picked
+
+    @staticmethod
+    def _largest(keys: NDArray[Any]) -> int:
+        """The place of the largest key, the first of equals."""
+        return int(np.argmax(keys))
 
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]

@@ -343,7 +343,7 @@ def _decide(
     )
     patch.setattr(argmax, "_open_winners", lambda *rest: place(winners(*rest), len(rest[2])))
     patch.setattr(ideal.IdealOracle, "_scores", in_the_clear)
-    patch.setattr(ideal.selection, "reference", lambda scores, *rest: place(0, len(scores)))  # type: ignore[attr-defined]
+    patch.setattr(ideal.IdealOracle, "_largest", lambda _, keys: place(0, len(keys)))
 
 
 def _watch_streams(patch: pytest.MonkeyPatch, drawn: list[tuple[KeyStream, int]]) -> None:
