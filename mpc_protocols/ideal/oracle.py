@@ -145,14 +145,21 @@ class IdealOracle(MarginalOracle):
     def _pick(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
         """The picks in order: each the largest key, the lowest position among equal ones (`selection.reference`)."""
         scores, contenders = self._scores(plan, rounded), np.array(plan.contenders)
+        largest = max(map(abs, scores)) + (gumbel.HIGH + 1 << plan.a)
+        kind = np.int64 if largest < 1 << 63 else object  # integers of any size where a key needs them
         picked: list[int] = []
         while len(picked) < plan.picks and (candidates := plan.candidates(picked)):
-            noise = gumbel.invert_all(self._randomness(gumbel.BITS // 8 * len(contenders)))
+            noise = gumbel.invert_all(self._uniform_bytes(gumbel.BITS, len(contenders)))
             dithers = self._uniforms(plan.a, len(contenders))
-            keys = scores + (noise.astype(scores.dtype) << plan.a) + dithers
+            keys = np.array(scores, kind) + (noise.astype(kind) << plan.a) + dithers
             left = np.flatnonzero(np.isin(contenders, candidates, assume_unique=True))
-            picked.append(int(contenders[left[np.argmax(keys[left])]]))
+            picked.append(int(contenders[left[self._largest(keys[left])]]))
         return picked
+
+    @staticmethod
+    def _largest(keys: NDArray[Any]) -> int:
+        """The place of the largest key, the first of equals."""
+        return int(np.argmax(keys))
 
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
@@ -224,13 +231,10 @@ class IdealOracle(MarginalOracle):
             self._derived[handle] = derivation.apply(self._shared[derivation.source])
         return self._derived[handle]
 
-    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> NDArray[Any]:
-        """Of each contender, less what makes the least key of all 0: int64, or integers of any size where a key needs them."""
-        least = min(plan.lowest[q] for q in plan.contenders)
+    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
+        """Of each contender."""
         sums = zip(plan.contenders, self._l1_sums(len(plan.contenders), rounded), strict=True)
-        scores = [plan.weights[q] * distance - plan.biases[q] - least for q, distance in sums]
-        spread = max(plan.highest[q] for q in plan.contenders) - least
-        return np.array(scores, np.int64 if spread < 1 << 63 else object)
+        return [plan.weights[q] * distance - plan.biases[q] for q, distance in sums]
 
     def _l1_sums(self, candidates: int, rounded: RoundedAnswers) -> list[int]:
         """L1(M_q - c_q) of each candidate whose answers these are."""
@@ -256,10 +260,14 @@ class IdealOracle(MarginalOracle):
     def _uniforms(self, bits: int, count: int) -> NDArray[np.int64]:
         """So many independent uniform integers of so many bits, at most 56."""
         width, unused = (bits + 7) // 8, -bits % 8
-        drawn = np.frombuffer(self._randomness(width * count), np.uint8).reshape(count, width)
+        drawn = np.frombuffer(self._uniform_bytes(bits, count), np.uint8).reshape(count, width)
         padded = np.zeros((count, 8), np.uint8)
         padded[:, 8 - width :] = drawn
         return padded.view(">i8")[:, 0].astype(np.int64) >> unused
+
+    def _uniform_bytes(self, bits: int, count: int) -> bytes:
+        """For so many integers of so many bits, each big-endian in as few bytes as hold it; the last bits are surplus."""
+        return self._randomness((bits + 7) // 8 * count)
 
 
 class IdealAggregation(Aggregation):

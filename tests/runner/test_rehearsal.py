@@ -26,7 +26,6 @@ from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.engine_dry_run import EngineDryRun
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.ideal import oracle as ideal
-from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
 from mpc_protocols.replicated.backend import BACKEND
@@ -210,8 +209,7 @@ def test_a_dry_run_of_the_same_table_counts_what_a_run_counts(
     assert transcript == dry_run._ideal.state.transcript
     for scores, *shares in zip(wanted, *shared, strict=True):
         keys = sum(share.own for share in shares)
-        above = [score - scores[0] for score in scores]  # in the clear all are less the same number
-        assert (keys - keys[0]).tolist() == [each % (1 << 8 * keys.dtype.itemsize) for each in above]
+        assert keys.tolist() == [score % (1 << 8 * keys.dtype.itemsize) for score in scores]
     assert len(set(drawn)) == len(drawn)  # no mask twice, also of bits that are shared again
     tally, traffic = dry_run.tally, [network.traffic(number) for number in range(len(records))]
     assert [each.rounds for each in traffic] == tally.clocks
@@ -329,10 +327,10 @@ def _decide(
 
     scores_of, winners = ideal.IdealOracle._scores, argmax._open_winners
 
-    def in_the_clear(oracle: ideal.IdealOracle, *rest: Any) -> NDArray[Any]:
+    def in_the_clear(oracle: ideal.IdealOracle, *rest: Any) -> list[int]:
         scores = scores_of(oracle, *rest)
         if len(scores) > 1:
-            wanted.append(scores.tolist())
+            wanted.append(scores)
         return scores
 
     patch.setattr(ReplicatedEngine, "keys", scored)
@@ -340,19 +338,12 @@ def _decide(
     def place(of: Any, count: int) -> Any:
         return 0 * of + (count - 1 if last else 0)
 
-    def picked(oracle: ideal.IdealOracle, plan: SelectionPlan, rounded: Any) -> list[int]:
-        oracle._scores(plan, rounded)
-        found: list[int] = []
-        while len(found) < plan.picks and (candidates := plan.candidates(found)):
-            found.append(candidates[place(0, len(candidates))])
-        return found
-
     patch.setattr(
         ReplicatedEngine, "largest", lambda engine, keys: place(largest(engine, keys), keys.shape[-1])
     )
     patch.setattr(argmax, "_open_winners", lambda *rest: place(winners(*rest), len(rest[2])))
     patch.setattr(ideal.IdealOracle, "_scores", in_the_clear)
-    patch.setattr(ideal.IdealOracle, "_pick", picked)
+    patch.setattr(ideal.IdealOracle, "_largest", lambda _, keys: place(0, len(keys)))
 
 
 def _watch_streams(patch: pytest.MonkeyPatch, drawn: list[tuple[KeyStream, int]]) -> None:

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Guard, Handle, LocalCounts, MarginalOracle, StudyFacts
 from mpc_protocols.ideal.backend import Ideal
 from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.history import NO_HISTORY, History
-from mpc_protocols.public.rounded_answers import RoundedAnswers
 
 Counts = list[NDArray[np.int64]]
 
@@ -42,13 +40,10 @@ class SeededPicksOracle(IdealOracle):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._same = np.random.default_rng(7).bytes
+        self._same = np.random.default_rng(7)
 
-    def _pick(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
-        fresh, self._randomness = self._randomness, self._same
-        picked = super()._pick(plan, rounded)
-        self._randomness = fresh
-        return picked
+    def _uniform_bytes(self, bits: int, count: int) -> bytes:
+        return self._same.bytes((bits + 7) // 8 * count)
 
 
 class SeededTotalOracle(SeededOracle):
