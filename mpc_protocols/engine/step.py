@@ -27,7 +27,7 @@ from mpc_protocols.engine.bitwise.bits import B
 from mpc_protocols.engine.inputs.check.protocol import InputCheck
 from mpc_protocols.engine.interface import Engine, L1Sums, N
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
-from mpc_protocols.engine.noise.supply import NoiseSupply, ring_of
+from mpc_protocols.engine.noise.pools import NoisePools, ring_of
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Guard, Level, Observe, StudyFacts, unobserved
@@ -74,7 +74,7 @@ class ComputingParty(Generic[B, N]):
         self._guard, self._history = guard, history
         self._observe = observe or unobserved
         worth = latency_bytes_of(self._delay)
-        self.noise = NoiseSupply(engine, self._release, worth, ahead)
+        self.noise = NoisePools(engine, self._release, worth, ahead)
         checks = facts.inputs and engine.source.apart
         self.input_check = InputCheck(engine, facts, history) if checks else None
         self.signs = 0

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import MAX_MARGINALS, Clique, Handle, Level
@@ -274,14 +274,17 @@ class EndStep(_Message):
 Step = PrepareStep | SelectStep | MeasureStep | DistanceStep | TotalStep | EndStep
 
 
+_COMMON: Final[Mapping[type, Callable[[Any], object]]] = {
+    int: lambda whole: whole,
+    str: lambda text: text,
+    Fraction: lambda rational: list(rational.as_integer_ratio()),
+}
+"""The commonest kinds of values: a step has thousands, and `isinstance` asks a rational's abstract class."""
+
+
 def _encode(value: object) -> object:
-    kind = type(
-        value
-    )  # of the commonest kinds first: a step has thousands, and `isinstance` asks a rational's abstract class
-    if kind is int or kind is str:
-        return value
-    if kind is Fraction:
-        return list(value.as_integer_ratio())  # type: ignore[attr-defined]
+    if (common := _COMMON.get(type(value))) is not None:
+        return common(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Level):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synth.run import Synthesis
 
 QUESTIONS = frozenset({"prepare", "expect", "select", "measure", "distances", "total"})
-MAX_CELLS = 1 << 25
+MAX_KEPT_CELLS = 1 << 25
 """Of all answers of a model that are kept: 256 MiB."""
 
 
@@ -78,7 +78,7 @@ class SharedCourse:
 
     def keep(self, key: Key, conclusion: Conclusion) -> None:
         """The course that has just been recorded is that of this key."""
-        if self._cells <= MAX_CELLS:
+        if self._cells <= MAX_KEPT_CELLS:
             self._key, self._conclusion = key, conclusion
 
     def knows(self, key: Key) -> bool:
@@ -99,7 +99,7 @@ class SharedCourse:
         return answer
 
     def _note(self, step: Callable[[Any, Observe], bool]) -> None:
-        if self._cells > MAX_CELLS:
+        if self._cells > MAX_KEPT_CELLS:
             self._steps.clear()
         else:
             self._steps.append(step)

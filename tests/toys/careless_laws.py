@@ -175,5 +175,5 @@ class UnevenBestOracle(BestOracle):
 class QuietPicksOracle(IdealOracle):
     """Half of the noise in selections."""
 
-    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> NDArray[Any]:
-        return 2 * super()._scores(plan, rounded)
+    def _scores(self, plan: SelectionPlan, rounded: RoundedAnswers) -> list[int]:
+        return [2 * score for score in super()._scores(plan, rounded)]

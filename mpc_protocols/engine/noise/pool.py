@@ -33,7 +33,7 @@ ROUNDS = 12
 GUMBEL_ROWS = 1 << 14
 """Most rows of Gumbel noise made ahead: about 50 ms of computing."""
 GAUSSIAN_ROWS = 4096
-MOST_ROWS = 1 << 16
+MAX_POOL_ROWS = 1 << 16
 GUMBEL_BYTES, GAUSSIAN_BYTES = 50, 35
 """Of a row, that a party sends when it is made, about."""
 
@@ -99,7 +99,7 @@ class NoisePool(Generic[N]):
         a row of it. Where they are far apart a making may cost half as much as its rounds."""
         if latency_bytes < FAR:
             return cls(rows)
-        return cls(min(max(rows, ROUNDS * latency_bytes // (2 * row_bytes)), MOST_ROWS), FAR_GROWTH, True)
+        return cls(min(max(rows, ROUNDS * latency_bytes // (2 * row_bytes)), MAX_POOL_ROWS), FAR_GROWTH, True)
 
     def lacking(self, kind: Hashable, count: int) -> int:
         """See `PoolModel`: how many fresh rows `fill` must be given."""

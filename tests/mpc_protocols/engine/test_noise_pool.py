@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.noise import supply
+from mpc_protocols.engine.noise import pools
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.replicated.sharing.ring import RingShare
@@ -85,7 +85,7 @@ def made_by(
 ) -> tuple[Any, list[NDArray[Any]]]:
     """What `body` returned, and the rows of every making of a run, put together from the three parties' shares."""
     seen: dict[int, list[RingShare]] = {0: [], 1: [], 2: []}
-    original, lock = getattr(supply, name), threading.Lock()
+    original, lock = getattr(pools, name), threading.Lock()
 
     def spy(gates: Any, *arguments: Any) -> RingShare:
         rows: RingShare = original(gates, *arguments)
@@ -94,7 +94,7 @@ def made_by(
         return rows
 
     with monkeypatch.context() as patch:
-        patch.setattr(supply, name, spy)
+        patch.setattr(pools, name, spy)
         result, _ = serve(body, PARTS)
     return result, [total(list(shares)) for shares in zip(*seen.values(), strict=True)]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.noise import supply
+from mpc_protocols.engine.noise import pools
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Level, LocalCounts, MarginalOracle
@@ -110,14 +110,14 @@ def test_levels_of_two_owners() -> None:
 def test_noise_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """The opened counts are the counts plus what the draws gave, which is not zero at sigma 100 in any of 36 runs of cells."""
     drawn: dict[int, list[NDArray[np.uint32]]] = {0: [], 1: []}
-    whole = supply.gaussian_noise  # type: ignore[attr-defined]
+    whole = pools.gaussian_noise  # type: ignore[attr-defined]
 
     def noted(gates: Any, *arguments: Any) -> Any:
         noise = whole(gates, *arguments)
         drawn[gates.link.me].append(noise)
         return noise
 
-    monkeypatch.setattr(supply, "gaussian_noise", noted)
+    monkeypatch.setattr(pools, "gaussian_noise", noted)
 
     def body(oracle: MarginalOracle) -> NDArray[np.int64]:
         return oracle.measure(oracle.prepare([("a", "b")]), Fraction(10_000))[0]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine import oracle as oracles
 from mpc_protocols.engine.latency import LATENCY_BYTES
-from mpc_protocols.engine.noise.supply import NoiseSupply
+from mpc_protocols.engine.noise.pools import NoisePools
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import InputRule, LocalCounts, MarginalOracle, StudyFacts
@@ -207,7 +207,7 @@ def sweep(cheat: int, every: int) -> int:
 def test_a_leader_that_tells_two_parties_different_steps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the noise is ahead, so that nothing is compared before the result is there: nothing of it is opened."""
     ahead, opened = list[bool](), list[int]()
-    has_counts, reveal = NoiseSupply.has_counts, ProvedEngine.reveal
+    has_counts, reveal = NoisePools.has_counts, ProvedEngine.reveal
 
     def noted(self: Any, samplers: Any) -> bool:
         ahead.append(has_counts(self, samplers))
@@ -217,7 +217,7 @@ def test_a_leader_that_tells_two_parties_different_steps_is_found(monkeypatch: p
         opened.append(self.wire.me)
         return reveal(self, numbers)
 
-    monkeypatch.setattr(NoiseSupply, "has_counts", noted)
+    monkeypatch.setattr(NoisePools, "has_counts", noted)
     monkeypatch.setattr(ProvedEngine, "reveal", counted)
 
     def measured(oracle: MarginalOracle) -> None:

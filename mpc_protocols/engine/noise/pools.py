@@ -58,7 +58,7 @@ class Rows:
     gaussian: int = 0
 
 
-class NoiseSupply(Generic[B, N]):
+class NoisePools(Generic[B, N]):
     """The noise of one computing party's run."""
 
     def __init__(self, engine: Engine[B, N], release: Release, latency_bytes: int, ahead: bool) -> None:
