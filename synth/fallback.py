@@ -14,8 +14,8 @@ marginal must be worth its price (`synth.small_table`). Where what was bought sh
 left of the budget goes to the one-column marginals; together with those measured before, they are then about as exact as the
 whole budget could make them. All of it reads public sizes and released values: post-processing.
 
-The limits were set on tables of 300 and 1,200 rows (`cosynth bench utility --tables NAME@ROWS`); they are cautious: some
-strongly dependent small tables would gain from their algorithm, and fall back all the same.
+The limits were set on tables of 300 to 30,000 rows (`docs/design/judgement.md` 2): above them the rule for small tables makes
+a better table than the algorithm as it was published, or one as good.
 """
 
 from __future__ import annotations

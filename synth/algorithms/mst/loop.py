@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, MarginalOracle
     from synth.algorithms.mst.plan import MstPlan
 
-NOISE_LIMIT = 0.09
+NOISE_LIMIT = 0.06
 """Of the noise of joining a column to another, as a share of the rows; above it the table is small."""
 SELECTING = 6
 """A selection costs this part of a measurement there."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.algorithms.mwem.plan import MwemPlan
 
-NOISE_LIMIT = 0.3
+NOISE_LIMIT = 0.06
 """Of the noise of a median candidate, as a share of the rows; above it the table is small (`synth.small_table`)."""
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 GRAPH_SHARE = 16
 """Of max_model_mb, for the junction tree of the graph: its nodes only say what may be asked. A model of what is asked is many
 times smaller, and each pick keeps it within max_model_mb."""
-NOISE_LIMIT = 0.16
+NOISE_LIMIT = 0.06
 """Of the noise of joining a column to another, as a share of the rows; above it the table is small (`synth.small_table`)."""
 THETA = 2
 """A marginal is useful if a cell's mean count is so many times the mean noise in it."""

@@ -71,7 +71,7 @@ def test_the_finest_resolutions_are_left_out_of_more_marginals_than_a_run_can_us
     codes = np.random.default_rng(1).integers(0, 12, (400, 4))
     offered: list[int] = []
     for most in (65_536, 4 + 10):
-        monkeypatch.setattr(loop, "MAX_ITEMS", most)
+        monkeypatch.setattr(loop, "MAX_MARGINALS", most)
         plan = ALGORITHM.plan(
             domain, workload, MosaicConfig(), epsilon=epsilon, delta=1e-6, adjacency="add-remove"
         )
