@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -65,3 +68,10 @@ def test_the_spread_is_exact_for_two_binary_independent_columns() -> None:
     after = shares + moved
     odds = np.log(after[0, 0] * after[1, 1] / (after[0, 1] * after[1, 0]))
     assert odds == pytest.approx(k, rel=1e-2)
+
+
+def test_what_every_report_imports_waits_for_no_law() -> None:
+    """Importing `scipy.stats` takes a second of each party's CPU."""
+    script = "import sys, synth.prior; print('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
