@@ -84,8 +84,8 @@ def test_columns_of_two_owners(tmp_path: Path, backend: str) -> None:
     in_the_clear = [('"replicated"', '"ideal"')] if backend == "ideal" else []
     trial = split.write(
         tmp_path / "study",
-        count=900,
-        changes=[*named("vertimrf"), *in_the_clear],
+        count=3000,
+        changes=[*named("vertimrf"), *in_the_clear, ("epsilon = 4.0", "epsilon = 9.0")],  # else the table is small
     )
     told = carry_out(tmp_path, trial)
     assert told["backend"] == backend and told["algorithm"] == "vertimrf"
