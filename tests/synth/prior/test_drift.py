@@ -71,7 +71,7 @@ def test_the_spread_is_exact_for_two_binary_independent_columns() -> None:
 
 
 def test_what_every_report_imports_waits_for_no_law() -> None:
-    """Importing `scipy.stats` takes a second of each party's CPU."""
+    """Importing SciPy takes a second of each party's CPU."""
     script = "import sys, synth.prior; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
