@@ -16,7 +16,7 @@ integers: |M - c| <= n' < 2^(k-1) with c checked against n' by whoever gets it (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Generic
 
 import numpy as np
@@ -227,7 +227,6 @@ class ComputingParty(Generic[B, N]):
             samplers,
             lambda: self._rows(begun.inputs),
             is_local=self.engine.rows() is not None,
-            shares=self.engine.rows() is None,
         )
         value = int(opened[0])
         self.state.learn_total(begun, value)
@@ -374,12 +373,10 @@ class ComputingParty(Generic[B, N]):
         compute: Callable[[], N],
         exchange: Callable[[], None] | None = None,
         is_local: bool = False,
-        shares: bool = False,
     ) -> tuple[NDArray[np.int64], str]:
         """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
 
-        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message;
-        shares: inputs first, with agreements of its own.
+        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message.
         exchange: as for `_authorise`. Where nothing at all is sent before the result is held, the agreement that all hold it is
         also the one that all have authorised it.
         """
@@ -392,12 +389,10 @@ class ComputingParty(Generic[B, N]):
             if held is not None:
                 noisy = self.engine.unpack(held)
             else:
-                silent = is_local and self.noise.has_counts(samplers)
-                if shares:
+                if not (is_local and self.noise.has_counts(samplers)):
                     self._agree(inputs)
-                with nullcontext() if silent or shares else self._agreeing(inputs):
-                    numbers = compute()
-                    noise, form = self.noise.of_counts(samplers, number, mechanism, inputs)
+                numbers = compute()
+                noise, form = self.noise.of_counts(samplers, number, mechanism, inputs)
                 noisy = numbers + noise
                 self._hold(number, inputs, noisy)
             self._agree_to_open(number, inputs)

@@ -32,7 +32,7 @@ class Replicated(EngineBackend):
     securities = ("semi-honest", "malicious")
     together = "no two of them work together"
     assumption = KEYED
-    known_traffic = (85147, 128)
+    known_traffic = (85147, 131)
     unchecked = ""
     compares_openings = True
     shows = "random-looking shares"

@@ -152,7 +152,9 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[Algori
     """Algorithms anew, with a folder of packages of its own."""
     (tmp_path / "site").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    return Registry("synth.algorithms", "algorithm", Algorithm, "cosynth.algorithms")
+    return Registry(
+        "synth.algorithms", "algorithm", Algorithm, "cosynth.algorithms", research="synth.research"
+    )
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named_when_it_is_asked_for_and_harms_no_other(

@@ -85,7 +85,11 @@ def test_columns_of_two_owners(tmp_path: Path, backend: str) -> None:
     trial = split.write(
         tmp_path / "study",
         count=3000,
-        changes=[*named("vertimrf"), *in_the_clear, ("epsilon = 4.0", "epsilon = 9.0")],  # else the table is small
+        changes=[
+            *named("vertimrf"),
+            *in_the_clear,
+            ("epsilon = 4.0", "epsilon = 9.0"),
+        ],  # else the table is small
     )
     told = carry_out(tmp_path, trial)
     assert told["backend"] == backend and told["algorithm"] == "vertimrf"

@@ -81,7 +81,7 @@ def test_an_oracle_that_answers_otherwise_has_a_course_of_its_own(
 
 
 def test_a_course_of_too_many_answers_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_course, "MAX_CELLS", 10)
+    monkeypatch.setattr(shared_course, "MAX_KEPT_CELLS", 10)
     of, shared = studies(tmp_path), SharedCourse()
     made = counted(monkeypatch)
     for name in ("replicated", "pair"):
