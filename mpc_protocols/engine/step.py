@@ -136,8 +136,8 @@ class ComputingParty(Generic[B, N]):
         lacking = self.noise.key_shortfall(plan) if several else 0
 
         def compute() -> list[int]:
-            with self._agreeing(inputs):
-                noisy = self._noisy_keys(begun, sums) if several else None
+            self._agree(inputs)
+            noisy = self._noisy_keys(begun, sums) if several else None
             self._hold(number, inputs, noisy)
             with self._agreeing_to_open(number, inputs):
                 return self._pick(plan, noisy)
