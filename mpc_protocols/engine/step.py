@@ -314,17 +314,11 @@ class ComputingParty(Generic[B, N]):
 
     def _agree(self, digest: bytes) -> None:
         """Raise `ProtocolAborted` unless all others hold the same 32 bytes, the same delay and the same partition."""
-        with self._agreeing(digest):
-            pass
+        self._announced(digest)()
 
-    @contextmanager
-    def _agreeing(self, digest: bytes, then: Callable[[], None] | None = None) -> Iterator[None]:
-        """`_agree` beside the first exchange of the block, which opens nothing in it. then: runs once all agree.
-
-        Where products are proved it comes first: nothing is computed there with what two parties were told differently.
-        """
-        known = binding(digest, self._delay.to_bytes(4, "little"), self.engine.public)
-        theirs = self.engine.announce(known)
+    def _announced(self, digest: bytes, then: Callable[[], None] | None = None) -> Callable[[], None]:
+        """The half of `_agree` that sends; what is returned waits for the others. then: runs once all agree."""
+        theirs = self.engine.announce(binding(digest, self._delay.to_bytes(4, "little"), self.engine.public))
 
         def confirm() -> None:
             if (other := theirs()) is not None:
@@ -334,26 +328,29 @@ class ComputingParty(Generic[B, N]):
             if then is not None:
                 then()
 
-        if self.engine.proves:
-            confirm()
-            yield
-        else:
-            with at_first_turn(self.engine.gates, confirm):
-                yield
+        return confirm
+
+    def _held(self, number: int, inputs: bytes) -> Callable[[], None]:
+        """Say that this party holds its shares of a result; what is returned waits until all others do."""
+        return self._announced(binding(inputs, b"held"), lambda: self._history.agreed(number))
+
+    def _agree_to_open(self, number: int, inputs: bytes) -> None:
+        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash."""
+        self._held(number, inputs)()
 
     @contextmanager
     def _agreeing_to_open(self, number: int, inputs: bytes) -> Iterator[None]:
-        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash.
+        """`_agree_to_open` beside the first exchange of the block, which compares before it opens.
 
-        The block compares before it opens, and the comparisons' first exchange waits for all.
+        Where products are proved it comes before the block.
         """
-        with self._agreeing(binding(inputs, b"held"), lambda: self._history.agreed(number)):
+        all_hold = self._held(number, inputs)
+        if self.engine.proves:
+            all_hold()
             yield
-
-    def _agree_to_open(self, number: int, inputs: bytes) -> None:
-        """The same, where what follows is the opening."""
-        with self._agreeing_to_open(number, inputs):
-            pass
+        else:
+            with at_first_turn(self.engine.gates, all_hold):
+                yield
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
         """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`, `docs/design/mechanisms.md` 4)."""

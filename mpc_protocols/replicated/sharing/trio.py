@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.agreement import announce
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.link import Link
@@ -99,13 +100,9 @@ class Trio(Link):
 
     def differing(self, value: bytes) -> int | None:
         """Compare public bytes with all others: a party that holds different ones of this length. 1 round."""
-        for peer in self.peers:
-            self.wire.send(peer, value)
+        theirs = announce(self.wire, value)
         self.turn()
-        for peer in self.peers:  # one that differs may be heard of while the others send nothing more
-            if bytes(self.wire.receive(peer, len(value))) != value:
-                return peer
-        return None
+        return theirs()
 
     def pass_left(self, array: NDArray[Any]) -> NDArray[Any]:
         """One round of a multiplication: send this party's part to party me-1, return the part of party me+1."""
