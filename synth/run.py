@@ -282,14 +282,8 @@ class Run:
         weights: Sequence[Fraction],
         penalties: Sequence[Fraction],
         epsilon: Fraction,
-        sigma2: Fraction | None = None,
     ) -> int:
-        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`.
-
-        sigma2: of the measurement that follows, where it is known.
-        """
-        if sigma2 is not None:
-            self.oracle.expect(sigma2)
+        """Position of the candidate that the oracle finds worst approximated; arguments as `MarginalOracle.select`."""
         [position] = self.oracle.select(
             [self.handles[clique] for clique in candidates], answers, weights, penalties, epsilon
         )
@@ -483,13 +477,13 @@ class Rounds(Run):
     def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> Bought:
         """Select, measure, fit; what that taught."""
         answers, penalty = self.model.marginals(candidates), self._penalty(sigma2)
+        self.oracle.expect(sigma2)
         position = self.select(
             candidates,
             answers,
             [self._weights[clique] for clique in candidates],
             [penalty[clique] for clique in candidates],
             epsilon,
-            sigma2,
         )
         clique, before = candidates[position], answers[position]
         noise = penalty[clique]

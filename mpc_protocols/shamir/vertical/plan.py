@@ -7,11 +7,10 @@ as much. Rows go in blocks, so that what a party holds of them does not grow wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Final
 
-from mpc_protocols.functionality import Clique, StudyFacts
+from mpc_protocols.functionality import StudyFacts
 from mpc_protocols.partition import Partition
 from mpc_protocols.shamir.sharing.field import threshold_of
 from mpc_protocols.shamir.vertical.prime import ELEMENT, MAX_ROWS
@@ -45,13 +44,5 @@ def _block_rows(plan: BlockPlan) -> int:
     return max(BLOCK_ELEMENTS // width, min(MIN_BLOCK_ROWS, MAX_BLOCK_ELEMENTS // width), 1)
 
 
-def make_plan(
-    partition: Partition,
-    sizes: Mapping[str, int],
-    computing: int,
-    tables: Sequence[Clique],
-    needs_memberships: bool,
-) -> BlockPlan:
-    """The plan of some tables, of ranges whose counts are below p whatever they are."""
-    planner = block_planner(MAX_ROWS, estimate, _block_rows)
-    return planner(partition, sizes, computing, tables, needs_memberships)
+make_plan = block_planner(MAX_ROWS, estimate, _block_rows)
+"""The plan of some tables, of ranges whose counts are below p whatever they are."""

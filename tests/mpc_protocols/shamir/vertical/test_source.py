@@ -14,6 +14,7 @@ from mpc_protocols.partition import OwnRows, Partition, ideal_counts
 from mpc_protocols.shamir.vertical import counts, plan, source
 from mpc_protocols.shamir.vertical.dealer import zero_shares
 from mpc_protocols.shamir.vertical.prime import Residues
+from mpc_protocols.vertical.block_plan import block_planner
 from mpc_protocols.wire import Wire
 from parties.session.transport.frames import MAX_MESSAGE
 from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
@@ -79,11 +80,16 @@ def test_empty_and_full_tables(population: Population, held: tuple[float, float]
     check(of, random_owners(SIZES, of, held, np.random.default_rng()), 3)
 
 
+def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges of 37 rows at most."""
+    monkeypatch.setattr(plan, "make_plan", block_planner(37, plan.estimate, plan._block_rows))
+
+
 @pytest.mark.parametrize("population", ["intersection", "union"])
 def test_rows_go_in_blocks_and_ranges_and_cells_in_batches(
     population: Population, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "MAX_ROWS", 37)
+    short_ranges(monkeypatch)
     monkeypatch.setattr(plan, "MIN_BLOCK_ROWS", 1)
     monkeypatch.setattr(plan, "BLOCK_ELEMENTS", 200)
     monkeypatch.setattr(counts, "BATCH", 100)
@@ -108,7 +114,7 @@ def test_blocks_of_wide_joints_fit_a_message(population: Population, width: int)
 
 def test_each_range_has_zeros_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Among five parties, over all ranges of all batches: the masks of parts have different numbers, alike at all evaluators."""
-    monkeypatch.setattr(plan, "MAX_ROWS", 37)
+    short_ranges(monkeypatch)
     drawn: list[tuple[int, int]] = []
 
     def zeros(wire: Wire, streams: Mapping[int, KeyStream], number: int, cells: int) -> Residues:
