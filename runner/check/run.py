@@ -31,6 +31,7 @@ from parties.data.local_marginals import validate
 from parties.data.scan import inspect
 from parties.data.source import open_source
 from runner.check import contributors, linked, parts, vertical
+from runner.check.begins import begins
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
@@ -49,7 +50,6 @@ from synth.algorithm import ALGORITHMS
 from synth.config import CELL_BYTES
 
 if TYPE_CHECKING:
-    from runner.study.prior import StudyPrior
     from synth.plan import Plan
 
 SOON_DAYS = 30
@@ -119,7 +119,7 @@ def findings(
         if study.contributors is not None:
             yield from contributors.collection(study, plan)
         if study.prior is not None:
-            yield from _begins(study, study.prior, plan)
+            yield from begins(study, study.prior, plan)
     except StudyInvalid as error:
         yield problem(error)
     if isinstance(study, VerticalStudy):
@@ -170,27 +170,6 @@ def _formulas(study: Study) -> Iterator[Finding]:
             f"WARNING: a spreadsheet that opens synthetic.csv runs as formulas: {', '.join(found[:3])}{more}; "
             "`sample --csv-safe` writes a table with an apostrophe before them"
         )
-
-
-def _begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
-    """What the run begins from, and what that means for who is in both."""
-    from synth.budget.accounting import epsilon_of
-
-    of = "public rows" if before.name is None else f"the release of {before.name}, session {before.run}"
-    yield fine(
-        f"it begins from {of}, of about {round(before.content.rows):,} rows; SHA-256 {before.digest[:16]}.., the same at all"
-    )
-    if before.run is None:
-        return
-    delta = float(study.privacy.delta)
-    epsilon = epsilon_of(before.together(float(plan.budget.rho_cap)), delta)
-    if before.apart:
-        yield note(
-            f"the study states that nobody in this run was in that release: then a person has spent epsilon {epsilon:.3g} at "
-            f"delta {delta:g} at most, and ledgers count so; do not take part if you know of somebody who was"
-        )
-    else:
-        yield fine(f"who is in both has spent epsilon {epsilon:.3g} at delta {delta:g} together")
 
 
 def _planned(study: Study, plan: Plan) -> Iterator[Finding]:

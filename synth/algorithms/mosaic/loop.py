@@ -65,8 +65,7 @@ NOISE_LIMIT = 0.3
 ENOUGH_EVIDENCE = 4.0
 """Of dependence, in units of what noise shows, to believe marginals as they are (`evidence`)."""
 JOINT_CELLS, CLEAR, MAX_RAISE = 12, 0.12, 2.0
-"""The first picks cost up to so many times more, until a joint marginal of so many cells has no more noise than this share of the
-rows."""
+"""The first picks cost up to so many times more, until a joint marginal of so many cells has at most this noise, of the rows."""
 BESIDE_LABEL = 0.2
 """The most noise of a column beside the label, as a share of the rows."""
 MIN_VALUES = 33
@@ -117,12 +116,9 @@ class MosaicRun(Heir):
         self._final = False
         self._typical = 0
         self._grown: dict[Candidate, float] = {}
-        self._enlarges: dict[
-            Candidate, float
-        ] = {}  # by what share of its size it would have made the model larger
+        self._enlarges: dict[Candidate, float] = {}  # the model, by what share of its size
         self._lists = 0
-        self._limit_mb = 0.0
-        self._evidence = 0.0
+        self._limit_mb = self._evidence = 0.0
         self._is_evident = False
         self._shrunk: dict[int, NDArray[np.float64]] = {}  # by the measurement
 
@@ -143,24 +139,23 @@ class MosaicRun(Heir):
 
     def choose_resolutions(self) -> None:
         """Derive bins and candidates from the columns' marginals, and make them available."""
-        domain, weights = self.plan.domain, self.plan.workload.weights
+        domain, weights, sets = self.plan.domain, self.plan.workload.weights, self.plan.candidates
         self.grid = grid_of(domain, self.measurements)
         self.levels = dict(self.grid.levels)
         self.chains = Chains(domain.sizes, self.levels)
         self.column_set = self.chains.columns()
         self.resolutions = Resolutions(self.grid)
         most = MAX_MARGINALS - len(self.handles) - len(self.plan.reserved.cliques)
-        sets = self.plan.candidates
         self.candidates = at_most(most, partial(candidates, self.grid, sets, weights), self.plan.budgets)
         self._typical = typical_cells(self.candidates)
         self.is_small = noise_share(self.plan, self._typical, self.noisy_total) > NOISE_LIMIT
         if self.is_small:
-            joint = partial(joint_candidates, self.grid, sets, weights)
-            self.candidates = at_most(most, joint, SMALL_BUDGETS)
+            self.candidates = at_most(
+                most, partial(joint_candidates, self.grid, sets, weights), SMALL_BUDGETS
+            )
         self.related = related(list(dict.fromkeys(c.columns for c in self.candidates)))
-        self.shares = (
-            dict(zip(self.candidates, prices(self.candidates), strict=True)) if self.candidates else {}
-        )
+        priced = prices(self.candidates) if self.candidates else []
+        self.shares = dict(zip(self.candidates, priced, strict=True))
         cliques = [candidate.clique for candidate in self.candidates]
         used = {name for clique in cliques for name in clique}
         handles = self.oracle.prepare(cliques, [level for name, level in self.levels.items() if name in used])

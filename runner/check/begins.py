@@ -1,0 +1,34 @@
+"""What `check` says of an earlier release, or of public rows, that a run begins from (`docs/howto/next-release.md`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from runner.check.finding import Finding, fine, note
+
+if TYPE_CHECKING:
+    from runner.study import Study
+    from runner.study.prior import StudyPrior
+    from synth.plan import Plan
+
+
+def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
+    """What the run begins from, and what that means for who is in both."""
+    from synth.budget.accounting import epsilon_of
+
+    of = "public rows" if before.name is None else f"the release of {before.name}, session {before.run}"
+    yield fine(
+        f"it begins from {of}, of about {round(before.content.rows):,} rows; SHA-256 {before.digest[:16]}.., the same at all"
+    )
+    if before.run is None:
+        return
+    delta = float(study.privacy.delta)
+    epsilon = epsilon_of(before.together(float(plan.budget.rho_cap)), delta)
+    if before.apart:
+        yield note(
+            f"the study states that nobody in this run was in that release: then a person has spent epsilon {epsilon:.3g} at "
+            f"delta {delta:g} at most, and ledgers count so; do not take part if you know of somebody who was"
+        )
+    else:
+        yield fine(f"who is in both has spent epsilon {epsilon:.3g} at delta {delta:g} together")
