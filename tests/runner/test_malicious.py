@@ -301,9 +301,10 @@ def test_a_contributor_asks_the_others_what_was_handed_out(
     def handed(self: Collective, release: bytes) -> None:
         domain = self._study.domain
         other = more(parse(memoryview(release), domain, 1 << 20, LEADER)).to_bytes(domain)
-        *others, contributor = self._others
+        *others, contributor = everybody = self._others
         self._others = others
         hand_out(self, release)
+        self._others = everybody  # the leader goes on as if nothing had happened, until it is stopped
         self._wire.fork("release to one").send(contributor, other)
 
     def received(self: Collective, size_limit: int) -> memoryview:
