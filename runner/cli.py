@@ -12,12 +12,13 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.installation import as_started, program
+from runner.commands.listing import GROUPS, HELP
 from runner.failures import complain, describe
 from runner.version import VERSION
 
@@ -55,16 +56,6 @@ exit codes:
   21 peer identity   22 studies differ   30 data does not fit the study   40 protocol aborted
   41 peer lost   50 budget refused   60 no room, memory or descriptors   130 interrupted
 """
-GROUPS = {
-    "begin": ("demo", "init"),
-    "prepare": ("check", "plan", "certs", "ids", "tally"),
-    "run": ("run", "watch", "contribute", "inbox"),
-    "use the result, without further budget": ("sample", "query", "infer", "predict", "graph"),
-    "judge it, and keep account": ("report", "evaluate", "verify", "ledger"),
-    "of the program itself": ("completion", "bench", "audit", "conformance"),
-}
-"""Files of `runner.commands`, in the order in which a person meets them; by what they are for."""
-COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 _CHOICE = re.compile(r"(argument .*: invalid choice: )'(.*)' \(choose from (.*)\)$", re.DOTALL)
 _UNKNOWN = "unrecognized arguments: "
 
@@ -120,8 +111,9 @@ class Main(Parser):
         return formatter.format_help()
 
 
-def parser(asked: str = "") -> argparse.ArgumentParser:
-    """The whole command line; with the name of a command, only what that one needs."""
+def parser(asked: Collection[str] = tuple(HELP)) -> argparse.ArgumentParser:
+    """The command line. asked: the commands whose arguments it takes; without any it takes their names only, for the help of
+    the whole."""
     whole = Main(
         prog=program(),
         description=PURPOSE,
@@ -131,8 +123,11 @@ def parser(asked: str = "") -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for name in (asked,) if asked in COMMANDS else COMMANDS:
+    for name in asked:
         import_module(f"runner.commands.{name}").add(commands)
+    if not asked:
+        for name, line in HELP.items():
+            commands.add_parser(name, help=line)
     return whole
 
 
@@ -144,11 +139,11 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
     try:
         given = sys.argv[1:] if argv is None else argv
         if not given:
-            print(parser().format_help())
+            print(parser(()).format_help())
             raise UsageError(
                 f"{program()}: name a COMMAND, one of those above; `{program()} demo` shows what it is."
             )
-        arguments = parser(*given[:1]).parse_args(given)
+        arguments = parser(HELP.keys() & given[:1]).parse_args(given)
         vars(arguments).update(embedded or {})
         arguments.run(arguments)
         sys.stdout.flush()

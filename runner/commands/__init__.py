@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.installation import as_started
+from runner.commands.listing import HELP
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -18,12 +19,13 @@ Run = Callable[[argparse.Namespace], None]
 
 
 def command(
-    commands: Commands, name: str, run: Run, *, help: str, description: str, examples: str
+    commands: Commands, name: str, run: Run, *, help: str = "", description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """Declare a command whose `--help` says what it is for and shows it in use."""
+    """Declare a command whose `--help` says what it is for and shows it in use. help: the line of a command within another;
+    the others' are in `runner.commands.listing`."""
     parser = commands.add_parser(
         name,
-        help=help,
+        help=help or HELP[name],
         description=as_started(description),
         epilog="examples:\n" + as_started(examples),
         allow_abbrev=False,

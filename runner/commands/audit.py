@@ -50,7 +50,6 @@ def add(commands: Commands) -> None:
         commands,
         "audit",
         run,
-        help="attack this build, and see what is found",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

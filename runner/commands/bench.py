@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.registry import not_installed
+from runner.commands.listing import HELP
 from runner.failures import reason
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def add(commands: Commands) -> None:
     # without a prefix character options are arguments like any other, and left to `parser`
     command = commands.add_parser(
         "bench",
-        help="what every protocol costs, beside MPyC and plain NumPy",
+        help=HELP["bench"],
         add_help=False,
         prefix_chars="\0",
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import PeerIdentity, UsageError
 from mpc_protocols.installation import program
 from runner.commands import command
+from runner.commands.listing import HELP
 from runner.failures import reason
 from runner.study import load
 from runner.study.parties import NAME
@@ -38,7 +39,7 @@ def add(commands: Commands) -> None:
     """Declare the commands."""
     parser = commands.add_parser(
         "certs",
-        help="make, request, sign and show certificates",
+        help=HELP["certs"],
         description=PURPOSE,
         epilog="examples:\n" + EXAMPLES,
         allow_abbrev=False,

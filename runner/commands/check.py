@@ -33,7 +33,6 @@ def add(commands: Commands) -> None:
         commands,
         "check",
         run,
-        help="name every problem before a run",
         description=DESCRIPTION,
         examples="  cosynth check study.toml\n"
         "  cosynth check study.toml --private north=north.toml --private south=south.toml\n"

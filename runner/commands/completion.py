@@ -57,7 +57,6 @@ def add(commands: Commands) -> None:
         commands,
         "completion",
         run,
-        help="what a shell reads to complete commands, files and parties",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

@@ -35,7 +35,6 @@ def add(commands: Commands) -> None:
         commands,
         "conformance",
         run,
-        help="whether an algorithm, a backend or an alignment method keeps its promises",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

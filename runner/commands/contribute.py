@@ -44,7 +44,6 @@ def add(commands: Commands) -> None:
         commands,
         "contribute",
         run,
-        help="leave this contributor's counts as a sealed bundle",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

@@ -26,7 +26,6 @@ def add(commands: Commands) -> None:
         commands,
         "demo",
         run,
-        help="see it work: three custodians, one machine, no questions",
         description=DESCRIPTION,
         examples="  cosynth demo\n  cosynth demo --vertical --out somewhere-else\n",
     )

@@ -47,7 +47,6 @@ def add(commands: Commands) -> None:
         commands,
         "evaluate",
         run,
-        help="judge a run's table by real rows (not private)",
         description=DESCRIPTION,
         examples="  cosynth evaluate out --real people.csv\n"
         "  cosynth evaluate out --real people.csv --test held_out.csv --label income --html judged.html\n"

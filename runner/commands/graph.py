@@ -27,7 +27,6 @@ def add(commands: Commands) -> None:
         commands,
         "graph",
         run,
-        help="a run's graph of columns, or its junction tree, as GraphML",
         description=DESCRIPTION,
         examples="  cosynth graph out\n  cosynth graph out --tree --out tree.graphml\n",
     )

@@ -26,7 +26,6 @@ def add(commands: Commands) -> None:
         commands,
         "ids",
         run,
-        help="try how identifiers are normalised",
         description=DESCRIPTION,
         examples='  cosynth ids --normalise phone:FR "06 12 34 56 78" +33612345678\n'
         '  cosynth ids --normalise name "Ann  SMITH"\n',

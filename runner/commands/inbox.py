@@ -52,7 +52,6 @@ def add(commands: Commands) -> None:
         commands,
         "inbox",
         run,
-        help="a computing party's inbox for contributors' bundles",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

@@ -33,7 +33,6 @@ def add(commands: Commands) -> None:
         commands,
         "infer",
         run,
-        help="means, shares and regressions of a finished run, with intervals, without further budget",
         description=DESCRIPTION,
         examples="""\
   cosynth infer out "mean(age)" "share(income == '>50K' | sex == 'F')"

@@ -43,7 +43,6 @@ def add(commands: Commands) -> None:
         commands,
         "init",
         run,
-        help="write a commented study to start from",
         description=DESCRIPTION,
         examples="  cosynth init mystudy\n  cosynth init mystudy --vertical\n"
         "  cosynth init mystudy --from people.csv --codes sex=sex_codes.csv\n"

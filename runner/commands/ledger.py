@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.foreign_text import shown
 from runner.commands import command
+from runner.commands.listing import HELP
 from runner.study import private_file
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def add(commands: Commands) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "ledger",
-        help="what this custodian's data has spent",
+        help=HELP["ledger"],
         allow_abbrev=False,
         description="The custodian's privacy ledger.",
     )

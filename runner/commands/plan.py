@@ -55,7 +55,6 @@ def add(commands: Commands) -> None:
         commands,
         "plan",
         run,
-        help="what a run will do and cost; who learns what",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

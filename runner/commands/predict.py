@@ -48,7 +48,6 @@ def add(commands: Commands) -> None:
         commands,
         "predict",
         run,
-        help="the label of people, by both owners of a trained model",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

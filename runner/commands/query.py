@@ -33,7 +33,6 @@ def add(commands: Commands) -> None:
         commands,
         "query",
         run,
-        help="a marginal from a finished run, without further budget",
         description=DESCRIPTION,
         examples="  cosynth query out age income\n  cosynth query out age income --csv > counts.csv\n",
     )

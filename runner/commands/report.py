@@ -24,7 +24,6 @@ def add(commands: Commands) -> None:
         commands,
         "report",
         run,
-        help="rebuild a run's report",
         description=DESCRIPTION,
         examples="  cosynth report out\n",
     )

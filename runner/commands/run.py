@@ -73,7 +73,6 @@ def add(commands: Commands) -> None:
         commands,
         "run",
         run,
-        help="run a study: all parties here, or one party of a deployment",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

@@ -37,7 +37,6 @@ def add(commands: Commands) -> None:
         commands,
         "sample",
         run,
-        help="more rows from a finished run, without further budget",
         description=DESCRIPTION,
         examples="  cosynth sample out --rows 100000 > more.csv\n"
         "  cosynth sample out --rows 1000 --seed 7 --out more.parquet\n"

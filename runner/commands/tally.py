@@ -34,7 +34,6 @@ def add(commands: Commands) -> None:
         commands,
         "tally",
         run,
-        help="count one part of a custodian's table",
         description=DESCRIPTION,
         examples=EXAMPLES,
     )

@@ -42,7 +42,6 @@ def add(commands: Commands) -> None:
         commands,
         "verify",
         run,
-        help="recompute what a run claims: files, study, signatures, budget",
         description=DESCRIPTION,
         examples="  cosynth verify out\n"
         "  cosynth verify from-north from-south from-west --ca ca.crt --private north.toml\n",

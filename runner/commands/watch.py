@@ -29,7 +29,6 @@ def add(commands: Commands) -> None:
         commands,
         "watch",
         run,
-        help="follow a run on a page of this machine",
         description=DESCRIPTION,
         examples="  cosynth watch out\n  cosynth run study.toml --out out --watch\n",
     )

@@ -96,3 +96,25 @@ def test_a_command_that_does_all_the_work_says_so_before_numpy_is_loaded(
         env=plain | {"PYTHONPATH": str(ROOT)},
     )
     assert done.stdout.split() == ["False", "1"]
+
+
+@pytest.mark.parametrize("given", ["--help", "--version"])
+def test_the_help_of_the_whole_loads_no_command(given: str) -> None:
+    program = (
+        "import sys\n"
+        "from runner.cli import main\n"
+        f"assert main([{given!r}]) == 0\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "runner.cli" in loaded and not foreign(loaded, OURS)
+    commands = {name for name in loaded if name.startswith("runner.commands.")}
+    assert commands == {"runner.commands.listing"} and "synth" not in loaded

@@ -1,0 +1,47 @@
+"""What commands there are, in the order in which a person meets them, by what they are for, each with its line of help.
+
+The help of the whole command line needs no more than this: a command's file is imported when that command is asked for.
+"""
+
+from __future__ import annotations
+
+GROUPS: dict[str, dict[str, str]] = {
+    "begin": {
+        "demo": "see it work: three custodians, one machine, no questions",
+        "init": "write a commented study to start from",
+    },
+    "prepare": {
+        "check": "name every problem before a run",
+        "plan": "what a run will do and cost; who learns what",
+        "certs": "make, request, sign and show certificates",
+        "ids": "try how identifiers are normalised",
+        "tally": "count one part of a custodian's table",
+    },
+    "run": {
+        "run": "run a study: all parties here, or one party of a deployment",
+        "watch": "follow a run on a page of this machine",
+        "contribute": "leave this contributor's counts as a sealed bundle",
+        "inbox": "a computing party's inbox for contributors' bundles",
+    },
+    "use the result, without further budget": {
+        "sample": "more rows from a finished run, without further budget",
+        "query": "a marginal from a finished run, without further budget",
+        "infer": "means, shares and regressions of a finished run, with intervals, without further budget",
+        "predict": "the label of people, by both owners of a trained model",
+        "graph": "a run's graph of columns, or its junction tree, as GraphML",
+    },
+    "judge it, and keep account": {
+        "report": "rebuild a run's report",
+        "evaluate": "judge a run's table by real rows (not private)",
+        "verify": "recompute what a run claims: files, study, signatures, budget",
+        "ledger": "what this custodian's data has spent",
+    },
+    "of the program itself": {
+        "completion": "what a shell reads to complete commands, files and parties",
+        "bench": "what every protocol costs, beside MPyC and plain NumPy",
+        "audit": "attack this build, and see what is found",
+        "conformance": "whether an algorithm, a backend or an alignment method keeps its promises",
+    },
+}
+"""By title: names, each a file of `runner.commands`, and what they do."""
+HELP = {name: line for commands in GROUPS.values() for name, line in commands.items()}
