@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from runner.check.finding import Finding, fine, note
+from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
     from runner.study import Study
@@ -24,11 +25,11 @@ def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     if before.run is None:
         return
     delta = float(study.privacy.delta)
-    epsilon = epsilon_of(before.together(float(plan.budget.rho_cap)), delta)
+    epsilon = f"{rounded_up(epsilon_of(before.together(float(plan.budget.rho_cap)), delta)):g}"
     if before.apart:
         yield note(
-            f"the study states that nobody in this run was in that release: then a person has spent epsilon {epsilon:.3g} at "
+            f"the study states that nobody in this run was in that release: then a person has spent epsilon {epsilon} at "
             f"delta {delta:g} at most, and ledgers count so; do not take part if you know of somebody who was"
         )
     else:
-        yield fine(f"who is in both has spent epsilon {epsilon:.3g} at delta {delta:g} together")
+        yield fine(f"who is in both has spent epsilon {epsilon} at delta {delta:g} together")

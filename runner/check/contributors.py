@@ -18,6 +18,7 @@ from runner.forecast.plan_text import in_bytes
 from runner.study import Study
 from runner.study.private_file import Private
 from synth.budget.accounting import epsilon_of
+from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
     from synth.plan import Plan
@@ -40,10 +41,10 @@ def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     registered = contributors_of(study).registered
     if registered is not None:
         delta, rho = float(study.privacy.delta), registered.rho(plan.charges)
-        together = epsilon_of(rho + plan.budget.rho_cap, delta)
+        together = rounded_up(epsilon_of(rho + plan.budget.rho_cap, delta))
         yield fine(
             f"single columns of about {registered.rows:,} enrolled rows are known already; who is in both runs has spent epsilon "
-            f"{together:.3g} at delta {delta:g} together, and more if a unit of the earlier run held more rows or had a stricter "
+            f"{together:g} at delta {delta:g} together, and more if a unit of the earlier run held more rows or had a stricter "
             "adjacency: its file does not tell them"
         )
     for wave in contributors_of(study).after:

@@ -15,28 +15,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import (
-    BudgetRefused,
     CosynthError,
     DataRefused,
-    OutOfResources,
     PeerIdentity,
     PeerUnreachable,
     StudyInvalid,
     UsageError,
 )
 from mpc_protocols.installation import program
-from parties.budget.ledger import Ledger
 from parties.certificates import read
 from parties.data.local_marginals import validate
 from parties.data.scan import inspect
 from parties.data.source import open_source
 from runner.check import contributors, linked, parts, vertical
 from runner.check.begins import begins
+from runner.check.budget import budget
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
 from runner.party import second_proposal
-from runner.party.custodian import Custodian
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.results.formulas import formulas
@@ -148,7 +145,7 @@ def findings(
     yield from _own_data(study, party, own, owner=True)
     if plan is not None:
         with contextlib.suppress(StudyInvalid):  # a party that should not be there: named already
-            yield from _budget(study, party, own, plan, private_file.location(study, party, own))
+            yield from budget(study, party, own, plan, private_file.location(study, party, own))
         if study.contributors is not None:
             yield from contributors.inbox(study, party, own, plan)
     free = yield from _port(study.party(party), own)
@@ -235,7 +232,7 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
                 here.append(rows)
                 if plan is not None:
                     with contextlib.suppress(DataRefused):  # a place that cannot be: named already
-                        yield from _budget(study, party.name, own, plan, data)
+                        yield from budget(study, party.name, own, plan, data)
         elif party.data is None:
             words = "only computes" if party.compute else "has its data in its private file, or none"
             yield note(f"{party.name} {words}, as far as the study says")
@@ -344,7 +341,7 @@ def _contributor(study: Study, name: str, own: Private, plan: Plan | None) -> It
         return
     yield from known
     if plan is not None and not known:
-        yield from _budget(study, name, own, plan, own.data)
+        yield from budget(study, name, own, plan, own.data)
 
 
 def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding, None, bool]:
@@ -382,61 +379,6 @@ def _valid(path: Path) -> Finding:
     left = (until - datetime.now(UTC)).days
     words = f"{path} is valid until {until:%Y-%m-%d} ({left} days)"
     return note(f"{words}: renew it soon") if left < SOON_DAYS else fine(words)
-
-
-def _budget(
-    study: Study, party: str, own: Private, plan: Plan, data: DataLocation | None
-) -> Iterator[Finding]:
-    """data: this party's, None if it only computes."""
-    if data is None:
-        return
-    from parties.budget.account import Account, cap_problem
-
-    custodian, ledger, cap = Custodian(study, party, own, data), Ledger(own.ledger.file), own.ledger.cap
-    dataset = custodian.dataset
-    try:
-        ledger.rehearse()
-    except (BudgetRefused, OutOfResources) as error:
-        yield problem(error)
-        return
-    if isinstance(study, VerticalStudy):
-        yield from vertical.quota(study, party, own, ledger, dataset)
-    yield from contributors.waves(study, party, dataset, ledger)
-    if cap.epsilon is None or cap.delta is None:
-        yield note(f"{ledger.path}: no cap is set, the ledger only counts")
-        return
-    try:
-        entries = ledger.entries(dataset)
-    except CosynthError as error:
-        yield problem(error)
-        return
-    sizes = vertical.sizes(study, party) if isinstance(study, VerticalStudy) else ()
-    computes = party in {member.name for member in study.computing}
-    asked = custodian.reservation(plan, b"", b"", computes, sizes)
-    account = Account.of(entries, cap, asked.notion)
-    assert account.notion is not None  # this run's, if nothing else has fixed it
-    yield note(f"ledger: the cap of {dataset} holds for {account.notion.words}")
-    for possible in Account.possible(entries, cap, asked):
-        if sentence := cap_problem(ledger.path, asked, cap, possible):
-            yield problem(
-                BudgetRefused(f"This run would exceed the cap: {sentence[0].lower()}{sentence[1:]}")
-            )
-            return
-    steps = account.steps(asked.notion)
-    assert steps is not None  # `cap_problem` has looked
-    more = asked, asked.charge.at(steps)
-    yield fine(
-        f"ledger: {dataset}: epsilon {account.epsilon_by_rho(cap.delta):.3g} spent, "
-        f"{account.epsilon_by_rho(cap.delta, more):.3g} with this study, cap {cap.epsilon:g} (delta {cap.delta:g})"
-    )
-    alone = Account.of([], cap, asked.notion).epsilon_by_rho(cap.delta, more)
-    claimed, delta = float(study.privacy.epsilon), float(study.privacy.delta)
-    if abs(alone / claimed - 1) > 0.01:
-        sized = ", with the sizes that other owners are told," if sizes else ""
-        yield note(
-            f"why not epsilon {claimed:g}: that is what the study promises to who gets the table, at delta {delta:g}; the same "
-            f"noise{sized} is epsilon {alone:.3g} at the cap's delta {cap.delta:g}, at which runs are added up"
-        )
 
 
 def _port(party: Party, own: Private) -> Generator[Finding, None, bool]:

@@ -17,6 +17,7 @@ from mpc_protocols.foreign_text import shown
 from runner.commands import command
 from runner.commands.listing import HELP
 from runner.study import private_file
+from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
     from parties.budget.account import Account
@@ -131,7 +132,7 @@ def run_check(arguments: argparse.Namespace) -> None:
             raise BudgetRefused(
                 f"{name}: epsilon {_said(used)} is taken of a cap of {dataset['cap_epsilon']:g}; no further run is admitted."
             )
-        print(f"ok       {name}: epsilon {used:.4g} of {dataset['cap_epsilon']:g} is taken")
+        print(f"ok       {name}: epsilon {rounded_up(used):g} of {dataset['cap_epsilon']:g} is taken")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -395,7 +396,7 @@ def _finite(epsilon: float) -> float | None:
 
 
 def _said(epsilon: float | None) -> str:
-    return "above any number" if epsilon is None else f"{epsilon:.4g}"
+    return "above any number" if epsilon is None else f"{rounded_up(epsilon):g}"
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from runner.study import Study, VerticalStudy
 from runner.study.method import algorithm_of
 from runner.study.warned import warned_of
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
+from synth.budget.rounding import rounded_up
 
 SHOWN_CLOSES = 12
 """Rounds of arrivals that are listed."""
@@ -300,7 +301,7 @@ def _sizes(study: Study, joining: dict[str, Any]) -> list[str]:
         name = view["name"]
         words = method.sizes_shown(name in owners, len(owners), noisy, padded)
         sums = (
-            f"together with the results epsilon {view['epsilon']:.4g}, delta {view['delta']:.4g}"
+            f"together with the results epsilon {rounded_up(view['epsilon']):g}, delta {rounded_up(view['delta']):g}"
             if view["sizes"]
             else ""
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.psu.method import METHODS, PSU
-from runner.report.number_format import listed, plain, spelled, typeset
+from runner.report.number_format import bound, listed, spelled, typeset
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _note(alignment: Mapping[str, Any], noisy: bool) -> str:
     view = next(view for view in alignment["views"] if view["sizes"])
     size = view["sizes"][0]
     return (
-        f"Each noisy size hides any one record up to ε = {plain(size['epsilon'])} and δ = {plain(size['delta'], 2)}. What a "
+        f"Each noisy size hides any one record up to ε = {bound(size['epsilon'])} and δ = {bound(size['delta'], 2)}. What a "
         "party was told adds to what everybody reads here: its ε and δ hold for everything that it has seen. Recipients of "
         "the results have seen no size: for them the promise above holds as it stands."
     )

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
+from synth.budget.rounding import rounded_up
+
 
 def clipped(text: str, most: int) -> str:
     """The text, or its beginning and an ellipsis, in at most `most` characters."""
@@ -71,6 +73,11 @@ def plain(value: float, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def bound(value: float, digits: int = 3) -> str:
+    """`plain` of what something is at most: never less than it is."""
+    return plain(rounded_up(value, digits), digits)
 
 
 def percent(share: float, decimals: int = 1) -> str:

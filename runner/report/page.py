@@ -110,6 +110,7 @@ def template(name: str = "report.html.j2") -> jinja2.Template:
     environment.filters.update(
         whole=number_format.whole,
         plain=number_format.plain,
+        bound=number_format.bound,
         percent=number_format.percent,
         size=number_format.size,
         duration=number_format.duration,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runner.report.number_format import plain, whole
+from runner.report.number_format import bound, plain, whole
 from synth.budget.accounting import epsilon_of
 
 
@@ -42,7 +42,7 @@ def _use(told: Mapping[str, Any]) -> str:
 def _cost(told: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
     if "release" not in told:
         return "The public table that this run began from has cost nobody here anything."
-    epsilon = plain(epsilon_of(told["rho_together"], privacy["delta"]), 3)
+    epsilon = bound(epsilon_of(told["rho_together"], privacy["delta"]))
     if told["people"] == "disjoint":
         return (
             "The study states that nobody in this run was in the earlier release that it began from: then a person has spent "
@@ -51,5 +51,5 @@ def _cost(told: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
         )
     return (
         "Who is in this run and in the earlier releases that it began from has spent what all of them have cost: together "
-        f"ε = {epsilon} at δ = {plain(privacy['delta'])}, if they protect the same unit."
+        f"ε = {epsilon} at δ = {bound(privacy['delta'])}, if they protect the same unit."
     )

@@ -23,7 +23,7 @@ from mpc_protocols.backend import (
 )
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import METHODS, PSU, AlignmentMethod
-from runner.report.number_format import listed, percent, plain, spelled, typeset, whole
+from runner.report.number_format import bound, listed, percent, plain, spelled, typeset, whole
 from runner.report.training_text import training
 from runner.results.outdir import ONE_MACHINE, linked_tables_of
 from runner.results.warnings import texts_of
@@ -241,7 +241,7 @@ def _unencrypted(facts: Mapping[str, Any]) -> bool:
 
 
 def _promise(privacy: Mapping[str, Any], thing: str) -> str:
-    bound = plain(math.exp(min(privacy["epsilon"], 700.0)))
+    factor = bound(math.exp(min(privacy["epsilon"], 700.0)))
     added = privacy["adjacency"] == "add-remove"
     other = (
         f"if any one {thing} had been left out or added"
@@ -249,8 +249,8 @@ def _promise(privacy: Mapping[str, Any], thing: str) -> str:
         else f"if any one {thing} had held other values"
     )
     return (
-        f"Whatever was released, it could have come about almost as well {other}: no outcome becomes more than {bound} "
-        f"times as likely (e to the power of epsilon), apart from a slack of at most delta\u00a0=\u00a0{plain(privacy['delta'])}."
+        f"Whatever was released, it could have come about almost as well {other}: no outcome becomes more than {factor} "
+        f"times as likely (e to the power of epsilon), apart from a slack of at most delta\u00a0=\u00a0{bound(privacy['delta'])}."
     )
 
 

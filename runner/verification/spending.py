@@ -25,6 +25,7 @@ from runner.study.trained import training_of
 from runner.verification.place import Place
 from runner.verification.planned import owned_of, planned
 from synth.algorithm import ALGORITHMS
+from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
@@ -102,8 +103,8 @@ def charged(place: Place, own: Study | None = None) -> Iterator[Finding]:
         )
     else:
         yield fine(
-            f"{len(events)} events, recomputed one by one: rho {spent:.6g} of {privacy['rho']:.6g}, epsilon {found:.4g} of "
-            f"{epsilon:g} at delta {delta:g}"
+            f"{len(events)} events, recomputed one by one: rho {spent:.6g} of {privacy['rho']:.6g}, epsilon "
+            f"{rounded_up(found):g} of {epsilon:g} at delta {delta:g}"
         )
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from runner.watch.story import Member, Story
+from synth.budget.rounding import rounded_up
 
 PHASES = {
     "connect": "connect",
@@ -79,7 +80,7 @@ def words(story: Story, phase: str) -> str:
         if story.round:
             parts.append(f"round {story.round}" + (f" of {story.rounds}" if story.rounds else ""))
         if story.epsilon:
-            parts.append(f"epsilon {story.epsilon:.3g} of {story.study['epsilon']:g}")
+            parts.append(f"epsilon {rounded_up(story.epsilon, 3):g} of {story.study['epsilon']:g}")
         if (left := story.left_s) is not None:
             parts.append(f"about {duration(left)} left")
         sent = sum(member.sent for member in story.members.values())

@@ -31,6 +31,7 @@ from runner.study import VerticalStudy, load
 from runner.study.vertical import KEYS
 from synth.algorithm import ALGORITHMS, proposed
 from synth.budget.accounting import epsilon_of, rho_of
+from synth.budget.rounding import rounded_up
 from tests.runner.studies import write_study
 from tests.worlds.ports import free_ports
 
@@ -640,7 +641,7 @@ def test_ledger_show_converts_at_the_studies_delta_and_counts_sizes(run: Run, tm
     (tmp_path / "own.toml").write_text(own + "1e-5\n")
     used = epsilon_of(2 * rho + Fraction(1, 8), Fraction(1e-5) - size_delta)
     out = run("ledger", "show", "--private", tmp_path / "own.toml")[1]
-    assert f"cap: epsilon 5 at delta 1e-05, of which {used:.4g} is taken (counted by rho)" in out
+    assert f"cap: epsilon 5 at delta 1e-05, of which {rounded_up(used):g} is taken (counted by rho)" in out
     (tmp_path / "own.toml").write_text(own + "1e-8\n")
     (shown,) = json.loads(run("ledger", "show", "--private", tmp_path / "own.toml", "--json")[1])["datasets"]
     assert shown["cap_used"] is shown["epsilon"] is None

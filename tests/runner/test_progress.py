@@ -62,7 +62,7 @@ def test_lines_name_phase_round_clique_measurement_and_epsilon(tmp_path: Path) -
         "connect  north and west are connected",
         "agree    a message between computing parties takes 0.25 ms",
         "input    all 3 parties are ready; none has sent anything of its data yet",
-        "select   round 3 of 10: age x sex (1 of 5 candidates), epsilon 0.997 of 1, 2.50 MB sent",
+        "select   round 3 of 10: age x sex (1 of 5 candidates), epsilon 0.998 of 1, 2.50 MB sent",
         "measure  round 3: age x sex, 16 cells, noise sd 12.3, 1,235 from the model (noise alone: 157)",
     ]
 
@@ -167,7 +167,7 @@ def test_a_pipe_gets_a_line_a_batch_and_the_steps_with_verbose(tmp_path: Path) -
     told = shown(tmp_path, *leader, progress="human")
     assert told == [
         "agree    2 parties hold the same study (session 555555555555)",
-        "measure  round 1 to 4: age x sex; age x work; sex x work and 1 more, epsilon 0.997 of 1",
+        "measure  round 1 to 4: age x sex; age x work; sex x work and 1 more, epsilon 0.998 of 1",
         "report   south has its results",
     ]
     assert len(shown(tmp_path, *leader, progress="verbose")) > 10

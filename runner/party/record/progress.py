@@ -130,8 +130,9 @@ class Display:
         if not isinstance(rho, int | float) or not rho > 0:
             return ""
         from synth.budget.accounting import epsilon_about
+        from synth.budget.rounding import rounded_up
 
-        return f"epsilon {epsilon_about(rho, self._delta):.3g} of {self._epsilon:g}"
+        return f"epsilon {rounded_up(epsilon_about(rho, self._delta), 3):g} of {self._epsilon:g}"
 
 
 class _Echo(io.TextIOBase):
