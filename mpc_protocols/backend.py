@@ -387,7 +387,8 @@ class OracleParts(NamedTuple):
 
 class EngineBackend(DistributedBackend):
     """A backend over `mpc_protocols.engine`: it names its parts, which are imported when they are called. With `bundles`, data
-    may be `CollectedCounts`."""
+    may be `CollectedCounts`, and a run may have several engines on forks of one wire, one after the other: the masks of each must
+    then depend on the session of its facts, too, like those of `replicated` do, or a later engine would use an earlier one's."""
 
     resumes = True
 

@@ -27,7 +27,7 @@ from mpc_protocols.engine.latency import LATENCY_BYTES
 
 GROWTH, FAR_GROWTH = 4, 16
 FAR = 2 * LATENCY_BYTES
-"""What a round is worth from which on parties are far apart: delays of 5 ms."""
+"""What a round is worth from which on parties are far apart: delays of 5.5 ms."""
 ROUNDS = 12
 """That a making takes, about."""
 GUMBEL_ROWS = 1 << 14
