@@ -24,6 +24,11 @@ def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     )
     if before.run is None:
         return
+    if not any(party.fingerprint for party in study.parties):
+        yield note(
+            "this study pins no certificates, so nobody has attested where that release is from, nor what its people have "
+            "spent: have it from who made it, or pin the parties' certificates, who then must have signed it"
+        )
     delta = float(study.privacy.delta)
     epsilon = f"{rounded_up(epsilon_of(before.together(float(plan.budget.rho_cap)), delta)):g}"
     if before.apart:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, UsageError
@@ -33,6 +35,8 @@ KEYS = ("release", "table", "people")
 SAME, DISJOINT = PEOPLE = ("same", "disjoint")
 FILES = RUN, MEASUREMENTS, MODEL = "run.json", "measurements.json", "model.npz"
 MAX_RHO = 1e12
+ROUNDING = 1e-9
+"""Relative: by which sums of the same figures may differ."""
 MAX_RUNS = 1 << 12
 """Of earlier runs that one tells of."""
 
@@ -45,8 +49,9 @@ class _Unusable(Exception):
 class StudyPrior:
     """place: the folder or file. people: whether the same people may be in it and in this run. digest: of its content, hex.
     content: what is in it. name, run: of a release, its study and session. spent: rho of it, and of releases that it rests on, as
-    far as one person can have been in all of them. runs: the sessions of these. epsilon: that the release
-    was to spend. A public table has none of the last five."""
+    far as one person can have been in all of them, as its files say. runs: its session, and those of releases that it rests on
+    where all parties of this study, pinned, have signed it: ledgers count by them, so nobody else's word will do. epsilon: that
+    the release was to spend. A public table has none of the last five."""
 
     place: Path
     people: str
@@ -61,7 +66,8 @@ class StudyPrior:
     def public(self) -> dict[str, Any]:
         """What the study's digest and run.json say of it."""
         kind = {"table": self.digest} if self.run is None else {"release": self.digest, "run": self.run}
-        return {**kind, "people": self.people}
+        spent = {} if self.run is None else {"rho": self.spent}
+        return {**kind, **spent, "people": self.people}
 
     def check_out(self, out: Path) -> None:
         """Raise `UsageError` where the run would take the place of what it begins from."""
@@ -128,8 +134,12 @@ def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
     from parties.data.source import open_source
     from synth.prior import PublicTable
 
-    digest = hashlib.sha256(_bytes(path)).hexdigest()
-    with open_source(locate(path)) as source:
+    content = _bytes(path)
+    digest = hashlib.sha256(content).hexdigest()
+    with (
+        TemporaryDirectory() as folder,
+        open_source(locate(_copied(content, Path(folder) / path.name))) as source,
+    ):
         shared = domain.subset([name for name in domain.names if name in source.columns])
         if len(shared) < 2:
             raise _Unusable("it has fewer than two columns of this study")
@@ -140,6 +150,12 @@ def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
 
     codes = np.column_stack([records.codes[name] for name in shared.names])
     return StudyPrior(path, people, digest, PublicTable(shared.names, codes, shared.sizes))
+
+
+def _copied(content: bytes, path: Path) -> Path:
+    """What the digest is of, where nobody else can change it."""
+    path.write_bytes(content)
+    return path
 
 
 def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]) -> StudyPrior:
@@ -153,17 +169,20 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     files = {name: _bytes(path / name) for name in FILES}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     _check_signatures(path, hashes, parties)
+    model = Model.from_bytes(files[MODEL])
     try:
         facts = json.loads(files[RUN].decode("utf-8"))
         old, measured, inherited = _content(facts, files[MEASUREMENTS].decode("utf-8"))
-        run, study, runs = facts["session"], facts["study"], _runs(facts)
+        run, study = facts["session"], facts["study"]
+        runs = _runs(facts) if all(party.fingerprint for party in parties) else ()
         spent, epsilon = _spent(facts), float(facts["privacy"]["epsilon"])
-        whole = readable(facts, measured)
+        learned = known_of(readable(facts, measured), model.total, inherited)
+        if not all(0 < of.error < math.inf for of in learned):
+            raise ValueError("A marginal without an error is none of a run.")
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, RecursionError):
         raise _Unusable(
             "it is no finished run of this version with a table, or its files were altered"
         ) from None
-    model = Model.from_bytes(files[MODEL])
     if dict(model.sizes) != dict(old.sizes):
         raise _Unusable(f"its {MODEL} is of other columns than its {RUN}: the files are not of one run")
     shared = tuple(name for name in domain.names if name in old and old[name] == domain[name])
@@ -171,7 +190,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
         raise _Unusable(
             "it is of another domain: fewer than two of its columns have the name and the values of this study's"
         )
-    known = [of for of in known_of(whole, model.total, inherited) if set(of.columns) <= set(shared)]
+    known = [of for of in learned if set(of.columns) <= set(shared)]
     marginals = tuple(replace(of, columns=tuple(n for n in shared if n in of.columns)) for of in known)
     digest = hashlib.sha256("".join(hashes[name] for name in FILES).encode()).hexdigest()
     return StudyPrior(
@@ -201,7 +220,12 @@ def _spent(facts: Mapping[str, Any]) -> float:
     """rho of a run, with those that it rests on."""
     own, before = float(facts["privacy"]["rho_spent"]), facts.get("prior") or {}
     rho = float(before.get("rho_together", own))
-    if not (0 <= own <= rho <= MAX_RHO and 0 < facts["privacy"]["epsilon"] <= MAX_EPSILON):
+    charged = sum(float(event["rho"]) for event in facts["privacy"]["events"])
+    if not (
+        0 < charged <= own * (1 + ROUNDING)
+        and own <= rho <= MAX_RHO
+        and 0 < facts["privacy"]["epsilon"] <= MAX_EPSILON
+    ):
         raise ValueError("What a run has spent is out of range.")
     return rho
 

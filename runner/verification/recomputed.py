@@ -27,6 +27,7 @@ from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.hashing import protocol_of
 from runner.study.owners import Ownership
+from runner.study.prior import ROUNDING, SAME
 from runner.study.trained import trained, training_of
 from runner.verification import split_training
 from runner.verification.account import Account, close
@@ -240,15 +241,17 @@ class Statements:
         return Verdict.from_json({**form, "is_dropped": told["dropped"], "known": known})
 
     def _prior_as_agreed(self) -> bool:
-        """Whether it is the one that was agreed, with as many marginals as are told, and what a person has spent is no less than
-        in this run."""
+        """Whether it is the one that was agreed, with as many marginals as are told, and what a person has spent in both is not
+        less than this run's events and the agreed figure of the earlier one come to."""
         agreed, told = self.facts["agreed"].get("prior"), self.facts.get("prior")
         if agreed is None or told is None or self._prior is None:
             return agreed is None and told is None
+        own, before = float(sum(event.rho for event in self.run.events)), agreed.get("rho", 0.0)
+        least = own + before if agreed["people"] == SAME else max(own, before)
         return (
             {name: told.get(name) for name in agreed} == dict(agreed)
             and told["inherited"] == len(self.run.inherited)
-            and bool(told["rho_together"] >= self.facts["privacy"]["rho_spent"])
+            and bool(told["rho_together"] >= least * (1 - ROUNDING))
         )
 
     @cached_property

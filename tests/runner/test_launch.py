@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -81,6 +82,11 @@ def gone(tmp_path: Path) -> bool:
     return eventually(lambda: not party_processes(tmp_path))
 
 
+def _own_peak_mb() -> float:
+    """Of this process: Linux counts it as its child's until that has started its own program."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 2**20 + 1
+
+
 def test_success_puts_the_leaders_files_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,7 +121,7 @@ def test_success_puts_the_leaders_files_in_place(
     for entry in run["parties"]:
         assert "cpu_s" not in entry and "peak_rss_mb" not in entry  # functions of private sizes
         used = json.loads((out / "parties" / entry["name"] / "usage.json").read_text())
-        assert 0 < used["cpu_s"] < 60 and 5 < used["peak_rss_mb"] < 2000
+        assert 0 < used["cpu_s"] < 60 and 5 < used["peak_rss_mb"] < max(2000, _own_peak_mb())
     shown = capsys.readouterr().out
     assert shown.count("round 1 of 4: age x sex (1 of 6 candidates)") == 1
     # an earlier run's files are replaced where that was said

@@ -82,7 +82,9 @@ def test_the_next_release_takes_over_what_this_one_inherited(may: Path, tmp_path
     june, july = study(tmp_path / "june", f'release = "{may}"'), tmp_path / "july"
     assert main(["run", str(june), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     read = load(study(july, 'release = "../out"\npeople = "disjoint"')).prior
-    assert read is not None and len(read.runs) == 2 and read.apart == read.runs
+    assert read is not None and read.runs == read.apart == (
+        read.run,
+    )  # nobody has signed what it says of others
     first = json.loads((tmp_path / "out" / RUN).read_text())["prior"]["rho_together"]
     assert read.spent == first and read.together(first / 2) == first
 
@@ -153,6 +155,7 @@ def test_a_huge_file_is_not_read_to_its_end(name: str, copy: Path, tmp_path: Pat
     "change",
     [
         lambda form: form["measurements"][0].update(sigma2="1/2"),
+        lambda form: form["measurements"][0].update(sigma2="1e-320"),
         lambda form: form["measurements"].pop(),
         lambda form: form.update(inherited=[{"clique": ["age", "work"], "cells": 24, "error": -1.0}]),
         lambda form: form.update(inherited=[{"clique": ["age", "nobody"], "cells": 24, "error": 1.0}]),
@@ -165,6 +168,33 @@ def test_measurements_that_are_not_those_of_the_run_are_refused(
 ) -> None:
     edited(copy / "measurements.json", change)
     assert "its files were altered" in refused(tmp_path / "june", 'release = "../release"')
+
+
+@pytest.mark.parametrize("spent", [0, 1e-3])
+def test_a_release_says_no_less_than_its_events_cost(spent: float, copy: Path, tmp_path: Path) -> None:
+    edited(copy / RUN, lambda form: form["privacy"].update(rho_spent=spent))
+    assert "its files were altered" in refused(tmp_path / "june", 'release = "../release"')
+
+
+def test_nobody_names_other_runs_as_apart_in_a_release_that_was_not_signed(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ledger would count those by the largest in place of their sum."""
+    own = json.loads((copy / RUN).read_text())["session"]
+    edited(copy / RUN, lambda form: form.update(prior={"runs": ["another"]}))
+    june = study(tmp_path / "june", 'release = "../release"\npeople = "disjoint"')
+    read = load(june).prior
+    assert read is not None and read.apart == (own,)
+    assert main(["check", str(june)]) == 0
+    assert "nobody has attested where that release is from" in capsys.readouterr().out
+
+
+def test_what_a_person_has_spent_in_both_is_recomputed(may: Path, tmp_path: Path) -> None:
+    june, out = study(tmp_path / "june", f'release = "{may}"'), tmp_path / "out"
+    assert main(["run", str(june), "--out", str(out), "--quiet"]) == 0
+    alone = json.loads((out / RUN).read_text())["privacy"]["rho_spent"]
+    edited(out / RUN, lambda form: form["prior"].update(rho_together=alone))
+    assert main(["report", str(out)]) == 0 and main(["verify", str(out)]) == 22
 
 
 def test_a_model_that_is_none_is_refused(copy: Path, tmp_path: Path) -> None:
