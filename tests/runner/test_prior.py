@@ -60,7 +60,9 @@ def refused(folder: Path, prior: str, changes: Any = (), north: str = "") -> str
     return error.value.sentence
 
 
-def test_a_run_begins_from_a_release_tells_so_and_is_verified(may: Path, tmp_path: Path) -> None:
+def test_a_run_begins_from_a_release_tells_so_and_is_verified(
+    may: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     june, out = study(tmp_path / "june", f'release = "{may}"'), tmp_path / "out"
     assert main(["check", str(june)]) == 0
     assert main(["run", str(june), "--out", str(out), "--quiet"]) == 0
@@ -73,7 +75,9 @@ def test_a_run_begins_from_a_release_tells_so_and_is_verified(may: Path, tmp_pat
     )
     page = (out / "report.html").read_text()
     assert "rests on the release of trial" in page and "has spent what all of them have cost" in page
+    capsys.readouterr()
     assert main(["verify", str(out)]) == 0
+    assert "what this run began from, and what its people had spent before" in capsys.readouterr().out
     edited(out / RUN, lambda form: form["prior"].update(inherited=1))
     assert main(["report", str(out)]) == 0 and main(["verify", str(out)]) == 22
 
