@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     """What the run begins from, and what that means for who is in both."""
+    from runner.study.prior import DISJOINT
     from synth.budget.accounting import epsilon_of
 
     of = "public rows" if before.name is None else f"the release of {before.name}, session {before.run}"
@@ -24,17 +25,18 @@ def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     )
     if before.run is None:
         return
-    if not any(party.fingerprint for party in study.parties):
+    if not all(party.fingerprint for party in study.parties):
         yield note(
-            "this study pins no certificates, so nobody has attested where that release is from, nor what its people have "
-            "spent: have it from who made it, or pin the parties' certificates, who then must have signed it"
+            "this study does not pin the certificates of all parties: nobody has attested where that release is from, nor what "
+            "its people have spent; have it from who made it, or pin all of them, who must then have signed it"
         )
     delta = float(study.privacy.delta)
     epsilon = f"{rounded_up(epsilon_of(before.together(float(plan.budget.rho_cap)), delta)):g}"
-    if before.apart:
+    if before.people == DISJOINT:
+        counted = "ledgers count so" if before.apart else "ledgers add both up, for nobody has attested it"
         yield note(
             f"the study states that nobody in this run was in that release: then a person has spent epsilon {epsilon} at "
-            f"delta {delta:g} at most, and ledgers count so; do not take part if you know of somebody who was"
+            f"delta {delta:g} at most, and {counted}; do not take part if you know of somebody who was"
         )
     else:
         yield fine(f"who is in both has spent epsilon {epsilon} at delta {delta:g} together")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -37,6 +38,8 @@ FILES = RUN, MEASUREMENTS, MODEL = "run.json", "measurements.json", "model.npz"
 MAX_RHO = 1e12
 ROUNDING = 1e-9
 """Relative: by which sums of the same figures may differ."""
+MAX_NAME = 1 << 10
+"""Bytes of a study's name."""
 MAX_RUNS = 1 << 12
 """Of earlier runs that one tells of."""
 
@@ -49,7 +52,7 @@ class _Unusable(Exception):
 class StudyPrior:
     """place: the folder or file. people: whether the same people may be in it and in this run. digest: of its content, hex.
     content: what is in it. name, run: of a release, its study and session. spent: rho of it, and of releases that it rests on, as
-    far as one person can have been in all of them, as its files say. runs: its session, and those of releases that it rests on
+    far as one person can have been in all of them, as its files say. runs: its session and those of releases that it rests on,
     where all parties of this study, pinned, have signed it: ledgers count by them, so nobody else's word will do. epsilon: that
     the release was to spend. A public table has none of the last five."""
 
@@ -78,12 +81,29 @@ class StudyPrior:
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Sessions of releases in which nobody was who is in this run, as the study states."""
+        """Sessions of releases in which nobody was who is in this run, as the study states and ledgers count."""
         return self.runs if self.people == DISJOINT else ()
 
     def together(self, rho: float) -> float:
         """rho that one person can have spent in this run, of so much, and in the earlier ones."""
-        return rho + self.spent if self.people == SAME else max(rho, self.spent)
+        return together(rho, self.public())
+
+
+def together(rho: float, agreed: Mapping[str, Any]) -> float:
+    """rho that one person can have spent in a run, of so much, and in the earlier ones, by what the parties agreed on
+    (`StudyPrior.public`). Raises KeyError or ValueError for another form."""
+    before = _rho(agreed["rho"]) if "release" in agreed else 0.0
+    if agreed["people"] not in PEOPLE or ("release" in agreed) == ("table" in agreed):
+        raise ValueError("What a run began from is of another form.")
+    return rho + before if agreed["people"] == SAME else max(rho, before)
+
+
+def runs_of(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """The sessions of what a run rests on, as its run.json tells. Raises ValueError or TypeError for another form."""
+    runs = told.get("runs", [])
+    if not isinstance(runs, list) or len(runs) > MAX_RUNS:
+        raise ValueError("The earlier runs that a run names are none.")
+    return tuple(map(_session, runs))
 
 
 def read_prior(
@@ -136,26 +156,23 @@ def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
 
     content = _bytes(path)
     digest = hashlib.sha256(content).hexdigest()
-    with (
-        TemporaryDirectory() as folder,
-        open_source(locate(_copied(content, Path(folder) / path.name))) as source,
-    ):
-        shared = domain.subset([name for name in domain.names if name in source.columns])
-        if len(shared) < 2:
-            raise _Unusable("it has fewer than two columns of this study")
-        records = read(source, shared, None, max_rows=MAX_BYTES)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name  # what the digest is of, where nobody else changes it
+        copy.write_bytes(content)
+        try:
+            with open_source(locate(copy)) as source:
+                shared = domain.subset([name for name in domain.names if name in source.columns])
+                if len(shared) < 2:
+                    raise _Unusable("it has fewer than two columns of this study")
+                records = read(source, shared, None, max_rows=MAX_BYTES)
+        except CosynthError as error:
+            raise _Unusable(error.sentence.replace(str(copy), path.name).rstrip(".")) from None
     if records.rows < 1:
         raise _Unusable("it has no rows")
     import numpy as np
 
     codes = np.column_stack([records.codes[name] for name in shared.names])
     return StudyPrior(path, people, digest, PublicTable(shared.names, codes, shared.sizes))
-
-
-def _copied(content: bytes, path: Path) -> Path:
-    """What the digest is of, where nobody else can change it."""
-    path.write_bytes(content)
-    return path
 
 
 def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]) -> StudyPrior:
@@ -173,8 +190,12 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     try:
         facts = json.loads(files[RUN].decode("utf-8"))
         old, measured, inherited = _content(facts, files[MEASUREMENTS].decode("utf-8"))
-        run, study = facts["session"], facts["study"]
-        runs = _runs(facts) if all(party.fingerprint for party in parties) else ()
+        run, study, before = (
+            _session(facts["session"]),
+            _name(facts["study"]),
+            runs_of(facts.get("prior") or {}),
+        )
+        runs = (run, *before) if all(party.fingerprint for party in parties) else ()
         spent, epsilon = _spent(facts), float(facts["privacy"]["epsilon"])
         learned = known_of(readable(facts, measured), model.total, inherited)
         if not all(0 < of.error < math.inf for of in learned):
@@ -194,7 +215,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     marginals = tuple(replace(of, columns=tuple(n for n in shared if n in of.columns)) for of in known)
     digest = hashlib.sha256("".join(hashes[name] for name in FILES).encode()).hexdigest()
     return StudyPrior(
-        path, people, digest, Release(shared, model, marginals), study, run, spent, (run, *runs), epsilon
+        path, people, digest, Release(shared, model, marginals), study, run, spent, runs, epsilon
     )
 
 
@@ -218,23 +239,42 @@ def _content(facts: Mapping[str, Any], text: str) -> tuple[Domain, tuple[Measure
 
 def _spent(facts: Mapping[str, Any]) -> float:
     """rho of a run, with those that it rests on."""
-    own, before = float(facts["privacy"]["rho_spent"]), facts.get("prior") or {}
-    rho = float(before.get("rho_together", own))
-    charged = sum(float(event["rho"]) for event in facts["privacy"]["events"])
+    own, before, agreed = (
+        _rho(facts["privacy"]["rho_spent"]),
+        facts.get("prior"),
+        facts["agreed"].get("prior"),
+    )
+    if (before is None) != (agreed is None):
+        raise ValueError("What a run began from is told without being agreed on, or the other way round.")
+    rho = own if before is None else _rho(before["rho_together"])
+    least = own if agreed is None else together(own, agreed)
+    charged = sum(_rho(event["rho"]) for event in facts["privacy"]["events"])
     if not (
         0 < charged <= own * (1 + ROUNDING)
-        and own <= rho <= MAX_RHO
+        and least <= rho * (1 + ROUNDING)
         and 0 < facts["privacy"]["epsilon"] <= MAX_EPSILON
     ):
         raise ValueError("What a run has spent is out of range.")
     return rho
 
 
-def _runs(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    runs = (facts.get("prior") or {}).get("runs", [])
-    if len(runs) > MAX_RUNS or not all(isinstance(run, str) and len(run) <= 128 for run in runs):
-        raise ValueError("The earlier runs that a run names are none.")
-    return tuple(runs)
+def _rho(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_RHO:
+        raise ValueError("A cost is none.")
+    return float(value)
+
+
+def _session(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise ValueError("A session is none.")
+    return value
+
+
+def _name(value: object) -> str:
+    """Of a study; UnicodeEncodeError, a ValueError, where it cannot be written."""
+    if not isinstance(value, str) or not 0 < len(value.encode()) <= MAX_NAME:
+        raise ValueError("A study's name is none.")
+    return value
 
 
 def _check_signatures(path: Path, hashes: Mapping[str, str], parties: tuple[Party, ...]) -> None:

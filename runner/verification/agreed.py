@@ -104,10 +104,9 @@ def follows(place: Place) -> Iterator[Finding]:
         differing.append("parties")
     if (KEY in run) != (training_of(study) is not None):
         differing.append(KEY)
-    if "prior" in run["agreed"]:
-        yield note(
-            "what this run began from, and what its people had spent before: its files are not here; verify it by itself"
-        )
+    if (before := run["agreed"].get("prior")) is not None:
+        spent = ", and what its people had spent before" if "release" in before else ""
+        yield note(f"what this run began from{spent}: its files are not here; verify it by itself")
     if differing:
         yield problem(
             StudiesDiffer(

@@ -27,7 +27,7 @@ from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.hashing import protocol_of
 from runner.study.owners import Ownership
-from runner.study.prior import ROUNDING, SAME
+from runner.study.prior import ROUNDING, runs_of, together
 from runner.study.trained import trained, training_of
 from runner.verification import split_training
 from runner.verification.account import Account, close
@@ -185,6 +185,8 @@ class Statements:
             yield f"the cap on rho ({of})"
         if "contributors" in self.facts:
             yield "who took part"
+        if "runs" in (self.facts.get("prior") or {}):
+            yield "which releases the earlier one rests on"
         if self.facts.get("inputs"):
             yield "whose counts were left out"
 
@@ -246,8 +248,8 @@ class Statements:
         agreed, told = self.facts["agreed"].get("prior"), self.facts.get("prior")
         if agreed is None or told is None or self._prior is None:
             return agreed is None and told is None
-        own, before = float(sum(event.rho for event in self.run.events)), agreed.get("rho", 0.0)
-        least = own + before if agreed["people"] == SAME else max(own, before)
+        least = together(float(sum(event.rho for event in self.run.events)), agreed)
+        runs_of(told)  # of a form that a later run takes
         return (
             {name: told.get(name) for name in agreed} == dict(agreed)
             and told["inherited"] == len(self.run.inherited)

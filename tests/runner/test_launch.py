@@ -124,7 +124,7 @@ def test_success_puts_the_leaders_files_in_place(
 
 def test_a_party_is_told_what_memory_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The launcher has a process of its own: Linux counts what a parent has taken as its child's, and this one has run tests."""
-    told(monkeypatch, **{name: [["write", None]] for name in ("north", "south")})  # type: ignore[arg-type]
+    told(monkeypatch, **{name: [["write", None]] for name in ("north", "south")})
     out = tmp_path / "out"
     program = (
         "from pathlib import Path; from runner.launch.launcher import launch; "

@@ -15,7 +15,7 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from runner.cli import main
 from runner.results import release as releases
 from runner.results.outdir import RUN
-from runner.study import digest, load
+from runner.study import digest, load, prior
 from runner.study.prior import FILES
 from runner.study.public_files import MAX_BYTES
 from synth.prior import Known, PublicTable, Release, Verdict
@@ -23,6 +23,7 @@ from tests.runner import small
 
 IDEAL = [('algorithm = "aim"', 'algorithm = "mosaic"'), ("[aim]\nrounds = 3\n", "")]
 DOMAIN = "[domain.columns]"
+ANOTHER = "ab" * 32
 
 
 def study(folder: Path, prior: str = "", backend: str = "ideal", changes: Any = (), north: str = "") -> Path:
@@ -68,7 +69,7 @@ def test_a_run_begins_from_a_release_tells_so_and_is_verified(
     assert main(["run", str(june), "--out", str(out), "--quiet"]) == 0
     facts, before = json.loads((out / RUN).read_text()), json.loads((may / RUN).read_text())
     told = facts["prior"]
-    assert told["run"] == before["session"] and told["runs"] == [before["session"]]
+    assert told["run"] == before["session"] and "runs" not in told  # for nobody has signed it
     assert told["inherited"] == len(json.loads((out / "measurements.json").read_text())["inherited"]) > 5
     assert told["rho_together"] == pytest.approx(
         facts["privacy"]["rho_spent"] + before["privacy"]["rho_spent"]
@@ -86,9 +87,7 @@ def test_the_next_release_takes_over_what_this_one_inherited(may: Path, tmp_path
     june, july = study(tmp_path / "june", f'release = "{may}"'), tmp_path / "july"
     assert main(["run", str(june), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     read = load(study(july, 'release = "../out"\npeople = "disjoint"')).prior
-    assert read is not None and read.runs == read.apart == (
-        read.run,
-    )  # nobody has signed what it says of others
+    assert read is not None and read.runs == read.apart == ()  # nobody has signed it
     first = json.loads((tmp_path / "out" / RUN).read_text())["prior"]["rho_together"]
     assert read.spent == first and read.together(first / 2) == first
 
@@ -174,23 +173,70 @@ def test_measurements_that_are_not_those_of_the_run_are_refused(
     assert "its files were altered" in refused(tmp_path / "june", 'release = "../release"')
 
 
-@pytest.mark.parametrize("spent", [0, 1e-3])
-def test_a_release_says_no_less_than_its_events_cost(spent: float, copy: Path, tmp_path: Path) -> None:
-    edited(copy / RUN, lambda form: form["privacy"].update(rho_spent=spent))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda form: form["privacy"].update(rho_spent=0),
+        lambda form: form["privacy"].update(rho_spent=1e-3),
+        lambda form: form["privacy"].update(rho_spent=str(form["privacy"]["rho_spent"])),
+        lambda form: form["privacy"]["events"][0].update(rho=-0.2),
+        lambda form: form["privacy"]["events"][0].update(rho=True),
+        lambda form: form.update(session=None),
+        lambda form: form.update(session="\ud800"),
+        lambda form: form.update(session=["a"]),
+        lambda form: form.update(study=None),
+        lambda form: form.update(study="\ud800"),
+        lambda form: form.update(prior={"rho_together": 1.0}),
+        lambda form: form["agreed"].update(prior={"release": "00", "rho": 1.0, "people": "same"}),
+    ],
+)
+def test_a_release_says_what_run_it_is_and_no_less_than_its_events_cost(
+    change: Callable[[dict[str, Any]], None], copy: Path, tmp_path: Path
+) -> None:
+    edited(copy / RUN, change)
     assert "its files were altered" in refused(tmp_path / "june", 'release = "../release"')
+
+
+def rests_on_another(form: dict[str, Any]) -> None:
+    spent = form["privacy"]["rho_spent"]
+    form["agreed"]["prior"] = {"release": "00", "run": ANOTHER, "rho": spent, "people": "disjoint"}
+    form["prior"] = {"runs": [ANOTHER], "rho_together": spent}
 
 
 def test_nobody_names_other_runs_as_apart_in_a_release_that_was_not_signed(
     copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A ledger would count those by the largest in place of their sum."""
-    own = json.loads((copy / RUN).read_text())["session"]
-    edited(copy / RUN, lambda form: form.update(prior={"runs": ["another"]}))
+    edited(copy / RUN, rests_on_another)
     june = study(tmp_path / "june", 'release = "../release"\npeople = "disjoint"')
     read = load(june).prior
-    assert read is not None and read.apart == (own,)
+    assert read is not None and read.apart == ()
     assert main(["check", str(june)]) == 0
-    assert "nobody has attested where that release is from" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "nobody has attested where that release is from" in told and "ledgers add both up" in told
+
+
+def test_what_all_parties_have_signed_is_apart_from_what_it_rests_on(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(prior, "_check_signatures", lambda path, hashes, parties: asked.append(len(hashes)))
+    own = json.loads((copy / RUN).read_text())["session"]
+    edited(copy / RUN, rests_on_another)
+    june = load(study(tmp_path / "june", 'release = "../release"\npeople = "disjoint"'))
+    pinned = tuple(replace(party, fingerprint="ab" * 32) for party in june.parties)
+    for parties, apart in (
+        (pinned, (own, ANOTHER)),
+        ((replace(pinned[0], fingerprint=None), *pinned[1:]), ()),
+    ):
+        assert prior._release(copy, "disjoint", june.domain, parties).apart == apart
+    assert asked == [3, 3, 3]
+
+
+def test_a_public_table_is_named_as_the_study_names_it(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("sick,work\nyes,Gov\nperhaps,Gov\n")
+    told = refused(tmp_path / "a", 'table = "../one.csv"')
+    assert 'cannot be used: one.csv, column "sick", line 3' in told
 
 
 def test_what_a_person_has_spent_in_both_is_recomputed(may: Path, tmp_path: Path) -> None:
@@ -199,6 +245,8 @@ def test_what_a_person_has_spent_in_both_is_recomputed(may: Path, tmp_path: Path
     alone = json.loads((out / RUN).read_text())["privacy"]["rho_spent"]
     edited(out / RUN, lambda form: form["prior"].update(rho_together=alone))
     assert main(["report", str(out)]) == 0 and main(["verify", str(out)]) == 22
+    # nor does a later run believe it
+    assert "its files were altered" in refused(tmp_path / "july", f'release = "{out}"')
 
 
 def test_a_model_that_is_none_is_refused(copy: Path, tmp_path: Path) -> None:
