@@ -18,9 +18,11 @@ CELL_BYTES: Final = 8
 """Of one cell of a model."""
 
 
-def rounds_option(*words: str) -> Any:
+def rounds_option(*words: str, meaning: str = "") -> Any:
     """The key `rounds`."""
-    return option(10, "whole", "select, measure, fit: so often", low=1, high=MAX_ROUNDS, words=words)
+    return option(
+        10, "whole", "select, measure, fit: so often", low=1, high=MAX_ROUNDS, words=words, meaning=meaning
+    )
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,19 @@ class ModelConfig(AlgorithmConfig):
     """The table of an algorithm that fits a graphical model and samples a table from it. max_model_mb: MiB at 8 bytes a cell."""
 
     max_model_mb: float = option(
-        4.0, "number", "MiB; larger models fit better and take longer", below=1 << 20
+        4.0,
+        "number",
+        "MiB; larger models fit better and take longer",
+        below=1 << 20,
+        meaning="MiB of the model at 8 bytes a cell; larger models fit better and take longer. A larger clique is "
+        "never a candidate; a single column above it is an error (10)",
     )
     synthetic_rows: int | None = option(
         None,
         "whole",
         "default: about as many as there are rows, known only with noise",
+        fallback="the noisy total",
+        meaning="rows of the table; public",
         low=1,
         high=1 << 32,
         example=10000,

@@ -19,15 +19,31 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
+from mpc_protocols.options import TEXTS, Options, option
 from synth.domain import Domain
 
-KEYS = ("cliques", "degree", "count", "seed", "label")
-"""What a study's `[workload]` may say."""
 MAX_CANDIDATES = 1 << 20
 """The most candidates of a study; a workload whose closure is larger would not end."""
+
+
+@dataclass(frozen=True)
+class WorkloadKeys(Options):
+    """[workload]."""
+
+    cliques: Any = option(
+        None,
+        "form",
+        "the sets of columns, one by one",
+        form={"type": "array", "items": TEXTS, "minItems": 1},
+    )
+    degree: int | None = option(None, "whole", "all sets of so many columns", low=1)
+    count: int | None = option(None, "whole", "a random choice of so many of them", low=1)
+    seed: int | None = option(None, "whole", "of that choice", low=0)
+    label: str | None = option(None, "text", "a column that joins every one of them")
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ class Workload:
         A `label` joins every clique that lacks it; cliques that are alike then count once.
         Raises `StudyInvalid` naming the key; a column that the domain lacks is named.
         """
-        if foreign := sorted(str(key) for key in spec.keys() - set(KEYS)):
+        if foreign := sorted(str(key) for key in spec.keys() - WorkloadKeys.options().keys()):
             raise StudyInvalid(
                 f"[workload] has an unknown key {foreign[0]}; it knows cliques, or degree, count and seed, and label."
             )

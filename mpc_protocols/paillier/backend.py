@@ -25,6 +25,9 @@ class PaillierOptions(Options):
         "word",
         words=("paillier", "shares"),
         help="what contributors send: ciphertexts, to one of the two computing parties; or shares, to both",
+        meaning="what custodians that do not compute send: ciphertexts, to one of the two computing parties "
+        '([paillier](../design/paillier.md)). Or `"shares"`, to both: then it is `pair` in all but its name, as it is with '
+        '`partition = "vertical"`, where the two own the columns',
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from parties.data.coding import Misfit
 from synth.domain.constraints import impossible_cells
-from synth.domain.domain import BROKEN_ROWS
+from synth.domain.keys import BROKEN_ROWS
 
 if TYPE_CHECKING:
     import numpy as np

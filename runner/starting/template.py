@@ -10,6 +10,7 @@ from pathlib import Path
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.installation import as_started
 from mpc_protocols.psu.method import AUTO, METHODS, methods
+from runner.study.tables import Session
 from synth.algorithm import ALGORITHMS, proposed
 
 COMMENT = 31
@@ -75,8 +76,7 @@ _QUESTIONS = """\
 {workload}{table}
 
 {domain}[session]
-connect_s = 120                # how long parties wait for one another
-silence_s = 10                 # a party that is silent for longer is lost
+{session}
 
 """
 _COLUMNS = """\
@@ -192,6 +192,7 @@ def template(vertical: bool, domain: str = _COLUMNS, linked: Sequence[str] = ())
         ),
         "{backend}": _line(f'backend = "{backend.name}"', f"who answers them: {backend.summary}", answer),
         "{table}": f"[{algorithm.name}]\n{algorithm.config.template(COMMENT)}",
+        "{session}": Session.template(COMMENT, "connect_s", "silence_s"),
         "{aligned}": " or ".join(f'"{other}"' for other in methods()[1:]),
         "{via}": _line(
             f'# via = "{AUTO}"',

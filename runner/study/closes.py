@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from parties.inbox.close import Close
-from runner.study.keys import CLOSE
+from runner.study.keys import CloseKeys
 from runner.study.table import Table, shown
 
 CLOSES_BEFORE = 9000
@@ -69,7 +69,7 @@ def public_form(close: Close) -> dict[str, Any]:
 
 
 def _close(table: Table, raw: object, most: int) -> Close:
-    inner = Table({} if raw is None else raw, table.file, "[contributors] close", CLOSE, table.problems)
+    inner = Table({} if raw is None else raw, table.file, "[contributors] close", CloseKeys, table.problems)
     if not inner.raw:
         table.problem(
             "must say when the collection is over, as { at = 2027-01-31T00:00:00Z, bundles = 90 } or one of these",

@@ -15,7 +15,7 @@ from runner.failures import reason
 from runner.study.table import Table, nearest, shown
 from synth.algorithm import ALGORITHMS
 from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
-from synth.workload import KEYS, MAX_CANDIDATES, Workload
+from synth.workload import MAX_CANDIDATES, Workload, WorkloadKeys
 
 
 def read_domain(
@@ -87,7 +87,9 @@ def check_workload(table: Table, names: tuple[str, ...], domain: Domain | None) 
     if len(table.problems) > before or domain is None:
         return
     try:
-        workload = Workload.from_spec({key: table.raw[key] for key in KEYS if key in table}, domain)
+        workload = Workload.from_spec(
+            {key: table.raw[key] for key in WorkloadKeys.options() if key in table}, domain
+        )
     except StudyInvalid as error:
         table.problems.append(f"{table.file}: {error.sentence}")
         return

@@ -22,6 +22,7 @@ from mpc_protocols.installation import program
 from parties.inbox.close import Close
 from runner.failures import reason
 from runner.study.closes import public_form, read_closes
+from runner.study.keys import MAX_CONTRIBUTORS, SCHEDULES, ContributorKeys
 from runner.study.model import Party
 from runner.study.parties import NAME
 from runner.study.public_files import read_public
@@ -30,15 +31,12 @@ from runner.study.table import Table, nearest
 from runner.study.waves import EarlierWave, public_keys, read_waves
 
 if TYPE_CHECKING:
-    from runner.study.model import Privacy
+    from runner.study.tables import Privacy
     from synth.domain import Domain
 
-KEYS = ("keys", "receivers", "expected_rows", "min", "close", "schedule", "again", "registered", "after")
-MIN_BUNDLES = 10
-MAX_CONTRIBUTORS = 1 << 16
 RECEIVERS = 3
 KEY_PREFIX = "ed25519:"
-COLLECT, ARRIVING = SCHEDULES = ("collect", "arriving")
+COLLECT, ARRIVING = SCHEDULES
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,8 @@ def read_contributors(
 ) -> Contributors | None:
     """The table; every problem is noted, and None returned if there is one."""
     before = len(problems)
-    table = Table(raw, str(path), "[contributors]", KEYS, problems)
+    table = Table(raw, str(path), "[contributors]", ContributorKeys, problems)
+    given = table.options(ContributorKeys)
     if backend is not None and not backend.bundles:
         others = [f'"{other.name}"' for other in BACKENDS if other.bundles and not other.ideal]
         table.problem(
@@ -114,9 +113,8 @@ def read_contributors(
         table.problem(
             'has no meaning with partition = "vertical": contributors have rows of their own with all columns'
         )
-    schedule = table.choice("schedule", SCHEDULES, COLLECT)
-    again = table.flag("again", False)
-    if again and schedule != ARRIVING:
+    schedule = given.schedule
+    if given.again and schedule != ARRIVING:
         table.problem(f'has no meaning without schedule = "{ARRIVING}"; remove it', "again")
     computing = [party.name for party in parties if party.compute]
     if parties and len(computing) != RECEIVERS and (backend is None or backend.bundles):
@@ -131,14 +129,11 @@ def read_contributors(
             )
     keys = _keys(
         table,
-        path.parent / table.text("keys", expected="the name of a file"),
+        path.parent / given.keys,
         [party.name for party in parties],
     )
-    receivers = _receivers(
-        table, path.parent / table.text("receivers", expected="the name of a JSON file"), computing
-    )
-    expected = table.integer("expected_rows", low=1, high=1 << 31)
-    minimum = table.integer("min", MIN_BUNDLES, low=2, high=MAX_CONTRIBUTORS)
+    receivers = _receivers(table, path.parent / given.receivers, computing)
+    minimum = given.min
     closes = read_closes(table, schedule == ARRIVING, minimum, MAX_CONTRIBUTORS)
     if keys and minimum > len(keys):
         table.problem(
@@ -158,7 +153,11 @@ def read_contributors(
             f"parties: all rows together must stay below 2^31; lower it to at most {((1 << 31) - 1) // most:,}, well above any "
             "contributor's table."
         )
-    registered = None if domain is None else _registered(table, path.parent, domain)
+    registered = (
+        None
+        if domain is None or given.registered is None
+        else _registered(table, path.parent / given.registered, domain)
+    )
     after: tuple[EarlierWave, ...] = ()
     if "after" in table and schedule == ARRIVING:
         table.problem(
@@ -174,7 +173,9 @@ def read_contributors(
         after = read_waves(table, path.parent, domain, privacy, known)
     if len(problems) > before:
         return None
-    found = Contributors(keys, receivers, expected, minimum, closes, schedule, again, registered, after)
+    found = Contributors(
+        keys, receivers, given.expected_rows, minimum, closes, schedule, given.again, registered, after
+    )
     _check_newcomers(table, found)
     return found if len(problems) == before else None
 
@@ -282,10 +283,7 @@ def _receivers(table: Table, file: Path, computing: list[str]) -> dict[str, Rece
     return {name: found[name] for name in computing if name in found}
 
 
-def _registered(table: Table, folder: Path, domain: Domain) -> Registered | None:
-    if "registered" not in table:
-        return None
-    file = folder / table.text("registered", expected="the name of a measurements.json")
+def _registered(table: Table, file: Path, domain: Domain) -> Registered | None:
     try:
         return read_registered(file, domain)
     except OSError as error:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
-from runner.study.keys import WAVE
+from mpc_protocols.options import Options
+from runner.study.keys import ContributorKeys, PriorKeys, WaveKeys
 from runner.study.model import Study
 from runner.study.parties import placed
 from runner.study.read import read_tree
 from runner.study.table import parse_toml
 from runner.study.toml_text import to_toml
 from synth.algorithm import ALGORITHMS, proposed
+from synth.domain.keys import DomainKeys
 
 IN_CODE = Path("The study")
 """What stands for the file's name in sentences."""
@@ -102,29 +104,31 @@ def of(
 
 def _placed(tree: dict[str, Any], base: Path) -> dict[str, Any]:
     """With absolute paths. What is not as it should be stays: the reader says so."""
-    domain, contributors, parties = tree.get("domain"), tree.get("contributors"), tree.get("party")
-    if isinstance(domain, dict) and isinstance(domain.get("file"), str):
-        tree = {**tree, "domain": {**domain, "file": str(base / domain["file"])}}
-    if isinstance(contributors, dict):
-        tree = {**tree, "contributors": _with_files(contributors, base)}
-    if isinstance(parties, list):
-        tree = {**tree, "party": [_with_data(party, base) for party in parties]}
+    tables: dict[str, type[Options]] = {
+        "domain": DomainKeys,
+        "contributors": ContributorKeys,
+        "prior": PriorKeys,
+    }
+    tree = tree | {name: _with_paths(tree[name], keys, base) for name, keys in tables.items() if name in tree}
+    if isinstance(tree.get("contributors"), dict) and "after" in tree["contributors"]:
+        waves = tree["contributors"]["after"]
+        after = (
+            [_with_paths(wave, WaveKeys, base) for wave in waves]
+            if isinstance(waves, list)
+            else _with_paths(waves, WaveKeys, base)
+        )
+        tree["contributors"]["after"] = after
+    if isinstance(tree.get("party"), list):
+        tree["party"] = [_with_data(party, base) for party in tree["party"]]
     return tree
 
 
-def _with_files(contributors: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    own: dict[str, Any] = _with_paths(contributors, ("keys", "receivers", "registered"), base)
-    waves = own.get("after")
-    if isinstance(waves, list):
-        return {**own, "after": [_with_paths(wave, WAVE, base) for wave in waves]}
-    return own if waves is None else {**own, "after": _with_paths(waves, WAVE, base)}
-
-
-def _with_paths(table: Any, keys: Collection[str], base: Path) -> Any:
+def _with_paths(table: Any, keys: type[Options], base: Path) -> Any:
     if not isinstance(table, dict):
         return table
+    paths = {key for key, option in keys.options().items() if option.path}
     return {
-        key: str(base / value) if key in keys and isinstance(value, str) else value
+        key: str(base / value) if key in paths and isinstance(value, str) else value
         for key, value in table.items()
     }
 

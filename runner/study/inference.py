@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import MAX_CELLS
+from runner.study.keys import InferenceKeys
 from runner.study.table import Table
 from synth.algorithm import Algorithm
 from synth.config import AlgorithmConfig
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Clique
 
-KEYS = ("queries", "share")
 MAX_QUERIES = 100
-SHARE, MAX_SHARE = 0.2, 0.9
-"""Of the budget: by default, and less than."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ def read_inference(
 ) -> Inference | None:
     """[inference]; None if it is wrong, which `table` is told."""
     before = len(table.problems)
-    queries = table.texts("queries")
-    share = table.number("share", SHARE, below=MAX_SHARE)
+    given = table.options(InferenceKeys)
+    queries = given.queries
     if len(queries) > MAX_QUERIES:
         table.problem(f"holds {len(queries)} questions; at most {MAX_QUERIES} can be registered", "queries")
     if not algorithm.reserves or algorithm.reporting(config) is not None:
@@ -85,7 +83,7 @@ def read_inference(
             )
     if len(table.problems) == before and cliques:
         _check_model(table, cliques, config, domain)
-    return None if len(table.problems) > before else Inference(queries, Fraction(str(share)), cliques)
+    return None if len(table.problems) > before else Inference(queries, Fraction(str(given.share)), cliques)
 
 
 def marginals(queries: list[str], domain: Domain) -> tuple[Clique, ...]:

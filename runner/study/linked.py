@@ -15,16 +15,13 @@ from typing import Any
 from mpc_protocols.errors import StudyInvalid
 from parties.data.location import KINDS_OF_FILES
 from runner.study.columns import read_domain
-from runner.study.keys import DATA
-from runner.study.model import Alignment, DataLocation, Privacy
+from runner.study.keys import RESERVED, ChildKeys
+from runner.study.model import DataLocation
 from runner.study.table import Table, listed, nearest, shown
+from runner.study.tables import Alignment, Privacy
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.domain import Domain
 from synth.linked.tables import MAX_CHILDREN, NAME, ChildTable, LinkedTables
-
-KEYS = ("parent", "key", "max_rows", "order", "columns")
-RESERVED = frozenset({*DATA, "tallies", "dask", "synthetic", "unfinished"})
-"""Names that mean something else, as a key of `data` or as a file of a result."""
 
 
 def read_linked(root: Table, people: Domain | None) -> LinkedTables | None:
@@ -36,7 +33,7 @@ def read_linked(root: Table, people: Domain | None) -> LinkedTables | None:
         return None
     before = len(root.problems)
     tables = {
-        str(name): Table(raw, root.file, f"[table.{name}]", KEYS, root.problems)
+        str(name): Table(raw, root.file, f"[table.{name}]", ChildKeys, root.problems)
         for name, raw in given.items()
     }
     parents = {

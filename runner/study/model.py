@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
-from mpc_protocols.psu.method import PSU
 from parties.data.harmony.rules import RFC, Dialect
+from runner.study.tables import Alignment, Privacy, Session
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.training import Training
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from mpc_protocols.options import Options
-    from parties.budget.notion import Notion, ProtectedUnit
     from parties.data.harmony.recipe import Recipe
     from parties.data.linked.draw_key import DrawKey
     from parties.data.location import Location
@@ -92,116 +90,6 @@ class DataLocation:
 
         children = {name: child.locate() for name, child in (self.children or {}).items()}
         return replace(place, linked=LinkedPlaces(self.linked, children, self.draws))
-
-
-@dataclass(frozen=True)
-class Unit:
-    """The privacy unit: one row (`id` is None), or an identifier with bounds on its rows and custodians.
-
-    identifier: the key columns of a vertical study, whose unit is one identifier: one row of the joined table.
-    """
-
-    id: str | None = None
-    max_rows: int = 1
-    max_custodians: int = 1
-    identifier: tuple[str, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        """The most rows of one unit over all custodians: the `s` of `docs/design/privacy.md` 2."""
-        return self.max_rows * self.max_custodians
-
-    @property
-    def protected(self) -> ProtectedUnit:
-        """The unit as a custodian's ledger knows it."""
-        from parties.budget.notion import ProtectedUnit
-
-        if self.identifier:
-            return ProtectedUnit(self.identifier, whole=True)
-        return ProtectedUnit((self.id,) if self.id else (), self.max_rows, self.max_custodians)
-
-    @property
-    def words(self) -> str:
-        """The unit in words, as reports state it."""
-        return self.protected.words
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """[privacy]: exact rationals of the decimal numbers in the file."""
-
-    epsilon: Fraction
-    delta: Fraction
-    adjacency: Adjacency
-    max_rows: int
-    unit: Unit
-
-    @property
-    def notion(self) -> Notion:
-        """Whom the promise protects, against which change."""
-        from parties.budget.notion import Notion
-
-        return Notion(self.unit.protected, self.adjacency)
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """[alignment], vertical partitions only. id, normalise: empty if the tables are aligned already, row by row."""
-
-    method: str
-    via: str
-    id: tuple[str, ...]
-    population: Literal["intersection", "union"]
-    duplicates: Literal["refuse", "first"]
-    normalise: tuple[str, ...]
-    security: Literal["semi-honest", "proofs"]
-    min_size: int
-    size_epsilon: Fraction
-    size_delta: Fraction
-    pad_to: int | Mapping[str, int] | None
-
-    @property
-    def psu(self) -> bool:
-        """Whether identifiers are matched; else the tables are aligned already."""
-        return self.method == PSU
-
-    def public(self, adjacency: Adjacency) -> dict[str, Any]:
-        """JSON-able form with every default filled in; keys that have no meaning here are left out."""
-        form: dict[str, Any] = {
-            "method": self.method,
-            "population": self.population,
-            "min_size": self.min_size,
-        }
-        if self.psu:
-            form |= {
-                "via": self.via,
-                "id": list(self.id),
-                "duplicates": self.duplicates,
-                "normalise": list(self.normalise),
-                "security": self.security,
-            }
-        if adjacency == "add-remove":
-            form |= {"size_epsilon": float(self.size_epsilon), "size_delta": float(self.size_delta)}
-            if self.pad_to is not None:
-                form["pad_to"] = self.pad_to if isinstance(self.pad_to, int) else dict(self.pad_to)
-        return form
-
-
-@dataclass(frozen=True)
-class Session:
-    """[session]: deadlines in seconds; `tls` off is for loopback addresses only. bad_input: what becomes of a run in which a
-    contributor's counts turn out to be those of no table (`Study.checks_inputs`). answer_s: how long a computing party waits for
-    a message where parties may deviate (`Backend.malicious`); elsewhere it waits as long as the other one lives. deadline_factor,
-    deadline_floor_s: there a whole run may take so many times what `plan` foretells on a wide network, but never less than so
-    many seconds."""
-
-    connect_s: float = 120.0
-    silence_s: float = 10.0
-    tls: Literal["mutual", "insecure-loopback"] = "mutual"
-    bad_input: Literal["end", "exclude"] = "end"
-    answer_s: float = 600.0
-    deadline_factor: float = 10.0
-    deadline_floor_s: float = 3600.0
 
 
 @dataclass(frozen=True)
@@ -446,7 +334,7 @@ class Study:
             self.algorithm: self.config.public(),
             **({self.backend: options} if (options := self.options.public()) else {}),
             "domain": self.domain.to_spec(),
-            "session": dict(vars(self.session)),
+            "session": self.session.public(),
             **({} if self.contributors is None else {"contributors": self.contributors.public()}),
             **({} if self.inference is None else {"inference": self.inference.public()}),
             **({} if self.linked is None else {"table": self.linked.to_spec()}),
@@ -470,4 +358,4 @@ class VerticalStudy(Study):
     alignment: Alignment
 
     def public(self) -> dict[str, Any]:
-        return super().public() | {"alignment": self.alignment.public(self.privacy.adjacency)}
+        return super().public() | {"alignment": self.alignment.agreed(self.privacy.adjacency)}

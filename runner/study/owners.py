@@ -21,7 +21,8 @@ from mpc_protocols.psu.method import AUTO, METHODS, AlignmentMethod, resolve
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
-    from runner.study.model import Alignment, Party, Privacy, VerticalStudy
+    from runner.study.model import Party, VerticalStudy
+    from runner.study.tables import Alignment, Privacy
 
 
 @dataclass(frozen=True)

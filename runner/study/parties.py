@@ -14,7 +14,7 @@ from parties.addresses import is_loopback
 from parties.data.location import KINDS_OF_FILES
 from parties.data.sql.addresses import FILES, SCHEMES, is_server, misfit
 from parties.data.tallies.places import DaskCluster, TallyFiles
-from runner.study import keys
+from runner.study.keys import DASK, PARTITIONED_BY, TALLIES, DataKeys, PartyKeys
 from runner.study.model import DataLocation, Party
 from runner.study.table import Table, nearest, shown
 
@@ -48,7 +48,7 @@ def read_parties(
             entry,
             str(path),
             f"[[party]] {entry.get('name', number)}",
-            keys.PARTY,
+            PartyKeys,
             problems,
         )
         for number, entry in enumerate(raw, 1)
@@ -153,7 +153,7 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
     if given is None:
         return None
     if isinstance(given, dict) and "tallies" in given:
-        inner = Table(given, table.file, f"{table.where} data".strip(), keys.TALLIES, table.problems)
+        inner = Table(given, table.file, f"{table.where} data".strip(), TALLIES, table.problems)
         pattern = inner.text("tallies", expected='a pattern of paths such as "counted/*.tally"')
         parts = inner.integer("parts", low=1) if "parts" in inner else None
         whole = Path(glob.escape(str(path.parent.resolve()))) / pattern
@@ -161,16 +161,16 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
     if isinstance(given, dict) and "dask" in given:
         return DataLocation(
             cluster=_cluster(
-                Table(given, table.file, f"{table.where} data".strip(), keys.DASK, table.problems),
+                Table(given, table.file, f"{table.where} data".strip(), DASK, table.problems),
                 path.parent,
             )
         )
-    if isinstance(given, dict) and given and not given.keys() & set(keys.DATA):
+    if isinstance(given, dict) and given and not given.keys() & DataKeys.options().keys():
         names = Table(given, table.file, f"{table.where} data".strip(), tuple(given), table.problems)
         places = {name: read_location(names.under(name), path, servers=servers) for name in given}
         return DataLocation(tables={name: place for name, place in places.items() if place is not None})
     if isinstance(given, dict):
-        inner = Table(given, table.file, f"{table.where} data".strip(), keys.DATA, table.problems)
+        inner = Table(given, table.file, f"{table.where} data".strip(), DataKeys, table.problems)
         url, name = inner.text("url"), inner.text("table")
         if "url" in inner and url.partition("://")[0] not in SCHEMES:
             # the address may hold a password: never echo it
@@ -228,7 +228,7 @@ def _cluster(data: Table, base: Path) -> DaskCluster:
 
 
 def _by_unit(data: Table) -> bool:
-    return "partitioned_by" in data and bool(data.choice("partitioned_by", keys.PARTITIONED_BY))
+    return "partitioned_by" in data and bool(data.choice("partitioned_by", PARTITIONED_BY))
 
 
 def _distinct(tables: list[Table], parties: tuple[Party, ...]) -> None:

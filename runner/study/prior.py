@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, UsageError
 from runner.failures import reason
-from runner.study.keys import MAX_EPSILON
+from runner.study.keys import MAX_EPSILON, PEOPLE, PriorKeys
 from runner.study.public_files import MAX_BYTES, read_public
 from runner.study.table import Table
 from synth.algorithm import ALGORITHMS, Algorithm
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from synth.prior import Known, Prior
     from synth.run import Measured
 
-KEYS = ("release", "table", "people")
-SAME, DISJOINT = PEOPLE = ("same", "disjoint")
+SAME, DISJOINT = PEOPLE
 FILES = RUN, MEASUREMENTS, MODEL = "run.json", "measurements.json", "model.npz"
 MAX_RHO = 1e12
 ROUNDING = 1e-9
@@ -118,8 +117,9 @@ def read_prior(
         )
         return None
     [key] = given
-    path = folder / table.text(key, expected="a path")
-    people = table.choice("people", PEOPLE, SAME)
+    told = table.options(PriorKeys)
+    path = folder / (told.release or told.table or "?")
+    people = told.people
     if key == "table" and "people" in table:
         table.problem("has no meaning with a public table, which costs nobody anything; remove it", "people")
     if not algorithm.inherits:

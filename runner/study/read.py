@@ -18,22 +18,23 @@ from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.installation import program
 from mpc_protocols.options import Options
-from runner.study import inference, keys, linked, prior, together
+from runner.study import inference, linked, prior, together
 from runner.study.columns import check_workload, has_workload, read_domain
 from runner.study.contributors import read_contributors
-from runner.study.model import Party, Privacy, Session, Study, Unit, VerticalStudy, unchecked_inputs
+from runner.study.keys import SECURITIES, InferenceKeys, PriorKeys, StudyKeys, UnitKeys
+from runner.study.model import Party, Study, VerticalStudy, unchecked_inputs
 from runner.study.parties import read_parties
 from runner.study.table import Own, Table, read_toml, shown
-from runner.study.together import PARTITIONS, SECURITIES
+from runner.study.tables import Privacy, Session, Unit
 from runner.study.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
-from synth.domain.domain import DOMAIN_KEYS
+from synth.domain.keys import DomainKeys
 from synth.judgement.parameters import MAX_DELTA
 from synth.linked.tables import LinkedTables
 from synth.training import Training
-from synth.workload import KEYS
+from synth.workload import WorkloadKeys
 
 SECTIONS = (
     "study",
@@ -49,7 +50,6 @@ SECTIONS = (
     "party",
 )
 """The tables of every study; algorithms and backends declare their own."""
-DEFAULT_MAX_ROWS = 1 << 22
 
 
 def load(path: Path | str) -> Study:
@@ -88,31 +88,30 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         if name not in root:
             root.problem(f"has no {_header(name)} table; {_where_one_is(name, path)}")
 
-    def section(name: str, known: tuple[str, ...]) -> Table:
+    def section(name: str, known: type[Options]) -> Table:
         return Table(tree.get(name, {}), str(path), f"[{name}]", known, found)
 
-    head = section("study", keys.STUDY)
+    head = section("study", StudyKeys)
     name = partition = "?"
+    research = False
     algorithm: Algorithm[Any, Any] | None = None
     backend: Backend | None = None
     if "study" in root:
-        name = head.text("name")
-        head.choice("algorithm", ALGORITHMS.names)
-        head.choice("backend", BACKENDS.names)
+        told = head.options(StudyKeys)
+        name, partition, research = told.name, told.partition, told.research
         # of a word that names none nothing follows, such as which tables belong to it
         algorithm, backend = (
             ALGORITHMS.get(str(head.raw.get("algorithm"))),
             BACKENDS.get(str(head.raw.get("backend"))),
         )
-        partition = head.choice("partition", PARTITIONS)
-    privacy = _privacy(section("privacy", keys.PRIVACY), "privacy" in root)
-    names, domain = read_domain(section("domain", DOMAIN_KEYS), path) if "domain" in root else ((), None)
+    privacy = _privacy(section("privacy", Privacy), "privacy" in root)
+    names, domain = read_domain(section("domain", DomainKeys), path) if "domain" in root else ((), None)
     tables = linked.read_linked(root, domain) if "table" in root else None
     if tables is not None:
         names, domain = tables.unfolded.names, tables.unfolded
     config, options = _config(root, algorithm, domain), _options(root, backend)
     backend = backend and backend.configured(options, partition)
-    security, research = _security(head, backend), head.flag("research", False)
+    security = _security(head, backend)
     malicious = backend is not None and security in backend.securities and backend.secured(security).malicious
     if algorithm is not None and backend is not None:
         together.sound(head, algorithm, config, research)
@@ -121,7 +120,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
             together.against_deviation(head, root, algorithm, config)
     if algorithm is not None and domain is not None and tables is None:
         together.constraints(root, algorithm, domain)
-    workload = section("workload", KEYS)
+    workload = section("workload", WorkloadKeys)
     if algorithm is not None and not algorithm.workload and "workload" in root:
         root.problem(
             f'[workload] has no meaning with algorithm = "{algorithm.name}", which measures no marginals; remove it'
@@ -130,7 +129,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         check_workload(workload, names, domain)
     questions = None
     if algorithm is not None and domain is not None and "inference" in root and not found:
-        asked = section("inference", inference.KEYS)
+        asked = section("inference", InferenceKeys)
         together.questions(asked, root)
         questions = inference.read_inference(asked, algorithm, config, domain)
     alignment = None
@@ -138,8 +137,8 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         alignment = read_alignment(tree["alignment"], str(path), found, privacy)
     else:
         together.alignment_tables(head, root, partition)
-    session_table = section("session", keys.SESSION)
-    session = _session(session_table)
+    session_table = section("session", Session)
+    session = session_table.options(Session)
     together.waits(session_table, malicious)
     parties = (
         read_parties(
@@ -164,7 +163,7 @@ def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[s
         together.excludes(session_table, unchecked_inputs(backend, partition, "contributors" in root, chosen))
     before = None
     if algorithm is not None and domain is not None and "prior" in root and not found:
-        begins = section("prior", prior.KEYS)
+        begins = section("prior", PriorKeys)
         together.begins(begins, root)
         before = prior.read_prior(begins, path.parent, algorithm, domain, parties)
     if contributors is not None and contributors.arriving and isinstance(algorithm, Algorithm):
@@ -246,8 +245,10 @@ def _tables_of_backends() -> tuple[str, ...]:
 
 
 def _security(head: Table, backend: Backend | None) -> str:
-    given = head.choice("security", SECURITIES, SECURITIES[0])
-    if backend is not None and given not in backend.securities and given == head.raw.get("security"):
+    given = str(head.raw.get("security", SECURITIES[0]))
+    if given not in SECURITIES:
+        return SECURITIES[0]
+    if backend is not None and given not in backend.securities:
         head.problem(
             f'= "{given}" is not offered by backend = "{backend.name}", which has '
             f"{' and '.join(backend.securities)} security only; remove it",
@@ -258,32 +259,25 @@ def _security(head: Table, backend: Backend | None) -> str:
 
 def _privacy(table: Table, present: bool) -> Privacy:
     if not present:
-        return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1, Unit())
-    epsilon = table.number("epsilon", below=keys.MAX_EPSILON)
-    delta = table.number("delta", below=1.0)
-    if not table.flag("accept_delta", False) and table.raw.get("delta") == delta > MAX_DELTA:
+        return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1)
+    told = table.options(Privacy)
+    delta = table.raw.get("delta")
+    if not told.accept_delta and isinstance(delta, float) and told.delta == Fraction(str(delta)) > MAX_DELTA:
         table.problem(
             f"{delta:g} lets a method publish one row in {max(1, round(1 / delta)):,}: choose less than one over ten times "
             f"the rows, or set accept_delta = true if a delta above {MAX_DELTA:g} is really meant",
             "delta",
         )
-    adjacency = table.choice("adjacency", ("add-remove", "replace"))
-    max_rows = table.integer("max_rows", DEFAULT_MAX_ROWS, low=1, high=1 << 40)
-    unit = Unit()
     given = table.raw.get("unit", "row")
     if isinstance(given, dict):
-        inner = Table(given, table.file, "[privacy] unit", keys.UNIT, table.problems)
-        unit = Unit(
-            inner.text("id", expected="the name of the identifier's column"),
-            inner.integer("max_rows", low=1, high=1 << 31),
-            inner.integer("max_custodians", low=1, high=1 << 10),
-        )
-    elif given != "row":
+        keys = Table(given, table.file, "[privacy] unit", UnitKeys, table.problems).options(UnitKeys)
+        return replace(told, unit=Unit(keys.id, keys.max_rows, keys.max_custodians))
+    if given != "row":
         table.problem(
             f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}',
             "unit",
         )
-    return Privacy(Fraction(str(epsilon)), Fraction(str(delta)), cast(Any, adjacency), max_rows, unit)
+    return told
 
 
 def _config(root: Table, algorithm: Algorithm[Any, Any] | None, domain: Domain | None) -> AlgorithmConfig:
@@ -306,7 +300,7 @@ def _options(root: Table, backend: Backend | None) -> Options:
 
 
 def _declared(root: Table, name: str, kind: type[Own]) -> tuple[Table, Own]:
-    table = Table(root.raw.get(name, {}), root.file, f"[{name}]", tuple(kind.options()), root.problems)
+    table = Table(root.raw.get(name, {}), root.file, f"[{name}]", kind, root.problems)
     return table, table.options(kind)
 
 
@@ -314,16 +308,3 @@ def _foreign(root: Table, key: str, chosen: str, names: tuple[str, ...]) -> None
     for other in names:
         if other in root and other != chosen:
             root.problem(f'[{other}] has no meaning with {key} = "{chosen}"; remove it')
-
-
-def _session(table: Table) -> Session:
-    return Session(
-        float(table.number("connect_s", Session.connect_s, below=1e6)),
-        # heartbeats leave every second: less silence than two of them would end healthy runs
-        float(table.number("silence_s", Session.silence_s, above=1.999, below=1e6)),
-        cast(Any, table.choice("tls", ("mutual", "insecure-loopback"), "mutual")),
-        cast(Any, table.choice("bad_input", ("end", "exclude"), "end")),
-        float(table.number("answer_s", Session.answer_s, below=1e6)),
-        float(table.number("deadline_factor", Session.deadline_factor, above=0.999, below=1e6)),
-        float(table.number("deadline_floor_s", Session.deadline_floor_s, below=1e6)),
-    )

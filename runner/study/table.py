@@ -109,16 +109,24 @@ def shown(value: object) -> str:
 class Table:
     """One table of a file and the list of problems it shares with the file's other tables."""
 
-    def __init__(self, raw: object, file: str, where: str, known: Sequence[str], problems: list[str]) -> None:
+    def __init__(
+        self,
+        raw: object,
+        file: str,
+        where: str,
+        known: Iterable[str] | type[Options],
+        problems: list[str],
+    ) -> None:
         self.file, self.where, self.problems = file, where, problems
         self.raw: Mapping[str, Any] = {}
         if isinstance(raw, dict):
             self.raw = raw
         else:
             self.problem(f"must be a table, got {shown(raw)}")
+        names = tuple(known.options() if isinstance(known, type) else known)
         for key in self.raw:
-            if key not in known:
-                self.problem(f'unknown key "{key}"{nearest(key, known)}; known here: {", ".join(known)}')
+            if key not in names:
+                self.problem(f'unknown key "{key}"{nearest(key, names)}; known here: {", ".join(names)}')
 
     def problem(self, sentence: str, key: str | None = None) -> None:
         """Note a problem with this table, or with one of its keys."""
@@ -202,18 +210,21 @@ class Table:
         return default
 
     def option(self, key: str, declared: Option, default: Any) -> Any:
-        """The value of a key that an algorithm or backend has declared; a mistyped word is answered with the nearest."""
+        """The value of a declared key; a mistyped word is answered with the nearest."""
         value = self.raw.get(key, default)
-        if key not in self.raw or declared.allows(value):
-            if isinstance(value, list):
-                return tuple(value)
-            return float(value) if declared.kind == "number" and isinstance(value, int) else value
-        hint = nearest(value, declared.words) if isinstance(value, str) else ""
-        self.problem(f"must be {declared.expected}, got {shown(value)}{hint}", key)
-        return default
+        if declared.kind == "form" or (key not in self.raw and not declared.required):
+            return default
+        if declared.allows(value):
+            return declared.read(value)
+        if key not in self.raw:
+            self._bad(key, declared.expected)
+        else:
+            hint = nearest(value, declared.choices) if isinstance(value, str) else ""
+            self.problem(f"must be {declared.expected}, got {shown(value)}{hint}", key)
+        return declared.stand_in if declared.required else default
 
     def options(self, kind: type[Own]) -> Own:
-        """A whole table of declared keys."""
+        """A whole table of declared keys; those of a form of their own as if they were absent."""
         defaults = kind.defaults()
         return kind(
             **{key: self.option(key, option, defaults[key]) for key, option in kind.options().items()}

@@ -12,15 +12,13 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
 from runner.study.contributors import Contributors
-from runner.study.model import Alignment
+from runner.study.keys import PARTITIONS, SECURITIES
 from runner.study.table import Table, listed
+from runner.study.tables import Alignment
 from synth.algorithm import ALGORITHMS, Algorithm, TrainedAlgorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
 from synth.training import Training
-
-PARTITIONS = ("horizontal", "vertical")
-SECURITIES = ("semi-honest", "malicious")
 
 
 def runs(head: Table, algorithm: Algorithm[Any, Any], backend: Backend, partition: str) -> None:

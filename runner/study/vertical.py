@@ -10,49 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from mpc_protocols.psu.identifiers.phone import CALLING_CODES
-from mpc_protocols.psu.method import AUTO, METHODS, PSU, methods, vias
-from runner.study.model import Alignment, Party, Privacy, Unit
+from mpc_protocols.psu.method import METHODS
+from runner.study.model import Party
 from runner.study.owners import misfits_of_method, several_owners
 from runner.study.table import Table, nearest, shown
+from runner.study.tables import Alignment, Privacy, Unit
 from synth.domain import BROKEN_ROWS
 
 if TYPE_CHECKING:
     from mpc_protocols.backend import Backend
     from synth.domain import Domain
 
-KEYS = (
-    "method",
-    "via",
-    "id",
-    "population",
-    "duplicates",
-    "normalise",
-    "security",
-    "min_size",
-    "size_epsilon",
-    "size_delta",
-    "pad_to",
-)
 NORMALISE = ("text", "exact", "name", "email", "date")
-MIN_SIZE = 1000
-SIZE_EPSILON, SIZE_DELTA = 0.1, 1e-9
 _PSU_ONLY = ("via", "id", "duplicates", "normalise", "security", "pad_to")
 
 
 def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy) -> Alignment:
     """The table with its defaults; every problem is noted."""
-    table = Table(raw, file, "[alignment]", KEYS, problems)
-    method = table.choice("method", methods())
+    table = Table(raw, file, "[alignment]", Alignment, problems)
+    given = table.options(Alignment)
     names: tuple[str, ...] = ()
-    if method != PSU:
+    if not given.psu:
         for key in _PSU_ONLY:
             if key in table:
                 table.problem(
-                    f'has no meaning with method = "{method}", which joins the tables row by row; remove it',
+                    f'has no meaning with method = "{given.method}", which joins the tables row by row; remove it',
                     key,
                 )
     elif isinstance(table.raw.get("id"), list):
@@ -65,39 +50,27 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
                 table.problem(
                     'belongs to adjacency = "add-remove": with "replace", list sizes are public', key
                 )
-    population = table.choice("population", ("intersection", "union"), "intersection")
-    if method != PSU and population == "union":
+    if not given.psu and given.population == "union":
         table.problem(
-            f'= "union" has no meaning with method = "{method}": every row is at every owner; remove it',
+            f'= "union" has no meaning with method = "{given.method}": every row is at every owner; remove it',
             "population",
         )
-    via = table.choice("via", vias(), AUTO)
-    security = table.choice("security", ("semi-honest", "proofs"), "semi-honest")
     proving = [f'"{offered.name}"' for offered in METHODS if offered.proofs]
-    if security == "proofs" and f'"{via}"' not in proving:
+    if given.security == "proofs" and f'"{given.via}"' not in proving:
         only = "the only protocol that has them" if len(proving) == 1 else "which have them"
         table.problem(
-            f'= "proofs" needs via = {" or ".join(proving)}, {only}, got via = {shown(via)}', "security"
+            f'= "proofs" needs via = {" or ".join(proving)}, {only}, got via = {shown(given.via)}', "security"
         )
-    min_size = table.integer("min_size", MIN_SIZE, low=1)
-    if min_size > privacy.max_rows:
+    if given.min_size > privacy.max_rows:
         table.problem(
-            f"= {min_size:,} is more than [privacy] max_rows = {privacy.max_rows:,}, the most rows of an owner",
+            f"= {given.min_size:,} is more than [privacy] max_rows = {privacy.max_rows:,}, the most rows of an owner",
             "min_size",
         )
-    return Alignment(
-        method=method,
-        via=via,
+    return replace(
+        given,
         id=names,
-        population=cast(Any, population),
-        duplicates=cast(Any, table.choice("duplicates", ("refuse", "first"), "refuse")),
         normalise=_normalise(table, len(names)),
-        security=cast(Any, security),
-        min_size=min_size,
-        # 20 and 1/2: beyond them the noise on a size would hide nothing (`docs/design/psu.md` 3)
-        size_epsilon=_decimal(table.number("size_epsilon", SIZE_EPSILON, below=20.0)),
-        size_delta=_decimal(table.number("size_delta", SIZE_DELTA, below=0.5)),
-        pad_to=_pad_to(table, min_size, privacy.max_rows),
+        pad_to=_pad_to(table, given.min_size, privacy.max_rows),
     )
 
 
@@ -218,8 +191,3 @@ def _pad_to(table: Table, min_size: int, max_rows: int) -> int | Mapping[str, in
         "pad_to",
     )
     return None
-
-
-def _decimal(number: float | int) -> Fraction:
-    """The decimal number that the file holds, exactly."""
-    return Fraction(str(number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runner.study.read import DEFAULT_MAX_ROWS
+from runner.study.tables import DEFAULT_MAX_ROWS
 from synth.judgement.parameters import unsafe
 from synth.judgement.warned import Warned
 

@@ -21,12 +21,12 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
 from mpc_protocols.public.rationals import rational
 from runner.study.hashing import canonical
-from runner.study.keys import WAVE
+from runner.study.keys import WaveKeys
 from runner.study.public_files import read_public
 from runner.study.table import Table, shown
 
 if TYPE_CHECKING:
-    from runner.study.model import Privacy
+    from runner.study.tables import Privacy
     from synth.domain import Domain
     from synth.later_wave import Wave
 
@@ -102,7 +102,7 @@ def read_waves(
     for entry in entries:
         if (
             not isinstance(entry, dict)
-            or entry.keys() != set(WAVE)
+            or entry.keys() != WaveKeys.options().keys()
             or not all(isinstance(v, str) for v in entry.values())
         ):
             table.problem(

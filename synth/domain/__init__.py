@@ -24,7 +24,8 @@ Standard library only at import: the launcher reads studies before anything heav
 from synth.domain.categorical import Boolean, Categorical, Ordinal, Value
 from synth.domain.codes import Codes
 from synth.domain.dates import Calendar, Date, DateTime
-from synth.domain.domain import BROKEN_ROWS, Domain
+from synth.domain.domain import Domain
+from synth.domain.keys import BROKEN_ROWS
 from synth.domain.kinds import Column, column_from_spec
 from synth.domain.numbers import Binned, Edged, Integer, Numeric
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import StudyInvalid
 from synth.domain.constraints import Constraint, closed, constraint_from_spec, impossible_cells
+from synth.domain.keys import BROKEN_ROWS, DomainKeys
 from synth.domain.kinds import Column, column_from_spec
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique
-
-
-DOMAIN_KEYS = ("file", "columns", "constraints", "broken_rows")
-"""Of [domain]."""
-BROKEN_ROWS = ("refuse", "leave out")
 
 
 @dataclass(frozen=True)
@@ -106,9 +102,9 @@ class Domain:
         contents (of the referenced JSON file, already parsed) and columns: mappings from a column's name to its size or its
         table, in the columns' order.
         """
-        if foreign := sorted(str(key) for key in spec.keys() - set(DOMAIN_KEYS)):
+        if foreign := sorted(str(key) for key in spec.keys() - DomainKeys.options().keys()):
             raise StudyInvalid(
-                f"[domain] has an unknown key {foreign[0]}; it knows {', '.join(DOMAIN_KEYS)}."
+                f"[domain] has an unknown key {foreign[0]}; it knows {', '.join(DomainKeys.options())}."
             )
         if len(spec.keys() & {"file", "columns"}) != 1:
             raise StudyInvalid("[domain] needs either file or columns, and only one of them.")

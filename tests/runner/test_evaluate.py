@@ -23,7 +23,7 @@ from runner.report.files import Run, load
 from runner.results.finished_run import agreed_study
 from runner.study import load as read_study
 from runner.study import private_file
-from runner.study.model import Unit
+from runner.study.tables import Unit
 from synth.budget.accounting import Accountant, rho_of
 from synth.metrics import marginal, total_variation
 from synth.metrics.copies import share_in

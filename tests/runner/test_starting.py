@@ -19,6 +19,7 @@ from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
 from runner.starting.template import template
 from runner.study import private_file, read
+from runner.study.reference import page
 from runner.study.schema import schema, schema_text
 from synth.domain import column_from_spec
 
@@ -178,6 +179,11 @@ def test_the_committed_schema_is_the_readers() -> None:
     )
 
 
+def test_the_committed_reference_has_the_readers_tables_of_keys() -> None:
+    committed = PAGE.read_text(encoding="utf-8")
+    assert committed == page(committed), f"python -m runner.study.reference {PAGE.relative_to(ROOT)}"
+
+
 def keys(node: object, table: str = "") -> set[tuple[str, str]]:
     """The keys of a schema, each with the top table that it is in."""
     found: set[tuple[str, str]] = set()
@@ -194,8 +200,7 @@ def keys(node: object, table: str = "") -> set[tuple[str, str]]:
 
 
 def test_the_reference_names_every_key() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    headings = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    headings = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     for table, name in sorted(keys(schema())):
         about = [part for part in headings if not table or re.search(rf"\[{table}[].]", part.split("\n")[0])]
         assert any(re.search(rf"\b{name}\b", part) for part in about), (

@@ -24,7 +24,7 @@ from parties.data.sql.grouping import Row
 from parties.data.sql.statements import Statement, fates_of
 from parties.data.sql.translation import coded, refused, rules
 from parties.data.survey import ColumnSurvey, RefusedRows, Survey
-from synth.domain.domain import BROKEN_ROWS
+from synth.domain.keys import BROKEN_ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

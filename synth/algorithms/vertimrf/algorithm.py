@@ -33,6 +33,9 @@ class VertiMrfConfig(PrivMrfConfig):
         "word",
         "across owners: counts on shares; research: randomised responses, sketches",
         words=(ON_SHARES, *ENCODINGS.names),
+        meaning='marginals across owners are counted on shares. Research, with `method = "row-order"` and `adjacency '
+        '= "replace"`: `"fo"`, every code a randomised response; `"fm"`, sketches, without any privacy claim '
+        "([algorithms](../design/algorithms.md) 11)",
     )
 
 

@@ -48,13 +48,24 @@ class FloristConfig(AlgorithmConfig):
     """The `[florist]` table of a study."""
 
     label: str | None = option(
-        None, "text", "needed: the column of two values that the model predicts", example="income"
+        None,
+        "text",
+        "needed: the column of two values that the model predicts",
+        example="income",
+        fallback="required",
+        meaning="the column that is predicted: of two values, code 1 the positive one",
     )
     labels: str = option(
         RANDOM_POS, "word", "how labels are invented for records that the label's owner lacks", words=LABELS
     )
     draws: int = option(
-        1, "whole", 'labels drawn at each visit with labels = "random-pred", averaged', low=1, high=64
+        1,
+        "whole",
+        'labels drawn at each visit with labels = "random-pred", averaged',
+        low=1,
+        high=64,
+        meaning="with `random-pred`: labels drawn at each visit; the mean of their gradients is used. More of them "
+        "make invented rows easier to tell",
     )
     features: str = option(
         MODEL, "word", "how features are invented for records that the other owner lacks", words=FEATURES
@@ -63,12 +74,20 @@ class FloristConfig(AlgorithmConfig):
         1.0, "number", "of the other owner's model for features, charged to its data"
     )
     calibrate: str = option(
-        TRAIN, "word", "where the effect of what is invented is taken out", words=CALIBRATIONS
+        TRAIN,
+        "word",
+        "where the effect of what is invented is taken out",
+        words=CALIBRATIONS,
+        meaning='take out the effect of what is invented in the loss, in the probabilities (`"test"`), or not '
+        '(`"none"`)',
     )
     label_epsilon: float | None = option(
         None,
         "number",
         "default: labels are open to the other owner; else each is a response",
+        fallback="labels are open",
+        meaning="each label is a randomised response of this epsilon; without it labels are open. Not with "
+        "`neighbors` or `random-pred` (10)",
         example=2.0,
         below=32,
     )
@@ -76,6 +95,8 @@ class FloristConfig(AlgorithmConfig):
         None,
         "number",
         "rate of label 1 if it is public; default: a noisy count, charged",
+        fallback="a noisy count",
+        meaning="the rate of label 1, if it is public",
         example=0.25,
         below=1,
     )
@@ -87,6 +108,8 @@ class FloristConfig(AlgorithmConfig):
         ORACLE,
         "word",
         "people of both owners, counted with noise; own: the label's owner alone",
+        meaning='people that both owners hold, counted with noise; `"own"`: exact figures that stay with the owner '
+        "of the label",
         words=EVALUATIONS,
     )
 

@@ -34,12 +34,19 @@ class VertiGanConfig(AlgorithmConfig):
     rate: float = option(0.025, "number", "share of an owner's rows that a critic's step looks at", below=1.0)
     clip: float = option(1.0, "number", "most that one row's gradient counts", below=1e6)
     sampling: str = option(
-        OWN, "word", "each owner draws its batches itself, unseen (add-remove)", words=(OWN, BUCKETS)
+        OWN,
+        "word",
+        "each owner draws its batches itself, unseen (add-remove)",
+        words=(OWN, BUCKETS),
+        meaning='each owner draws its batches itself, unseen: add-remove only. Or `"buckets"`: by a public hash of '
+        "the row, with much more noise",
     )
     synthetic_rows: int | None = option(
         None,
         "whole",
         "rows of the synthetic table; default: about as many as an owner has, known only with noise",
+        fallback="about an owner's",
+        meaning="rows of the table; public",
         low=1,
         high=1 << 32,
         example=10000,
