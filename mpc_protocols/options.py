@@ -65,7 +65,7 @@ class Option:
         """The texts that are allowed beside the kind."""
         return self.words if isinstance(self.words, tuple) else tuple(self.words())
 
-    def allows(self, value: Any) -> bool:
+    def allows(self, value: object) -> bool:
         """Whether a value of the file is one that the key may have. True and 1 are different things."""
         if isinstance(value, str):
             plain = self.kind == "text" and bool(value.strip()) and "\0" not in value  # no path may have that
@@ -80,8 +80,8 @@ class Option:
         if self.kind in ("number", "decimal"):
             return (
                 isinstance(value, int | float | Fraction)
-                and self.above < value < self.below
-                and abs(value) <= sys.float_info.max
+                and bool(self.above < value < self.below)
+                and bool(abs(value) <= sys.float_info.max)
             )
         return False
 

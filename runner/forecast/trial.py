@@ -159,7 +159,7 @@ def _others(study: Study, *, kept: bool) -> Iterator[tuple[str, Study]]:
         pairs = {key: value for key, value in spec.items() if key == "label"} | {"degree": 2}
         yield "[workload] degree = 2", replace(study, workload_spec=pairs)
     rounds, option = getattr(study.config, "rounds", None), study.config.options().get("rounds")
-    if isinstance(rounds, int) and option is not None and ADAPTIVE in option.words:
+    if isinstance(rounds, int) and option is not None and ADAPTIVE in option.choices:
         adaptive: Any = replace(study.config, rounds=ADAPTIVE)  # type: ignore[call-arg]
         yield f'rounds = "{ADAPTIVE}"', replace(study, config=adaptive)
     if spec.get("label") is not None and not kept:  # with it, fewer relations are better ones

@@ -111,7 +111,7 @@ class Custodian:
         """What the study asks of this custodian's data. digest: the study's."""
         fits: list[object] = [self._study.domain.to_spec()]
         if isinstance(self._study, VerticalStudy):
-            fits.append(self._study.alignment.public(self._study.privacy.adjacency))
+            fits.append(self._study.alignment.agreed(self._study.privacy.adjacency))
         return Proposal(
             self.dataset,
             self._study.name,

@@ -28,7 +28,7 @@ from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import VerticalStudy, load
-from runner.study.vertical import KEYS
+from runner.study.tables import Alignment
 from synth.algorithm import ALGORITHMS, proposed
 from synth.budget.accounting import epsilon_of, rho_of
 from synth.budget.rounding import rounded_up
@@ -209,7 +209,7 @@ def test_the_settings_that_init_leaves_out_are_settings(run: Run, tmp_path: Path
     path.write_text(re.sub(r"^# (?!cliques)(?=\w+ = )", "", text, flags=re.MULTILINE))
     full, keys = load(path), tomllib.loads(path.read_text())["alignment"]
     assert isinstance(plain, VerticalStudy) and isinstance(full, VerticalStudy)
-    assert set(KEYS) - {"security"} == set(keys)
+    assert set(Alignment.options()) - {"security"} == set(keys)
     assert set(tomllib.loads(path.read_text())[full.algorithm]) == set(full.config.options())
     assert plain.config == ALGORITHMS[full.algorithm].config()
     for key in ("min_size", "size_epsilon", "size_delta"):
