@@ -81,7 +81,7 @@ class Option:
             return (
                 isinstance(value, int | float | Fraction)
                 and bool(self.above < value < self.below)
-                and bool(abs(value) <= sys.float_info.max)
+                and bool(-sys.float_info.max <= value <= sys.float_info.max)
             )
         return False
 
