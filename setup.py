@@ -20,9 +20,9 @@ setup(
     package_data={
         **{package: ["py.typed"] for package in PACKAGES},
         "runner.bench.research.florist": ["*.j2"],
-        "runner.demo": ["*.csv.gz", "*.md"],
+        "runner.starting.demo": ["*.csv.gz", "*.md"],
         "runner.report": ["*.j2", "*.css", "templates/*"],
-        "runner.watch": ["page/*"],
+        "runner.report.watch": ["page/*"],
     },
     install_requires=[
         "cryptography>=44",

@@ -1,8 +1,8 @@
 """Cosynth for Python users: `from cosynth import Study, run_study, load, CosynthError`.
 
-A thin face of the packages that do the work. It exists because one of them is called `runner`, as files of many users are:
-the first name that is asked for loads the packages beside this one, whatever the current directory holds. Importing `cosynth`
-itself loads nothing.
+A thin face of the packages that do the work. It exists because one of them is called `runner`, as files of
+many users are: the first name that is asked for loads the packages beside this one, whatever the current
+directory holds. Importing `cosynth` itself loads nothing.
 
     from cosynth import Study, load, run_study
     study = Study.read("study.toml")         # or Study.from_dict(...), Study.from_toml(...), Study.of(...)
@@ -55,7 +55,8 @@ _BESIDE = Path(__file__).resolve().parent.parent
 
 
 def __getattr__(name: str) -> object:
-    """The public name, from where it is defined. Raises `ImportError` if another module bears the name of a package of ours."""
+    """The public name, from where it is defined. Raises `ImportError` if another module bears the name of a
+    package of ours."""
     if name not in _HOMES:
         raise AttributeError(f"module 'cosynth' has no attribute '{name}'")
     _load_ours()
@@ -69,7 +70,8 @@ def __dir__() -> list[str]:
 
 
 def _load_ours() -> None:
-    """Import the four packages from beside this one, even if files of the same names come before them on `sys.path`."""
+    """Import the four packages from beside this one, even if files of the same names come before them on
+    `sys.path`."""
     sys.path.insert(0, str(_BESIDE))
     try:
         for package in _PACKAGES:

@@ -1,6 +1,8 @@
-"""Invented people for the examples: `python examples/make_tables.py` writes every table anew, the same each time.
+"""Invented people for the examples: `python examples/make_tables.py` writes every table anew, the same each
+time.
 
-Nobody's data: the numbers follow a few rules and a seeded generator, which is fit for inventing tables and for nothing else.
+Nobody's data: the numbers follow a few rules and a seeded generator, which is fit for inventing tables and
+for nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Three hospitals without a study: counts added up, the commonest diagnosis chosen, two lists joined, all by protocols.
+"""Three hospitals without a study: counts added up, the commonest diagnosis chosen, two lists joined, all by
+protocols.
 
 python examples/protocols.py                           three threads of this process, which protects nobody from it
 python examples/protocols.py NAME ADDRESS,ADDRESS,..   be NAME, one of three processes on this machine, without TLS

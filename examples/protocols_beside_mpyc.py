@@ -1,4 +1,5 @@
-"""An MPyC program of three parties that calls these protocols among its own: python examples/protocols_beside_mpyc.py -M3
+"""An MPyC program of three parties that calls these protocols among its own: python
+examples/protocols_beside_mpyc.py -M3
 
 What is MPyC's stays MPyC's: secure types, `mpc.output`, its arguments (-M3, --ssl, ..), its connections.
 """

@@ -1,4 +1,4 @@
-"""What a backend is, and how one is found: a file mpc_protocols/NAME/backend.py (or NAME_backend.py) that holds BACKEND.
+"""What a backend is, and how one is found: a file mpc_protocols/backends/NAME/backend.py (or NAME_backend.py) that holds BACKEND.
 
 A backend answers a synthesizer's questions (`functionality.MarginalOracle`). Two kinds:
 
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mpc_protocols.bundles.collected import CollectedCounts
-    from mpc_protocols.cohorts.steps import StepGuard
+    from mpc_protocols.backends.bundles.collected import CollectedCounts
     from mpc_protocols.engine.oracle import Roles
     from mpc_protocols.engine.step import ComputingParty
-    from mpc_protocols.engine_dry_run import BlankParts
     from mpc_protocols.functionality import (
         Answered,
         Cohorts,
@@ -42,7 +40,9 @@ if TYPE_CHECKING:
         LocalVector,
         StudyFacts,
     )
-    from mpc_protocols.partition import Partition, VerticalData
+    from mpc_protocols.in_memory.engine_dry_run import BlankParts
+    from mpc_protocols.public.cohorts.steps import StepGuard
+    from mpc_protocols.vertical.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
     OracleData = LocalCounts | CollectedCounts | VerticalData
@@ -148,7 +148,7 @@ class Backend(ABC):
     two_owners: whether split columns must belong to two of the computing parties.
     securities: values of `[study] security`. malicious: whether its claim holds against a computing party that deviates as it
     likes (`secured`). extra, requires: an optional part of the installation and its modules.
-    bundles: whether contributors may leave sealed bundles (`mpc_protocols.bundles`). unchecked: why it does not find
+    bundles: whether contributors may leave sealed bundles (`mpc_protocols.backends.bundles`). unchecked: why it does not find
     out, on shares, which contributors' counts are those of no table (`docs/design/inputs.md`), part of a sentence; "" if it does.
     cohorts: whether it serves clients that choose by themselves what they answer (`functionality.Cohorts`).
     ideal: one process sees everything. resumes: whether a run can go on after a crash, from the history that its parts keep.
@@ -280,7 +280,7 @@ class DistributedBackend(Backend):
     together: of the computing parties, what must not happen, e.g. "no two of them work together". assumption: what the
     protection rests on besides, KEYED or more. compares_openings: whether a party that is sent a false part of what is opened
     notices it before it does anything with it. known_traffic: bytes of all parties together, and rounds, that all kinds of
-    questions about the audit's reference table take (`runner.audit.groups.traffic`), None if nobody has pinned them; whoever
+    questions about the audit's reference table take (`audit.groups.traffic`), None if nobody has pinned them; whoever
     changes a protocol on purpose changes these. shows: what a computing party sees of the others' data, e.g. "random-looking
     shares". how: how the statistics came about, a sentence.
     """
@@ -406,7 +406,7 @@ class EngineBackend(DistributedBackend):
         contributing: int,
         split: Partition | None,
     ) -> DryRun:
-        from mpc_protocols.engine_dry_run import EngineDryRun
+        from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
 
         parts = self.blank_parts(computing, contributing)
         return EngineDryRun(facts, counts, computing, contributing, split, parts)
@@ -468,7 +468,7 @@ def _spelled(count: int) -> str:
 
 
 BACKENDS: Registry[Backend] = Registry(
-    "mpc_protocols", "backend", Backend, "cosynth.backends", research="mpc_protocols.research"
+    "mpc_protocols.backends", "backend", Backend, "cosynth.backends", research="mpc_protocols.research"
 )
 """All backends, by name."""
 

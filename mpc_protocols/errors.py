@@ -1,15 +1,16 @@
-"""Failures a user can meet, each with the exit code of the command line's contract (`docs/reference/exit-codes.md`).
+"""Failures a user can meet, each with the exit code of the command line's contract
+(`docs/reference/exit-codes.md`).
 
-The text of a failure is one sentence: what happened, where, what to do. A party in it is called "Party north" at the beginning,
-"party north" elsewhere, in a list by its name alone. It may be shown to the user, written to the log and sent to the other
-parties: it must never hold a private value (a record, a count, a share).
+The text of a failure is one sentence: what happened, where, what to do. A party in it is called "Party north"
+at the beginning, "party north" elsewhere, in a list by its name alone. It may be shown to the user, written
+to the log and sent to the other parties: it must never hold a private value (a record, a count, a share).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 
 
 class CosynthError(Exception):
@@ -93,7 +94,8 @@ class BudgetRefused(CosynthError):
 
 
 class OutOfResources(CosynthError):
-    """This machine has no room on a disk, no memory or no file descriptors left, or does not let this user write."""
+    """This machine has no room on a disk, no memory or no file descriptors left, or does not let this user
+    write."""
 
     exit_code = 60
 

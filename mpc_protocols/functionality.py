@@ -1,8 +1,10 @@
-"""What the parties compute together, seen from outside: two ideal functionalities, the marginal oracle and aggregation.
+"""What the parties compute together, seen from outside: two ideal functionalities, the marginal oracle and
+aggregation.
 
-A select-measure-generate synthesizer touches private data through five questions only, whoever answers them: a trusted
-curator in the clear (`ideal`), or parties that hold secret shares. `MarginalOracle` is the ideal functionality's interface: the
-distribution of each answer, what is public, and the event that must be on record before an answer is opened.
+A select-measure-generate synthesizer touches private data through five questions only, whoever answers them:
+a trusted curator in the clear (`ideal`), or parties that hold secret shares. `MarginalOracle` is the ideal
+functionality's interface: the distribution of each answer, what is public, and the event that must be on
+record before an answer is opened.
 
     prepare    makes marginals available, at any resolution; releases nothing
     select     the candidates with the largest noisy scores  w'_q * L1(M_q - c_q) - bias_q   (exponential mechanism, k times)
@@ -10,11 +12,13 @@ distribution of each answer, what is public, and the event that must be on recor
     distances  L1(M_q - c_q) of several marginals plus discrete Gaussian noise
     total      number of rows plus discrete Gaussian noise
 
-`Aggregation` serves clients that keep their rows: the sum of their integer vectors plus noise that nobody knows.
+`Aggregation` serves clients that keep their rows: the sum of their integer vectors plus noise that nobody
+knows.
 
-Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties, epsilon and sigma2 of
-every step, the positions selected, the noisy counts. Secret: the marginals, the noise, the keys of a selection and their order.
-See `mechanisms/` for the distributions and their proofs (`docs/design/mechanisms.md` 1-5).
+Public in every backend: the study, the handles and their cliques, levels, answers, weights, penalties,
+epsilon and sigma2 of every step, the positions selected, the noisy counts. Secret: the marginals, the noise,
+the keys of a selection and their order. See `mechanisms/` for the distributions and their proofs
+(`docs/design/mechanisms.md` 1-5).
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ if TYPE_CHECKING:
 Clique = tuple[str, ...]
 Handle = int
 LocalCounts = Callable[[Sequence[Clique]], "list[NDArray[np.int64]]"]
-"""One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process unmasked."""
+"""One custodian's own marginals, cells in row-major order of each clique's columns; never leaves its process
+unmasked."""
 LocalVector = Callable[["Question"], "NDArray[np.int64]"]
 """One client's own answer to a question; never leaves its process unmasked."""
 Observe = Callable[..., None]
@@ -53,8 +58,8 @@ def unobserved(phase: str, event: str, **fields: object) -> None:
 class Event:
     """One release, as the accountant, the journal, the ledger and the report know it.
 
-    `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal distribution
-    (`docs/design/mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
+    `rho` is its zCDP cost, rounded up; `beta` bounds the statistical distance of its samplers from the ideal
+    distribution (`docs/design/mechanisms.md` 1.1 L3); `detail` holds public, JSON-able facts.
     """
 
     what: str
@@ -65,11 +70,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Level:
-    """A coarser version of a column, itself a column that cliques may name: a public function of the column's value alone.
+    """A coarser version of a column, itself a column that cliques may name: a public function of the column's
+    value alone.
 
-    name: unlike any column of the study and any other level. column: of the study. bins: the level's value for each value of
-    the column; every number from 0 to the largest occurs. Two levels of a column are nested if the finer one determines the
-    coarser. Raises `ValueError`.
+    name: unlike any column of the study and any other level. column: of the study. bins: the level's value
+    for each value of the column; every number from 0 to the largest occurs. Two levels of a column are nested
+    if the finer one determines the coarser. Raises `ValueError`.
     """
 
     name: str
@@ -92,7 +98,8 @@ class Guard(Protocol):
     """Stands before every opening: the party's accountant and journal."""
 
     def authorise(self, event: Event, inputs: bytes) -> None:
-        """Check the event against the budget and put it on disk; `inputs` is the hash of all the step's public inputs.
+        """Check the event against the budget and put it on disk; `inputs` is the hash of all the step's
+        public inputs.
 
         Raises `BudgetRefused`; then nothing of the step may be opened.
         """
@@ -102,7 +109,8 @@ class Guard(Protocol):
 class InputRule:
     """What is asked of the counts of contributors, which are checked in secret (`docs/design/inputs.md`).
 
-    max_rows: the most rows of each. exclude: a contributor whose counts are inconsistent is left out; else the run ends.
+    max_rows: the most rows of each. exclude: a contributor whose counts are inconsistent is left out; else
+    the run ends.
     """
 
     max_rows: int
@@ -114,10 +122,11 @@ class StudyFacts:
     """Public facts of a study that the mechanisms need.
 
     sizes: number of values of each column. unit_rows: the most rows of one privacy unit over all custodians
-    (max_rows x max_custodians of the unit; 1 when the unit is a row). row_cap: custodians x max_rows, which bounds the
-    total before a noisy one is known. session: public id of the run; public seeds are derived from it. leader: number of the
-    computing party that runs the synthesizer. inputs: None where contributors' counts are not checked. counted: the sets of
-    columns whose marginals custodians count, so that no other one may be asked for; None where any may.
+    (max_rows x max_custodians of the unit; 1 when the unit is a row). row_cap: custodians x max_rows, which
+    bounds the total before a noisy one is known. session: public id of the run; public seeds are derived from
+    it. leader: number of the computing party that runs the synthesizer. inputs: None where contributors'
+    counts are not checked. counted: the sets of columns whose marginals custodians count, so that no other
+    one may be asked for; None where any may.
     """
 
     sizes: Mapping[str, int]
@@ -162,27 +171,31 @@ class MarginalOracle(ABC):
     @property
     @abstractmethod
     def noisy_total(self) -> float | None:
-        """The inverse-variance mean of all noisy totals known so far (sums of the first measured batch, or `total`)."""
+        """The inverse-variance mean of all noisy totals known so far (sums of the first measured batch, or
+        `total`)."""
 
     @abstractmethod
     def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
         """Make these marginals available; releases nothing.
 
-        levels: coarser versions of columns that the cliques of this and every later step may name like columns. One that is
-        known already may be given again, unchanged. A clique names a column at one resolution only.
-        A marginal whose cells are sums of cells of another one, over columns that it lacks or over the bins of nested levels,
-        is derived from it and not shared again. So the finest marginal of each set of columns is shared, once. Bins must be
-        functions of the study and of what has been released: then a coarse marginal has the sensitivity of a fine one, since a
-        row lies in exactly one of its cells.
-        Raises `StudyInvalid`: unknown or repeated column, too many cells, a level that is not one of its column.
+        levels: coarser versions of columns that the cliques of this and every later step may name like
+        columns. One that is known already may be given again, unchanged. A clique names a column at one
+        resolution only. A marginal whose cells are sums of cells of another one, over columns that it lacks
+        or over the bins of nested levels, is derived from it and not shared again. So the finest marginal of
+        each set of columns is shared, once. Bins must be functions of the study and of what has been
+        released: then a coarse marginal has the sensitivity of a fine one, since a row lies in exactly one of
+        its cells. Raises `StudyInvalid`: unknown or repeated column, too many cells, a level that is not one
+        of its column.
         """
 
     def expect(self, sigma2: Fraction) -> None:  # noqa: B027 - a default that does nothing
-        """Say before a selection that what it picks will be measured with noise of parameter sigma2, where that is known.
+        """Say before a selection that what it picks will be measured with noise of parameter sigma2, where
+        that is known.
 
-        Public, like every argument. The noise may be made while the selection is under way; no answer has another distribution,
-        and nothing is promised: what is asked next may be something else. A selection raises `StudyInvalid` if no measurement may
-        have such a variance. An oracle that makes no use of it does nothing.
+        Public, like every argument. The noise may be made while the selection is under way; no answer has
+        another distribution, and nothing is promised: what is asked next may be something else. A selection
+        raises `StudyInvalid` if no measurement may have such a variance. An oracle that makes no use of it
+        does nothing.
         """
 
     @abstractmethod
@@ -196,16 +209,18 @@ class MarginalOracle(ABC):
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
-        """Positions in `handles` of the selected candidates, in the order of their selection (`docs/design/mechanisms.md` 1-2).
+        """Positions in `handles` of the selected candidates, in the order of their selection
+        (`docs/design/mechanisms.md` 1-2).
 
-        answers: the model's counts, one float64 array of n_q cells per handle. weights: positive. penalties: per handle, in
-        counts (AIM: sqrt(2/pi) sigma n_q). picks: how many selections are made on the same scores, each an exponential
-        mechanism with fresh noise among the candidates that the earlier ones leave. What is picked leaves, and so does whatever
-        is in conflict with it. conflicts: pairs (p, q) of positions, p < q, of which at most one is picked; functions of the
-        study and of what has been released, like everything else here. Fewer than `picks` positions come back only if no
-        candidate is left. `picks` events of epsilon^2 / 8 at most are authorised before the first pick is opened; they stay
-        charged if the candidates run out. So each list is recomputed from the transcript alone, and every pick is paid.
-        Raises `BudgetRefused`, `StudyInvalid` (the ring would overflow).
+        answers: the model's counts, one float64 array of n_q cells per handle. weights: positive. penalties:
+        per handle, in counts (AIM: sqrt(2/pi) sigma n_q). picks: how many selections are made on the same
+        scores, each an exponential mechanism with fresh noise among the candidates that the earlier ones
+        leave. What is picked leaves, and so does whatever is in conflict with it. conflicts: pairs (p, q) of
+        positions, p < q, of which at most one is picked; functions of the study and of what has been
+        released, like everything else here. Fewer than `picks` positions come back only if no candidate is
+        left. `picks` events of epsilon^2 / 8 at most are authorised before the first pick is opened; they
+        stay charged if the candidates run out. So each list is recomputed from the transcript alone, and
+        every pick is paid. Raises `BudgetRefused`, `StudyInvalid` (the ring would overflow).
         """
 
     @abstractmethod
@@ -221,12 +236,14 @@ class MarginalOracle(ABC):
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
     ) -> NDArray[np.int64]:
-        """L1(M_q - c_q) + X_q of each handle, int64 of shape (handles,); X_q independent discrete Gaussians of parameter sigma2.
+        """L1(M_q - c_q) + X_q of each handle, int64 of shape (handles,); X_q independent discrete Gaussians
+        of parameter sigma2.
 
-        c_q: the answers, float64 of n_q cells, by the public systematic rounding that `select` uses. A unit moves every value
-        by s = unit_rows at most (replace: 2 s), so the event costs rho = n s^2 / (2 sigma2) (replace: 2 n s^2 / sigma2), and
-        beta counts the sampler once per value. Only after a noisy total is known.
-        Raises `BudgetRefused`, `StudyInvalid` (no total yet; the sums would not fit 32 bits with their sign).
+        c_q: the answers, float64 of n_q cells, by the public systematic rounding that `select` uses. A unit
+        moves every value by s = unit_rows at most (replace: 2 s), so the event costs rho = n s^2 / (2 sigma2)
+        (replace: 2 n s^2 / sigma2), and beta counts the sampler once per value. Only after a noisy total is
+        known. Raises `BudgetRefused`, `StudyInvalid` (no total yet; the sums would not fit 32 bits with their
+        sign).
         """
 
     @abstractmethod
@@ -238,9 +255,9 @@ class MarginalOracle(ABC):
 class Question:
     """A request to clients for one integer vector each.
 
-    content: canonical public bytes that say what is asked, the same for all clients. length: entries of a vector. bound: the
-    largest magnitude of an entry. sensitivity2: squared L2 norm by which one privacy unit can move the sum of all vectors, at
-    most; an integer. Raises `ValueError`.
+    content: canonical public bytes that say what is asked, the same for all clients. length: entries of a
+    vector. bound: the largest magnitude of an entry. sensitivity2: squared L2 norm by which one privacy unit
+    can move the sum of all vectors, at most; an integer. Raises `ValueError`.
     """
 
     content: bytes
@@ -260,8 +277,8 @@ Answered = tuple[Question, "NDArray[np.int64] | tuple[int, ...]"]
 class Aggregation(ABC):
     """Adds up what clients answer, with noise that nobody knows. Blocking; one question at a time.
 
-    Who takes part in a sum is public. A client learns the question; recipients learn the noisy sum; nobody learns a client's
-    vector, the sum without noise, or the noise.
+    Who takes part in a sum is public. A client learns the question; recipients learn the noisy sum; nobody
+    learns a client's vector, the sum without noise, or the noise.
     """
 
     @property
@@ -271,20 +288,23 @@ class Aggregation(ABC):
 
     @abstractmethod
     def sum(self, question: Question, clients: Sequence[int], sigma2: Fraction) -> NDArray[np.int64]:
-        """The sum of these clients' vectors plus an independent discrete Gaussian of parameter sigma2 in every entry.
+        """The sum of these clients' vectors plus an independent discrete Gaussian of parameter sigma2 in
+        every entry.
 
-        int64 of shape (question.length,). The event, rho = sensitivity2 / (2 sigma2), is authorised before anything is opened;
-        its beta counts the entries that a unit can move, sensitivity2 at most, since each moves by an integer.
-        Raises `BudgetRefused`, `DataRefused` (a vector of another length or beyond the bound), `StudyInvalid` (an unknown or
-        repeated client, a sum that would not fit 32 bits with its sign).
+        int64 of shape (question.length,). The event, rho = sensitivity2 / (2 sigma2), is authorised before
+        anything is opened; its beta counts the entries that a unit can move, sensitivity2 at most, since each
+        moves by an integer. Raises `BudgetRefused`, `DataRefused` (a vector of another length or beyond the
+        bound), `StudyInvalid` (an unknown or repeated client, a sum that would not fit 32 bits with its
+        sign).
         """
 
 
 class Cohorts(Aggregation):
     """Aggregation for clients that choose by themselves what they answer (`docs/design/flaim.md` 3).
 
-    Of a cohort, computing parties and recipients learn what `sum`, `popular` and `reveal` return, never which client chose what.
-    Every event names the clients whose records it charges (`detail["charged"]`): disjoint clients are charged side by side.
+    Of a cohort, computing parties and recipients learn what `sum`, `popular` and `reveal` return, never which
+    client chose what. Every event names the clients whose records it charges (`detail["charged"]`): disjoint
+    clients are charged side by side.
     """
 
     @abstractmethod
@@ -308,17 +328,20 @@ class Cohorts(Aggregation):
         event: Event,
         among: Sequence[int] | None = None,
     ) -> tuple[int, ...]:
-        """Positions, ascending, at which the sum of these clients' vectors of zeros and ones is at least `least`.
+        """Positions, ascending, at which the sum of these clients' vectors of zeros and ones is at least
+        `least`.
 
-        One bit for each position is opened, nothing else. A client is asked once: the same question again, for some of the
-        clients that have answered it, compares the answers that were kept until another question is asked, and charges nothing.
-        among: the positions to compare; None for all. event: of each client's own choice, authorised before anything is opened.
-        Raises as `sum`, and `StudyInvalid` for clients that were not asked.
+        One bit for each position is opened, nothing else. A client is asked once: the same question again,
+        for some of the clients that have answered it, compares the answers that were kept until another
+        question is asked, and charges nothing. among: the positions to compare; None for all. event: of each
+        client's own choice, authorised before anything is opened. Raises as `sum`, and `StudyInvalid` for
+        clients that were not asked.
         """
 
     @abstractmethod
     def reveal(self, question: Question, clients: Sequence[int], event: Event) -> NDArray[np.int64]:
-        """The exact sum of vectors that clients have made private by themselves; int64 of shape (question.length,).
+        """The exact sum of vectors that clients have made private by themselves; int64 of shape
+        (question.length,).
 
         event: of what they did, authorised before anything is opened. Raises as `sum`.
         """
@@ -330,7 +353,8 @@ SUM, POPULAR, REVEAL = "sum", "popular", "reveal"
 
 @dataclass(frozen=True)
 class Asking:
-    """How a question to a cohort is asked. asked: whether clients answer it now, or their kept answers are compared again."""
+    """How a question to a cohort is asked. asked: whether clients answer it now, or their kept answers are
+    compared again."""
 
     kind: str
     question: Question = field(default_factory=lambda: Question(b"", 1, 1, 1))
@@ -344,7 +368,8 @@ class Asking:
 
 
 class CohortsDryRun(Cohorts):
-    """Cohorts of presumed tables that count what a run would cost. No private data; nothing released, nothing charged."""
+    """Cohorts of presumed tables that count what a run would cost. No private data; nothing released, nothing
+    charged."""
 
     @property
     @abstractmethod
@@ -368,7 +393,8 @@ class CohortsDryRun(Cohorts):
 
 @dataclass(frozen=True)
 class Reports:
-    """What the owners of columns have sent, one report each. rows: of the common table, public. columns: of each owner."""
+    """What the owners of columns have sent, one report each. rows: of the common table, public. columns: of
+    each owner."""
 
     rows: int
     columns: tuple[tuple[str, ...], ...]
@@ -376,10 +402,12 @@ class Reports:
 
 
 class Reporter(ABC):
-    """What owners of columns do in place of answering an oracle's questions: each sends the leader one report, made of its own
-    rows with noise of its own (`mpc_protocols.owners`). The rows are aligned, and their number is public.
+    """What owners of columns do in place of answering an oracle's questions: each sends the leader one
+    report, made of its own rows with noise of its own (`mpc_protocols.vertical.owners`). The rows are
+    aligned, and their number is public.
 
-    Who learns what: the leader every report; the others nothing. What a report reveals is for whoever defines it to say.
+    Who learns what: the leader every report; the others nothing. What a report reveals is for whoever defines
+    it to say.
     """
 
     keyed: bool = False
@@ -388,7 +416,8 @@ class Reporter(ABC):
     @property
     @abstractmethod
     def events(self) -> Sequence[Event]:
-        """What all reports together are charged; known before the run, and on record at every party before one leaves."""
+        """What all reports together are charged; known before the run, and on record at every party before
+        one leaves."""
 
     @abstractmethod
     def limit(self, columns: Sequence[str], rows: int) -> int:
@@ -405,7 +434,9 @@ class Reporter(ABC):
         own_oracle: Callable[[Guard], MarginalOracle],
         key: bytes,
     ) -> bytes:
-        """The report of an owner: its codes (n,) per column, in the order of the common rows. key: the owners', or empty.
+        """The report of an owner: its codes (n,) per column, in the order of the common rows. key: the
+        owners', or empty.
 
-        own_oracle: about the owner's own table, of which it is the trusted curator, with a guard that holds it to a budget.
+        own_oracle: about the owner's own table, of which it is the trusted curator, with a guard that holds
+        it to a budget.
         """

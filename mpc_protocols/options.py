@@ -4,8 +4,8 @@
     class AimConfig(Options):
         rounds: int | str = option(10, "whole", "rounds of selection", low=1, high=MAX_ROUNDS, words=("adaptive",))
 
-The study's reader, its JSON Schema, its reference page, the commented template, the public form in run.json and code that builds
-a configuration itself all ask the declaration. Standard library only.
+The study's reader, its JSON Schema, its reference page, the commented template, the public form in run.json
+and code that builds a configuration itself all ask the declaration. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Literal
 from mpc_protocols.errors import StudyInvalid
 
 Kind = Literal["whole", "number", "decimal", "flag", "text", "word", "texts", "form"]
-"""Of a key's values; "decimal": a number that is kept exactly, as a `Fraction`; "texts": a list of different texts, a tuple where
-it is read; "form": of a shape of its own, which its table's reader reads."""
+"""Of a key's values; "decimal": a number that is kept exactly, as a `Fraction`; "texts": a list of different
+texts, a tuple where it is read; "form": of a shape of its own, which its table's reader reads."""
 Value = int | float | str | bool | tuple[str, ...] | None
 Schema = dict[str, Any]
 """Of JSON."""
@@ -36,11 +36,12 @@ WHOLE: Schema = {"type": "integer", "minimum": 1}
 class Option:
     """The values that one key may hold.
 
-    low, high: of a whole number, inclusive. above, below: of a number, exclusive. words: texts that are allowed beside the
-    kind, or instead of it (kind "word"); or what tells them, where they are found only once somebody asks. optional: the default
-    None stands for the key being absent. required: it is never absent. help: for the template, and for an optional key an
-    example. meaning: for the reference page, Markdown; "" if `help` says it all. fallback: there too, a default that depends on
-    something. shape: the values in the words of an error sentence, where the kind does not say enough. form: of kind "form", its
+    low, high: of a whole number, inclusive. above, below: of a number, exclusive. words: texts that are
+    allowed beside the kind, or instead of it (kind "word"); or what tells them, where they are found only
+    once somebody asks. optional: the default None stands for the key being absent. required: it is never
+    absent. help: for the template, and for an optional key an example. meaning: for the reference page,
+    Markdown; "" if `help` says it all. fallback: there too, a default that depends on something. shape: the
+    values in the words of an error sentence, where the kind does not say enough. form: of kind "form", its
     JSON Schema. path: the value is a path, relative to the file that holds it.
     """
 
@@ -149,7 +150,8 @@ class Option:
 
 
 def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:
-    """Declare a field of an `Options` class. A default of None means that the key may be absent. more: fields of `Option`."""
+    """Declare a field of an `Options` class. A default of None means that the key may be absent. more: fields
+    of `Option`."""
     return field(
         default=default,
         metadata={"option": Option(kind, help, optional=default is None, **more)},
@@ -163,7 +165,8 @@ def required(kind: Kind, help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Options:
-    """A table of the study. Subclasses are frozen dataclasses whose fields are all made by `option` or `required`.
+    """A table of the study. Subclasses are frozen dataclasses whose fields are all made by `option` or
+    `required`.
 
     Values are checked where an object is built: raises `StudyInvalid` naming the key.
     """
@@ -202,7 +205,8 @@ class Options:
 
     @classmethod
     def template(cls, column: int, *chosen: str) -> str:
-        """Commented TOML lines of keys with their defaults, comments beginning at a column; absent keys as comments.
+        """Commented TOML lines of keys with their defaults, comments beginning at a column; absent keys as
+        comments.
 
         chosen: which keys; default: all.
         """

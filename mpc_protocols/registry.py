@@ -1,15 +1,16 @@
 """How the versions of one kind of thing are found: algorithms, backends, alignment methods.
 
-Each kind has ONE descriptor class (`synth.algorithm`, `mpc_protocols.backend`, `mpc_protocols.psu.method`), and each version is
-one object of it. A version is found by where its file lies, and nobody else needs to name it:
+Each kind has ONE descriptor class (`synth.algorithm`, `mpc_protocols.backend`, `mpc_protocols.psu.method`),
+and each version is one object of it. A version is found by where its file lies, and nobody else needs to name
+it:
 
     package "synth.algorithms", kind "algorithm"      synth/algorithms/aim/algorithm.py, holding ALGORITHM
     research "synth.research"                         synth/research/florist/algorithm.py, the same
 
-What only research uses lies under a `research` roof, and nothing outside imports it: it is found here, and loaded when a study
-names it or all versions are listed (`tests/test_research.py`). Descriptor modules import the standard library only; what does the
-work is imported when it is called. A version of another distribution is an entry point of the kind's group, which every process
-finds where that is installed:
+What only research uses lies under a `research` roof, and nothing outside imports it: it is found here, and
+loaded when a study names it or all versions are listed (`tests/test_research.py`). Descriptor modules import
+the standard library only; what does the work is imported when it is called. A version of another distribution
+is an entry point of the kind's group, which every process finds where that is installed:
 
     [project.entry-points."cosynth.algorithms"]
     kway = "cosynth_kway.algorithm:ALGORITHM"
@@ -29,8 +30,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.installation import pip_install
-from mpc_protocols.plug_ins import PlugIn, plug_ins
+from mpc_protocols.process.installation import pip_install
+from mpc_protocols.process.plug_ins import PlugIn, plug_ins
 
 
 class Descriptor(Protocol):
@@ -61,9 +62,10 @@ class Registry(Generic[D]):
         elsewhere: Sequence[str] = (),
         research: str = "",
     ) -> None:
-        """package: where modules NAME/KIND.py and NAME_KIND.py are looked for. descriptor: the class of the versions. group:
-        of the entry points of other distributions. elsewhere: further packages, whose own protocols some versions are. research:
-        a package that holds modules of such names in any of its folders."""
+        """package: where modules NAME/KIND.py and NAME_KIND.py are looked for. descriptor: the class of the
+        versions. group: of the entry points of other distributions. elsewhere: further packages, whose own
+        protocols some versions are. research: a package that holds modules of such names in any of its
+        folders."""
         self._packages, self._kind = (package, *elsewhere), kind
         self._descriptor, self._group, self._research = descriptor, group, research
         self._added: dict[str, D] = {}
@@ -88,7 +90,8 @@ class Registry(Generic[D]):
         )
 
     def __getitem__(self, name: str) -> D:
-        """The version of this name. Raises KeyError, and StudyInvalid for one of another distribution that cannot be loaded."""
+        """The version of this name. Raises KeyError, and StudyInvalid for one of another distribution that
+        cannot be loaded."""
         for versions in (self._added, self._in_package):
             if name in versions:
                 return versions[name]
@@ -182,14 +185,16 @@ class Registry(Generic[D]):
 
 
 def modules_of(package: str, research: str) -> Iterator[str]:
-    """The names of all modules of a package and of its counterpart for research, for what is found in files of any name."""
+    """The names of all modules of a package and of its counterpart for research, for what is found in files
+    of any name."""
     for name in (package, research):
         for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
             yield f"{name}.{module.name}"
 
 
 _COMMANDS = {"crypten": "make crypten"}
-"""How parts of the installation are got that pip cannot resolve: CrypTen's metadata asks for packages that are gone."""
+"""How parts of the installation are got that pip cannot resolve: CrypTen's metadata asks for packages that
+are gone."""
 
 
 class Extra(Protocol):
@@ -205,7 +210,8 @@ class Extra(Protocol):
 
 
 def not_installed(version: Extra) -> str | None:
-    """The end of a sentence about packages that a version needs and that are not here, with the command that gets them."""
+    """The end of a sentence about packages that a version needs and that are not here, with the command that
+    gets them."""
     lacking = [module for module in version.requires if importlib.util.find_spec(module) is None]
     if not lacking:
         return None

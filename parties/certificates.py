@@ -1,11 +1,14 @@
-"""Certificates of the parties: a session's own CA, certificates in the parties' names, requests, and what a file says.
+"""Certificates of the parties: a session's own CA, certificates in the parties' names, requests, and what a
+file says.
 
-Every session trusts its own CA or pinned fingerprints and nothing else (`session.identity`). With `make_ca` one person (or
-`run` itself, on one machine) issues all certificates and so has seen all keys; with `request` and `sign` each party's key
-stays with the party. The name in a certificate is the party's name in the study: SAN DNS name and common name.
+Every session trusts its own CA or pinned fingerprints and nothing else (`session.identity`). With `make_ca`
+one person (or `run` itself, on one machine) issues all certificates and so has seen all keys; with `request`
+and `sign` each party's key stays with the party. The name in a certificate is the party's name in the study:
+SAN DNS name and common name.
 
-Keys are ECDSA P-256, files are PEM; keys are written with mode 0600, whole or not at all. Not thread-safe beyond that.
-`cryptography` is imported by the functions: the launcher, which only passes paths, need not load it.
+Keys are ECDSA P-256, files are PEM; keys are written with mode 0600, whole or not at all. Not thread-safe
+beyond that. `cryptography` is imported by the functions: the launcher, which only passes paths, need not load
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -46,7 +49,8 @@ class Credential:
 
 @dataclass(frozen=True)
 class Facts:
-    """Contents of a certificate: names it speaks for, who signed it, when it is valid (UTC), SHA-256 of its DER as hex."""
+    """Contents of a certificate: names it speaks for, who signed it, when it is valid (UTC), SHA-256 of its
+    DER as hex."""
 
     names: tuple[str, ...]
     issuer: str
@@ -74,7 +78,8 @@ def issue(ca: Credential, name: str, days: int = THROW_AWAY_DAYS) -> Credential:
 
 
 def request(name: str) -> tuple[bytes, bytes]:
-    """A new key and the request to certify it, (CSR, key) in PEM: the key stays with the party, the request travels."""
+    """A new key and the request to certify it, (CSR, key) in PEM: the key stays with the party, the request
+    travels."""
     from cryptography import x509
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import Encoding
@@ -85,7 +90,8 @@ def request(name: str) -> tuple[bytes, bytes]:
 
 
 def sign(ca: Credential, csr: bytes, name: str, days: int = KEPT_DAYS) -> bytes:
-    """The certificate for a request, PEM. The name is the signer's choice: a request in another name is refused."""
+    """The certificate for a request, PEM. The name is the signer's choice: a request in another name is
+    refused."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -116,9 +122,11 @@ def read(path: Path) -> Facts:
 
 
 def load(pem: bytes) -> list[x509.Certificate]:
-    """The certificates of a PEM file, one or more. Raises `ValueError` also for one whose facts cannot be read.
+    """The certificates of a PEM file, one or more. Raises `ValueError` also for one whose facts cannot be
+    read.
 
-    The library reads a field when it is asked for it: what is no certificate would show where nobody looks for it any more.
+    The library reads a field when it is asked for it: what is no certificate would show where nobody looks
+    for it any more.
     """
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm

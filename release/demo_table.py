@@ -2,8 +2,9 @@
 
     python -m release.demo_table FILE.csv.gz
 
-Three party processes compute on shares (`replicated`) and the table that they release is what ships (`runner/demo/README.md`).
-Its noise is fresh: every call makes another table. Prints how near it is to the survey.
+Three party processes compute on shares (`replicated`) and the table that they release is what ships
+(`runner/starting/demo/README.md`). Its noise is fresh: every call makes another table. Prints how near it is
+to the survey.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from pathlib import Path
 import pandas as pd
 from statsmodels.datasets import fair
 
-from runner.demo import tables
 from runner.launch.launcher import launch
 from runner.launch.ports import free_ports
+from runner.starting.demo import tables
 from runner.study import load
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 
 EDUCATION = dict(zip((9, 12, 14, 16, 17, 20), tables.EDUCATION, strict=True))
 """By years of school, which is how the survey has it."""

@@ -1,14 +1,15 @@
-"""Build what a release consists of, twice, and keep it if both builds are the same bytes (`make dist`). With --once: build it
-once, to be compared with what somebody else has built.
+"""Build what a release consists of, twice, and keep it if both builds are the same bytes (`make dist`). With
+--once: build it once, to be compared with what somebody else has built.
 
     dist/cosynth-VERSION-py3-none-any.whl    the packages that do the work
     dist/cosynth-VERSION.tar.gz              the whole project as it is in version control, with its tests, pages and lock files
     dist/cosynth-VERSION.cdx.json            what it is installed with (`make sbom`)
     dist/SHA256SUMS                          of these
 
-Nothing in them tells when, where, by whom or under which umask they were built: files come from the list of version control (or
-from the archive that this is run in), in order, owned by nobody, at the time SOURCE_DATE_EPOCH, which by default is the
-release's date in CHANGELOG.md. Standard library, and `build` in the interpreter that runs this.
+Nothing in them tells when, where, by whom or under which umask they were built: files come from the list of
+version control (or from the archive that this is run in), in order, owned by nobody, at the time
+SOURCE_DATE_EPOCH, which by default is the release's date in CHANGELOG.md. Standard library, and `build` in
+the interpreter that runs this.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def main() -> None:
 
 
 def release() -> tuple[str, int]:
-    """The version, and the time that all files get. Raises `SystemExit` where CHANGELOG.md does not date the version."""
+    """The version, and the time that all files get. Raises `SystemExit` where CHANGELOG.md does not date the
+    version."""
     text = (ROOT / "runner" / "version.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'^VERSION = "(.*)"$', text, re.MULTILINE)
     if given := os.environ.get("SOURCE_DATE_EPOCH"):
@@ -91,7 +93,8 @@ def built(folder: Path, epoch: int) -> dict[str, bytes]:
 
 
 def copy_sources(to: Path) -> None:
-    """The files under version control as they are now; in an archive of the sources, which has none, all that it came with."""
+    """The files under version control as they are now; in an archive of the sources, which has none, all that
+    it came with."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode or not (ROOT / ".git").exists():
         shutil.copytree(ROOT, to, ignore=IGNORED)
@@ -103,7 +106,8 @@ def copy_sources(to: Path) -> None:
 
 
 def plain_wheel(path: Path, epoch: int) -> bytes:
-    """The same wheel with entries in order, all of one time and one mode; RECORD comes last, as installers expect."""
+    """The same wheel with entries in order, all of one time and one mode; RECORD comes last, as installers
+    expect."""
     moment = datetime.fromtimestamp(epoch, UTC)
     content = io.BytesIO()
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(content, "w") as new:

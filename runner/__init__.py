@@ -1,6 +1,7 @@
 """The command line, the launcher, the report, and the Python API: `run_study`. Light to import.
 
-The API's names are fetched when asked for: most processes of this package never do, the parties of a benchmark among them.
+The API's names are fetched when asked for: most processes of this package never do, the parties of a
+benchmark among them.
 """
 
 from __future__ import annotations

@@ -15,12 +15,13 @@ __all__ = ["main", "program"]
 def program(embedded: Mapping[str, object] | None = None) -> NoReturn:
     """Run one command (`cli.main`) and end the process with its exit code.
 
-    Cycles are looked for once in 50,000 new objects instead of 700: NumPy, DuckDB and the others come as some 100,000 objects
-    that stay, and going through them again and again is a twentieth of the start.
+    Cycles are looked for once in 50,000 new objects instead of 700: NumPy, DuckDB and the others come as some
+    100,000 objects that stay, and going through them again and again is a twentieth of the start.
 
-    The end comes at once: a thread that was left behind in a library (reading a table, importing) must not hold up a failed
-    run, and taking the libraries down in order would cost every party a third of a second of CPU. Files are closed where they
-    are written; what a query that is left behind has put on disk, perhaps records, is removed.
+    The end comes at once: a thread that was left behind in a library (reading a table, importing) must not
+    hold up a failed run, and taking the libraries down in order would cost every party a third of a second of
+    CPU. Files are closed where they are written; what a query that is left behind has put on disk, perhaps
+    records, is removed.
     """
     _open_streams()
     gc.set_threshold(50_000)
@@ -38,7 +39,8 @@ def program(embedded: Mapping[str, object] | None = None) -> NoReturn:
 def _open_streams() -> None:
     """Standard streams that whoever started this has closed are the null device.
 
-    Else the first files that are opened, a ledger perhaps, would have their numbers, and get what a library prints.
+    Else the first files that are opened, a ledger perhaps, would have their numbers, and get what a library
+    prints.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -1,9 +1,10 @@
-"""The command line (`docs/reference/command-line.md`): parsing, help that teaches, and one sentence and exit code for every
-failure.
+"""The command line (`docs/reference/command-line.md`): parsing, help that teaches, and one sentence and exit
+code for every failure.
 
-Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`, a function of the
-parsed arguments. Importing this file loads the standard library only, so that help, the launcher and the checks of a study
-start at once; only the command that is asked for is imported, and it loads what it needs when it runs.
+Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`,
+a function of the parsed arguments. Importing this file loads the standard library only, so that help, the
+launcher and the checks of a study start at once; only the command that is asked for is imported, and it loads
+what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.installation import as_started, program
+from mpc_protocols.process.installation import as_started, program
 from runner.commands.listing import GROUPS, HELP
 from runner.failures import complain, describe
 from runner.version import VERSION
@@ -61,13 +62,14 @@ _UNKNOWN = "unrecognized arguments: "
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one sentence, like every other failure, and names what may have been meant."""
+    """An argument parser whose complaint is one sentence, like every other failure, and names what may have
+    been meant."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {self._meant(message)}; see `{self.prog} --help`.")
 
     def _meant(self, message: str) -> str:
-        from runner.study.table import nearest  # only who mistypes waits for it
+        from runner.study.declared.table import nearest  # only who mistypes waits for it
 
         if choice := _CHOICE.match(message):
             said, listed = choice[2], re.findall(r"[\w.-]+", choice[3])
@@ -112,8 +114,8 @@ class Main(Parser):
 
 
 def parser(asked: Collection[str] = tuple(HELP)) -> argparse.ArgumentParser:
-    """The command line. asked: the commands whose arguments it takes; without any it takes their names only, for the help of
-    the whole."""
+    """The command line. asked: the commands whose arguments it takes; without any it takes their names only,
+    for the help of the whole."""
     whole = Main(
         prog=program(),
         description=PURPOSE,
@@ -132,7 +134,8 @@ def parser(asked: Collection[str] = tuple(HELP)) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | None = None) -> int:
-    """Run one command; returns its exit code. Standard error gets the final sentence of a failure and nothing else.
+    """Run one command; returns its exit code. Standard error gets the final sentence of a failure and nothing
+    else.
 
     embedded: arguments that no command line can give (`run`: way_in).
     """

@@ -1,5 +1,5 @@
-"""How a failure becomes an exit code and one sentence (`docs/reference/exit-codes.md`); tracebacks go to the party's private log
-only."""
+"""How a failure becomes an exit code and one sentence (`docs/reference/exit-codes.md`); tracebacks go to the
+party's private log only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpc_protocols import errors
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.resources import lacking
+from mpc_protocols.process.resources import lacking
 
 
 def reason(error: OSError) -> str:
@@ -28,13 +28,15 @@ def append_private(path: Path, text: bytes) -> None:
 
 
 def complain(sentence: str) -> None:
-    """Tell the final sentence of a failure. The exit code holds also where standard error is a file on a full disk."""
+    """Tell the final sentence of a failure. The exit code holds also where standard error is a file on a full
+    disk."""
     with contextlib.suppress(OSError):
         print(sentence, file=sys.stderr, flush=True)
 
 
 def describe(error: BaseException, log: Path | None = None) -> tuple[int, str]:
-    """(exit code, sentence) of what ended a command. The traceback of a failure nobody foresaw is appended to `log`.
+    """(exit code, sentence) of what ended a command. The traceback of a failure nobody foresaw is appended to
+    `log`.
 
     The sentence names the kind and the place of such a failure, never its text, which may quote a record.
     """

@@ -1,15 +1,16 @@
 """What an algorithm is, and how one is found: a file synth/algorithms/NAME/algorithm.py that holds ALGORITHM.
 
-Everybody else asks this object: the study's reader for its table, `check`, `plan` and the run for what happens, the report for
-words. Nobody compares names. A descriptor imports the standard library only; `plan` and `run` import what they need.
+Everybody else asks this object: the study's reader for its table, `check`, `plan` and the run for what
+happens, the report for words. Nobody compares names. A descriptor imports the standard library only; `plan`
+and `run` import what they need.
 
     class Aim(Algorithm["AimConfig", "AimPlan"]):              synth/algorithms/aim/algorithm.py
         name, title, rank, config = "aim", "AIM", 0, AimConfig
         ...
     ALGORITHM = Aim()
 
-Most ask a marginal oracle (`run`). A `TrainedAlgorithm` asks none: owners of columns train with a server, and what leaves an
-owner is noisy by its own hand.
+Most ask a marginal oracle (`run`). A `TrainedAlgorithm` asks none: owners of columns train with a server, and
+what leaves an owner is noisy by its own hand.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from typing import (
 
 from mpc_protocols.functionality import Adjacency, Guard, Reporter, Reports
 from mpc_protocols.registry import Registry
+from synth.budget.reserved import Reserved
 from synth.config import AlgorithmConfig
-from synth.reserved import Reserved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,9 +83,10 @@ class PromiseWithReserved(Promise):
 
 
 class Reporting(ABC, Generic[P]):
-    """How owners of columns report once: each sends a message with noise of its own, and the rest is public post-processing.
+    """How owners of columns report once: each sends a message with noise of its own, and the rest is public
+    post-processing.
 
-    protocol: by which messages travel, a name of `mpc_protocols.owners.REPORT_PROTOCOLS`.
+    protocol: by which messages travel, a name of `mpc_protocols.vertical.owners.REPORT_PROTOCOLS`.
     """
 
     protocol: ClassVar[str]
@@ -120,11 +122,13 @@ class OpenedOfCohorts(Protocol):
 
 
 class CohortRounds(ABC, Generic[P]):
-    """How clients are asked in rounds that choose by themselves what they answer (`Cohorts`); each custodian is a client."""
+    """How clients are asked in rounds that choose by themselves what they answer (`Cohorts`); each custodian
+    is a client."""
 
     @abstractmethod
     def fitted(self, plan: P, clients: int, max_rows: int) -> P:
-        """The plan for so many clients of at most so many rows each. Raises `StudyInvalid` if it cannot be carried out."""
+        """The plan for so many clients of at most so many rows each. Raises `StudyInvalid` if it cannot be
+        carried out."""
 
     @abstractmethod
     def client(self, plan: P, counts: LocalCounts, session: bytes) -> LocalVector:
@@ -148,14 +152,16 @@ class CohortRounds(ABC, Generic[P]):
 class Algorithm(ABC, Generic[C, P]):
     """One algorithm, in words and in code.
 
-    name: in the study file, also of its table. title: in the report. rank: place in lists. summary: what it does, for the
-    template's comment. proposed: whether `init` starts a study with it; one algorithm is. left_out: what becomes of a marginal
-    that no model of max_model_mb holds, for `check` and `plan`. partitions: of the data, that it runs on. extra, requires: an
-    optional part of the installation and its modules. workload: whether a study has a table of marginals for it. constrained:
-    whether its table keeps the domain's constraints (`synth/domain/constraints.py`). chooses_bins: whether it counts large
-    marginals over fewer bins than their columns have, by what the budget can pay for. arrives: whether it can select while
-    contributors arrive (`while_arriving`). reserves: whether its `plan` takes marginals that are measured whatever is selected
-    (`synth.reserved`). inherits: whether its run follows a plan's `prior` (`synth.prior`).
+    name: in the study file, also of its table. title: in the report. rank: place in lists. summary: what it
+    does, for the template's comment. proposed: whether `init` starts a study with it; one algorithm is.
+    left_out: what becomes of a marginal that no model of max_model_mb holds, for `check` and `plan`.
+    partitions: of the data, that it runs on. extra, requires: an optional part of the installation and its
+    modules. workload: whether a study has a table of marginals for it. constrained: whether its table keeps
+    the domain's constraints (`synth/domain/constraints.py`). chooses_bins: whether it counts large marginals
+    over fewer bins than their columns have, by what the budget can pay for. arrives: whether it can select
+    while contributors arrive (`while_arriving`). reserves: whether its `plan` takes marginals that are
+    measured whatever is selected (`synth.budget.reserved`). inherits: whether its run follows a plan's
+    `prior` (`synth.prior`).
     """
 
     name: ClassVar[str]
@@ -177,12 +183,14 @@ class Algorithm(ABC, Generic[C, P]):
 
     @abstractmethod
     def claim(self, config: C) -> str:
-        """What recipients of the results are promised, a sentence without its full stop: the first part of run.json's `claim`."""
+        """What recipients of the results are promised, a sentence without its full stop: the first part of
+        run.json's `claim`."""
 
     def alternative(self, config: C) -> str | None:
         """What to use instead of a system without a sound claim or utility; None for any other.
 
-        Such a system needs `[study] research = true`, else the study is refused with this at the end of the sentence.
+        Such a system needs `[study] research = true`, else the study is refused with this at the end of the
+        sentence.
         """
         return None
 
@@ -191,17 +199,20 @@ class Algorithm(ABC, Generic[C, P]):
         return True
 
     def misfit(self, config: C, adjacency: Adjacency, aligned: bool) -> str | None:
-        """Why it cannot run as configured: the rest of a sentence that begins with its name and names the alternative, or None.
+        """Why it cannot run as configured: the rest of a sentence that begins with its name and names the
+        alternative, or None.
 
         aligned: whether the owners' tables are, row by row. Asked about vertical studies only."""
         return None
 
     def views(self, config: C) -> tuple[tuple[str, str, str], ...]:
-        """(who, what that party can learn, what it cannot), for `plan` and the report, where the backend's words do not hold."""
+        """(who, what that party can learn, what it cannot), for `plan` and the report, where the backend's
+        words do not hold."""
         return ()
 
     def expects(self, plan: P, rows: int) -> str | None:
-        """What is to be expected of so many rows that `plan` should say first: a sentence, for instance what can be read off."""
+        """What is to be expected of so many rows that `plan` should say first: a sentence, for instance what
+        can be read off."""
         return None
 
     def reporting(self, config: C) -> Reporting[P] | None:
@@ -209,15 +220,16 @@ class Algorithm(ABC, Generic[C, P]):
         return None
 
     def cohorts(self, config: C) -> CohortRounds[P] | None:
-        """How clients are asked that choose by themselves what they answer; None where an oracle answers. `run` is then not
-        called."""
+        """How clients are asked that choose by themselves what they answer; None where an oracle answers.
+        `run` is then not called."""
         return None
 
     def while_arriving(self, config: C, rounds: int, again: bool) -> WhileArriving[Any, Any]:
-        """How it runs in so many rounds of arrivals, if it does (`arrives`), each on the rows that are there by then.
+        """How it runs in so many rounds of arrivals, if it does (`arrives`), each on the rows that are there
+        by then.
 
-        again: whether single columns are measured once more at the end. Raises `StudyInvalid` for a configuration that does not
-        go with it.
+        again: whether single columns are measured once more at the end. Raises `StudyInvalid` for a
+        configuration that does not go with it.
         """
         raise TypeError(f"The algorithm {self.name} does not run while contributors arrive.")
 
@@ -227,20 +239,21 @@ class Algorithm(ABC, Generic[C, P]):
 
     @abstractmethod
     def plan(self, domain: Domain, workload: Workload, config: C, **promise: Unpack[Promise]) -> P:
-        """Fix budget, noise and candidates of a study. Deterministic and public: every party derives the same.
+        """Fix budget, noise and candidates of a study. Deterministic and public: every party derives the
+        same.
 
         Raises `StudyInvalid`.
         """
 
     def small_share(self, plan: P, measurements: Sequence[Measured], noisy_total: float) -> float | None:
-        """The noise of a typical question as a share of the rows where the table is so small that a run which buys no joint
-        marginal says so by `synth.run.Run.fall_back`, and 0 where it is not; None if an auditor cannot tell. measurements: of the
-        whole run, in order."""
+        """The noise of a typical question as a share of the rows where the table is so small that a run which
+        buys no joint marginal says so by `synth.run.Run.fall_back`, and 0 where it is not; None if an auditor
+        cannot tell. measurements: of the whole run, in order."""
         return None
 
     def completed(self, plan: P, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An event as run.json has it, and what the plan says of its noise that the event does not: for an accountant that knows
-        no plans."""
+        """An event as run.json has it, and what the plan says of its noise that the event does not: for an
+        accountant that knows no plans."""
         return event
 
     @abstractmethod
@@ -251,7 +264,8 @@ class Algorithm(ABC, Generic[C, P]):
     def run(self, oracle: MarginalOracle, plan: P, observe: Observe) -> Synthesis:
         """Run the plan. `observe` is told public values only.
 
-        Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+        Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is
+        released after that.
         """
 
 
@@ -260,7 +274,8 @@ class WhileArriving(Algorithm[C, P]):
 
     @abstractmethod
     def run_on(self, oracles: Iterable[MarginalOracle], plan: P, observe: Observe) -> Synthesis:
-        """Run the plan. oracles: one for each round; it is closed when the next one is asked for, which waits for the arrivals.
+        """Run the plan. oracles: one for each round; it is closed when the next one is asked for, which waits
+        for the arrivals.
 
         Raises as `run`.
         """
@@ -299,14 +314,16 @@ class TrainedPlan(Protocol):
     """What the run asks of a training's plan, once the owners are known."""
 
     def events(self) -> tuple[Event, ...]:
-        """Everything that will be charged, fixed beforehand: on record before the first message leaves an owner."""
+        """Everything that will be charged, fixed beforehand: on record before the first message leaves an
+        owner."""
 
 
 class TrainedAlgorithm(Algorithm[C, P]):
-    """An algorithm of owners of columns who train a model with a server, which is the leader; no backend's oracle is asked.
+    """An algorithm of owners of columns who train a model with a server, which is the leader; no backend's
+    oracle is asked.
 
-    protocol: by which they talk, a name of `mpc_protocols.owners.STAR_PROTOCOLS`.
-    how, threat: as a backend's (`mpc_protocols.backend`), for the report. limits: what it cannot learn, whatever the data: a
+    protocol: by which they talk, a name of `mpc_protocols.vertical.owners.STAR_PROTOCOLS`. how, threat: as a
+    backend's (`mpc_protocols.backend`), for the report. limits: what it cannot learn, whatever the data: a
     sentence or two that a run, its plan and its report begin with.
     """
 
@@ -320,8 +337,9 @@ class TrainedAlgorithm(Algorithm[C, P]):
 
     @abstractmethod
     def presumed(self, plan: P, owners: Sequence[str]) -> TrainedPlan:
-        """The plan of these owners, whose columns are not told: for an auditor. It differs from theirs by what their columns
-        decide, noise and costs by less than a hundredth. Raises `StudyInvalid`, or `ValueError` for what are no owners."""
+        """The plan of these owners, whose columns are not told: for an auditor. It differs from theirs by
+        what their columns decide, noise and costs by less than a hundredth. Raises `StudyInvalid`, or
+        `ValueError` for what are no owners."""
 
     @abstractmethod
     def owner(self, plan: P, name: str, codes: Mapping[str, NDArray[Any]], rows: int) -> OwnTraining:

@@ -1,4 +1,5 @@
-"""What an algorithm's own table may say, as far as several algorithms share it: size of the model, rows, rounds, pruning.
+"""What an algorithm's own table may say, as far as several algorithms share it: size of the model, rows,
+rounds, pruning.
 
 Standard library only: studies are read with it.
 """
@@ -40,13 +41,15 @@ class AlgorithmConfig(Options):
         return 0.0
 
     def misfits(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-        """(key, the rest of a sentence about it) for what does not go with the study's columns. sizes: values of each."""
+        """(key, the rest of a sentence about it) for what does not go with the study's columns. sizes: values
+        of each."""
         yield from ()
 
 
 @dataclass(frozen=True)
 class ModelConfig(AlgorithmConfig):
-    """The table of an algorithm that fits a graphical model and samples a table from it. max_model_mb: MiB at 8 bytes a cell."""
+    """The table of an algorithm that fits a graphical model and samples a table from it. max_model_mb: MiB at
+    8 bytes a cell."""
 
     max_model_mb: float = option(
         4.0,
@@ -72,7 +75,8 @@ class ModelConfig(AlgorithmConfig):
         return self.max_model_mb
 
     def misfits(self, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-        """A single column beyond max_model_mb cannot be modelled; larger cliques merely never become candidates."""
+        """A single column beyond max_model_mb cannot be modelled; larger cliques merely never become
+        candidates."""
         for name, size in sizes.items():
             if size > cells_within(self.max_model_mb):
                 yield (

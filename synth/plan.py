@@ -1,17 +1,18 @@
 """A plan: everything about a run that is fixed before the first question is asked. Public and deterministic.
 
-Every select-measure-generate algorithm here is planned the same way: which marginals are candidates (public sizes decide),
-how much noise each step has, how many steps there are, and the budget that bounds them. `aim`, `mwem` and `mst` say in their
-own `plan` how they split it; this file holds what they share, and `runner` knows plans by this class only.
+Every select-measure-generate algorithm here is planned the same way: which marginals are candidates (public
+sizes decide), how much noise each step has, how many steps there are, and the budget that bounds them. `aim`,
+`mwem` and `mst` say in their own `plan` how they split it; this file holds what they share, and `runner`
+knows plans by this class only.
 
-Candidates. A marginal that no model of max_model_mb can hold is never one; those of them that were wished for are named for
-`check`. With prune, a candidate whose penalty sqrt(2/pi) sigma n_q exceeds twice the noisy total is not one in that round: a
-score is w_q (L1 - penalty) with L1 at most about twice the total, so it could only be picked for its noise
-(`docs/design/algorithms.md` 4). That choice reads the noisy total only; it belongs here, so that every backend is asked about the
-same list.
+Candidates. A marginal that no model of max_model_mb can hold is never one; those of them that were wished for
+are named for `check`. With prune, a candidate whose penalty sqrt(2/pi) sigma n_q exceeds twice the noisy
+total is not one in that round: a score is w_q (L1 - penalty) with L1 at most about twice the total, so it
+could only be picked for its noise (`docs/design/algorithms.md` 4). That choice reads the noisy total only; it
+belongs here, so that every backend is asked about the same list.
 
-Budget. The samplers' statistical distance (`beta_cap`) is bounded for the worst case, because the cap on rho is solved for what
-it leaves of delta (`accounting.Budget`). Standard library only at import.
+Budget. The samplers' statistical distance (`beta_cap`) is bounded for the worst case, because the cap on rho
+is solved for what it leaves of delta (`accounting.Budget`). Standard library only at import.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from mpc_protocols.functionality import MAX_CELLS, Clique
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, mean_noise
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.config import AlgorithmConfig, ModelConfig, RoundConfig, cells_within
 from synth.domain import Domain
-from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 
 if TYPE_CHECKING:
@@ -39,18 +40,19 @@ if TYPE_CHECKING:
 SELECTION_DISTANCE = Fraction(1, 2**70)
 """Of one candidate's noise in one selection (`docs/design/mechanisms.md` 1.2)."""
 TOTAL_DISTANCE = Fraction(1, 2**56)
-"""Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18 (`docs/design/mechanisms.md` 5), with
-room."""
+"""Of all uses of the noisy total as a bound on the number of rows: nine sigma, 3e-18
+(`docs/design/mechanisms.md` 5), with room."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What will happen, as far as it does not depend on noisy outputs.
 
-    sigma2: of the first measurements. epsilon: of the first selection. rounds: fewest and most selections. candidates: with
-    their number of cells, in the order they are offered. oversized: marginals that no model of max_model_mb can hold and that
-    would be candidates otherwise; of AIM's, the workload's own only. reserved: what is measured whatever is selected.
-    prior: what an earlier release or a public table tells; of an algorithm that `inherits`.
+    sigma2: of the first measurements. epsilon: of the first selection. rounds: fewest and most selections.
+    candidates: with their number of cells, in the order they are offered. oversized: marginals that no model
+    of max_model_mb can hold and that would be candidates otherwise; of AIM's, the workload's own only.
+    reserved: what is measured whatever is selected. prior: what an earlier release or a public table tells;
+    of an algorithm that `inherits`.
     """
 
     domain: Domain
@@ -78,22 +80,26 @@ class Plan:
 
     @property
     def batches(self) -> tuple[int, int]:
-        """Fewest and most steps in which selections are made: of an algorithm that makes several at once, fewer than `rounds`."""
+        """Fewest and most steps in which selections are made: of an algorithm that makes several at once,
+        fewer than `rounds`."""
         return self.rounds
 
     def likely(self, rows: float) -> Collection[Clique]:
-        """The candidates that a run on a table of about so many rows may ask for; of most algorithms all of them."""
+        """The candidates that a run on a table of about so many rows may ask for; of most algorithms all of
+        them."""
         return self.candidates
 
     def knowing(self, owners: Mapping[str, str]) -> Plan:
-        """The plan once the owner of each column is known, of data split by columns; of most algorithms the same.
+        """The plan once the owner of each column is known, of data split by columns; of most algorithms the
+        same.
 
         Candidates, noise and budget stay as they are: parties have counted and reserved by them.
         """
         return self
 
     def beside(self, columns: Sequence[str]) -> tuple[Fraction, Fraction]:
-        """rho and beta of what an owner of these columns spends besides the budget, at most; of most algorithms nothing."""
+        """rho and beta of what an owner of these columns spends besides the budget, at most; of most
+        algorithms nothing."""
         return Fraction(0), Fraction(0)
 
     @property
@@ -142,7 +148,8 @@ class RoundPlan(Plan, ABC):
 
 
 def check_sizes(domain: Domain, workload: Workload, config: ModelConfig) -> None:
-    """Refuse what no run could ever do. Raises `StudyInvalid`: a column that no model can hold, a clique beyond sharing."""
+    """Refuse what no run could ever do. Raises `StudyInvalid`: a column that no model can hold, a clique
+    beyond sharing."""
     for key, sentence in config.misfits(domain.sizes):
         raise StudyInvalid(f"The option {key} {sentence}.")
     for clique in workload.cliques:
@@ -177,7 +184,8 @@ def _check_constraints(domain: Domain, config: ModelConfig) -> None:
 def modelled(
     domain: Domain, cliques: Iterable[Clique], max_model_mb: float
 ) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
-    """(cliques that a model can hold and parties can share, with their number of cells; the others), in the given order."""
+    """(cliques that a model can hold and parties can share, with their number of cells; the others), in the
+    given order."""
     cells = {clique: domain.cells(clique) for clique in cliques}
     most = min(cells_within(max_model_mb), MAX_CELLS)
     return (
@@ -193,12 +201,13 @@ def calibrate(
     distance: Callable[[Fraction], Fraction],
     asked: str,
 ) -> Budget:
-    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' statistical distances then add up to
-    `distance`.
+    """The budget of a run whose noise is `widest(rho_cap)` at most and whose samplers' statistical distances
+    then add up to `distance`.
 
-    sigma depends on the cap on rho, which depends on the samplers' statistical distance, which grows (slowly) with sigma: the
-    distance is taken for more noise than the study will have, and again if that was not enough. asked: in words, what the
-    budget is for. Raises `StudyInvalid`: (epsilon, delta) out of range, or so little that the noise is beyond the samplers.
+    sigma depends on the cap on rho, which depends on the samplers' statistical distance, which grows (slowly)
+    with sigma: the distance is taken for more noise than the study will have, and again if that was not
+    enough. asked: in words, what the budget is for. Raises `StudyInvalid`: (epsilon, delta) out of range, or
+    so little that the noise is beyond the samplers.
     """
     budget = Budget.of(epsilon, delta, Fraction(0))
     sigma2 = presumed = Fraction(0)

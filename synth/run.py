@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import StudyInvalid
-from synth.dependence import column_sums
-from synth.fallback import least_share, noise_share, sentence
+from synth.judgement.dependence import column_sums
 from synth.mrf import Chains, Measurement, Model, SizeEstimator, fit, model_size_mb
 from synth.mrf.fit import TOLERANCE, estimate_total
-from synth.small_table import Bought
-from synth.smoothing import SMALL_VALUES, smoothed
+from synth.small.fallback import least_share, noise_share, sentence
+from synth.small.small_table import Bought
+from synth.small.smoothing import SMALL_VALUES, smoothed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +115,7 @@ class Synthesis:
 class Run:
     """One run of a plan on an oracle. spent: at least the rho of the events so far. selected: as `Synthesis.selections`.
     inherited: of a prior, what the model follows beside the measurements (`synth.prior`). is_small: whether the table is small
-    (`synth.small_table`).
+    (`synth.small.small_table`).
 
     Every method that asks raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`.
     """

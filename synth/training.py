@@ -1,9 +1,10 @@
 """What an algorithm is that trains a model of two owners over their session, and writes no table.
 
-It is found like any other (`synth.algorithm`), and has a plan and a budget like any other: for what it asks the oracle about the
-finished model. The training itself asks no oracle. Each owner has a part of its own: the active one holds the column that the
-model predicts, the passive one all others. What the parts need from outside (the link, the common order of the rows, coins) is an
-argument, so that they run in one process as between two.
+It is found like any other (`synth.algorithm`), and has a plan and a budget like any other: for what it asks
+the oracle about the finished model. The training itself asks no oracle. Each owner has a part of its own: the
+active one holds the column that the model predicts, the passive one all others. What the parts need from
+outside (the link, the common order of the rows, coins) is an argument, so that they run in one process as
+between two.
 
 Standard library only at import.
 """
@@ -46,7 +47,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class OwnTable:
-    """An owner's own part of the common table of `union` rows: private. rows: (n,); codes: (n, columns), its columns' codes."""
+    """An owner's own part of the common table of `union` rows: private. rows: (n,); codes: (n, columns), its
+    columns' codes."""
 
     union: int
     rows: NDArray[np.int64]
@@ -63,9 +65,11 @@ class Lists:
 
 @dataclass(frozen=True)
 class Outside:
-    """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret pseudo-random function of rows.
+    """What an owner's part needs from outside. coins: n -> n uniform secret bytes. draw: a secret
+    pseudo-random function of rows.
 
-    link, batches: as `mpc_protocols.owners.SplitProtocol` has them. run: the run's public id, in hex, which both halves name.
+    link, batches: as `mpc_protocols.vertical.owners.SplitProtocol` has them. run: the run's public id, in
+    hex, which both halves name.
     """
 
     link: Any
@@ -80,7 +84,8 @@ class Outside:
 class Half:
     """What an owner has afterwards. files: its own, by name, for nobody else.
 
-    scores: of the active owner, for its rows that were held out: (rows, labels, bins of the score), each (n,).
+    scores: of the active owner, for its rows that were held out: (rows, labels, bins of the score), each
+    (n,).
     """
 
     files: Mapping[str, bytes]
@@ -91,8 +96,8 @@ class Half:
 class Evaluation:
     """What is asked of the oracle about the finished model: a marginal of people that both owners hold.
 
-    sizes: of the columns of a table made for it. clique: the columns of the marginal, label and bin of the score, which the
-    active owner brings. held: the passive one's column, which has one value.
+    sizes: of the columns of a table made for it. clique: the columns of the marginal, label and bin of the
+    score, which the active owner brings. held: the passive one's column, which has one value.
     """
 
     sizes: Mapping[str, int]
@@ -138,7 +143,7 @@ class ActiveModel(Protocol):
 class Training(Algorithm[C, P]):
     """An algorithm of two owners over their session.
 
-    protocol: by which they talk, a name of `mpc_protocols.owners.SPLIT_PROTOCOLS`.
+    protocol: by which they talk, a name of `mpc_protocols.vertical.owners.SPLIT_PROTOCOLS`.
     """
 
     protocol: ClassVar[str]
@@ -156,7 +161,8 @@ class Training(Algorithm[C, P]):
 
     @abstractmethod
     def exposes(self, config: C) -> Sequence[tuple[str, str]]:
-        """Who can read off what, beyond (epsilon, delta): pairs of a role and the rest of a sentence without full stop."""
+        """Who can read off what, beyond (epsilon, delta): pairs of a role and the rest of a sentence without
+        full stop."""
 
     @abstractmethod
     def cost(self, config: C, rows: int, columns: int) -> Cost:
@@ -164,7 +170,8 @@ class Training(Algorithm[C, P]):
 
     @abstractmethod
     def rate_event(self, plan: P) -> Event | None:
-        """The release from which the active owner's part takes the rate of the label; None if the study states it."""
+        """The release from which the active owner's part takes the rate of the label; None if the study
+        states it."""
 
     @abstractmethod
     def own_events(self, plan: P, active: bool) -> Sequence[Event]:
@@ -172,13 +179,15 @@ class Training(Algorithm[C, P]):
 
     @abstractmethod
     def own_model(self, plan: P, domain: Domain) -> tuple[Algorithm[Any, Any], Plan] | None:
-        """A model that the passive owner makes of its own columns before the training, charged beside the study's budget."""
+        """A model that the passive owner makes of its own columns before the training, charged beside the
+        study's budget."""
 
     @abstractmethod
     def passive(
         self, plan: P, domain: Domain, table: OwnTable, invented: NDArray[Any] | None, outside: Outside
     ) -> Half:
-        """The passive owner's part. domain: its own columns. invented: rows of `own_model`, one for each that it lacks."""
+        """The passive owner's part. domain: its own columns. invented: rows of `own_model`, one for each that
+        it lacks."""
 
     @abstractmethod
     def active(self, plan: P, table: OwnTable, lists: Lists, outside: Outside) -> Half:
@@ -186,7 +195,8 @@ class Training(Algorithm[C, P]):
 
     @abstractmethod
     def passive_model(self, read: Callable[[str], bytes]) -> PassiveModel:
-        """An owner's half from its own files (`Half.files`). read: their content, by name. Raises `DataRefused`."""
+        """An owner's half from its own files (`Half.files`). read: their content, by name. Raises
+        `DataRefused`."""
 
     @abstractmethod
     def active_model(self, read: Callable[[str], bytes]) -> ActiveModel:

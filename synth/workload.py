@@ -1,14 +1,15 @@
 """The workload: which marginals the synthetic table is meant to preserve. Public.
 
-A workload is a list of cliques (sets of columns), given one by one or as all (or a random subset of) sets of one degree
-(`docs/reference/study-file.md`, `[workload]`). From it follow, as public facts that every party computes alike:
+A workload is a list of cliques (sets of columns), given one by one or as all (or a random subset of) sets of
+one degree (`docs/reference/study-file.md`, `[workload]`). From it follow, as public facts that every party
+computes alike:
 
 - the downward closure, all nonempty subsets of workload cliques: AIM's candidates (McKenna et al. 2022;
 `docs/design/algorithms.md` 1);
 - a candidate's weight w_q = sum over workload cliques q' of |q ∩ q'|, how much of the workload measuring it may help.
 
-The order of everything is fixed: columns within a clique as in the domain, candidates by degree and then in domain order.
-Standard library only at import.
+The order of everything is fixed: columns within a clique as in the domain, candidates by degree and then in
+domain order. Standard library only at import.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class WorkloadKeys(Options):
 
 @dataclass(frozen=True)
 class Workload:
-    """Cliques over a domain, no two alike. Each holds its columns in domain order. label: a column that is in all of them."""
+    """Cliques over a domain, no two alike. Each holds its columns in domain order. label: a column that is in
+    all of them."""
 
     domain: Domain
     cliques: tuple[Clique, ...]
@@ -75,7 +77,8 @@ class Workload:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object], domain: Domain) -> Workload:
-        """The workload of a study's `[workload]` table: `cliques`, or `degree` with an optional `count` and `seed` (default 0).
+        """The workload of a study's `[workload]` table: `cliques`, or `degree` with an optional `count` and
+        `seed` (default 0).
 
         A `label` joins every clique that lacks it; cliques that are alike then count once.
         Raises `StudyInvalid` naming the key; a column that the domain lacks is named.
@@ -108,7 +111,8 @@ class Workload:
 
     @cached_property
     def closure(self) -> tuple[Clique, ...]:
-        """All nonempty subsets of the cliques: by degree, then in domain order. Raises `StudyInvalid` beyond MAX_CANDIDATES."""
+        """All nonempty subsets of the cliques: by degree, then in domain order. Raises `StudyInvalid` beyond
+        MAX_CANDIDATES."""
         place = {name: i for i, name in enumerate(self.domain.names)}
         found: set[tuple[int, ...]] = set()
         for clique in self.cliques:
@@ -131,9 +135,11 @@ class Workload:
 
 
 def of_degree(domain: Domain, degree: int, count: int | None, seed: int) -> tuple[Clique, ...]:
-    """All sets of `degree` columns, or `count` of them: `default_rng(seed).choice(len(sets), count, replace=False)`.
+    """All sets of `degree` columns, or `count` of them: `default_rng(seed).choice(len(sets), count,
+    replace=False)`.
 
-    sets = itertools.combinations(columns in domain order, degree). A count above what there is means all of them.
+    sets = itertools.combinations(columns in domain order, degree). A count above what there is means all of
+    them.
     """
     available = math.comb(len(domain), degree)
     if available == 0:

@@ -1,13 +1,15 @@
-"""The coins of a test: drawn from its name, so that no run of the suite fails by a chance that the run before it had not.
+"""The coins of a test: drawn from its name, so that no run of the suite fails by a chance that the run before
+it had not.
 
-`secrets`, and NumPy's generators without a seed, take the system's random bytes from `random._urandom`. While a test runs that
-function gives a stream of the test's own instead: SHAKE-256 of the test's name, of the thread (`MemoryNetwork` names a party's)
-and of a counter, uniform like the system's and alike in each run of the suite. Laws, uniform bytes and forgeries that pass with a
-stated probability are tested as before; that an honest build misses a bound is decided once, when test or protocol change, and
-not by each run again. `pytest --fresh-coins` leaves the system's bytes, for campaigns.
+`secrets`, and NumPy's generators without a seed, take the system's random bytes from `random._urandom`. While
+a test runs that function gives a stream of the test's own instead: SHAKE-256 of the test's name, of the
+thread (`MemoryNetwork` names a party's) and of a counter, uniform like the system's and alike in each run of
+the suite. Laws, uniform bytes and forgeries that pass with a stated probability are tested as before; that an
+honest build misses a bound is decided once, when test or protocol change, and not by each run again. `pytest
+--fresh-coins` leaves the system's bytes, for campaigns.
 
-Not covered, and so with a false-alarm rate of their own: processes that a test starts (also by fork), threads that are no
-party's, keys that libraries make (`cryptography`).
+Not covered, and so with a false-alarm rate of their own: processes that a test starts (also by fork), threads
+that are no party's, keys that libraries make (`cryptography`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ PARTY, MAIN = "party-", "MainThread"
 
 
 class SystemCoins(random.SystemRandom):
-    """The system's randomness, whatever `fixed` says: for what must differ between runs at the same time, such as ports."""
+    """The system's randomness, whatever `fixed` says: for what must differ between runs at the same time,
+    such as ports."""
 
     def getrandbits(self, k: int) -> int:
         return int.from_bytes(os.urandom(-(-k // 8)), "big") >> -k % 8

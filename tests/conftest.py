@@ -1,10 +1,11 @@
-"""Fixtures for all tests: long-lived party processes (see `tests.trio`), and what is measured on quiet machines only.
+"""Fixtures for all tests: long-lived party processes (see `tests.trio`), and what is measured on quiet
+machines only.
 
-No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two measurements are to each
-other, is looked at with `pytest --quiet-machine` only. Cases that differ from others in a party or a size only are left to
-`pytest --campaigns`. Hypothesis has no deadlines: on a shared machine a slow example says
-nothing about the code. Nothing is decided by chance either: a test's coins (`tests.coins`) and Hypothesis' examples are the same
-in each run, unless `pytest --fresh-coins` asks for others.
+No test is decided by a clock (`tests.patience`). What a machine must be quiet for, such as how near two
+measurements are to each other, is looked at with `pytest --quiet-machine` only. Cases that differ from others
+in a party or a size only are left to `pytest --campaigns`. Hypothesis has no deadlines: on a shared machine a
+slow example says nothing about the code. Nothing is decided by chance either: a test's coins (`tests.coins`)
+and Hypothesis' examples are the same in each run, unless `pytest --fresh-coins` asks for others.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def pytest_fixture_setup(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `campaigns.txt` lists or is marked so, unless it is asked for. Raises `UsageError` for a name in it that no
-    test has."""
+    """Leave out what `campaigns.txt` lists or is marked so, unless it is asked for. Raises `UsageError` for a
+    name in it that no test has."""
     lines = (Path(__file__).parent / "campaigns.txt").read_text(encoding="utf-8").splitlines()
     listed = {line for line in lines if line and not line.startswith("#")}
     files = {item.nodeid.partition("::")[0] for item in items}
@@ -88,7 +89,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Of `-n auto`: two processes of tests a core, for a good part of a test of processes is waiting; as many as get ports."""
+    """Of `-n auto`: two processes of tests a core, for a good part of a test of processes is waiting; as many
+    as get ports."""
     return min(2 * (os.cpu_count() or 1), 16)
 
 

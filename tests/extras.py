@@ -1,4 +1,5 @@
-"""Tests of versions whose packages are an optional part of the installation: skipped where these are not installed."""
+"""Tests of versions whose packages are an optional part of the installation: skipped where these are not
+installed."""
 
 from __future__ import annotations
 

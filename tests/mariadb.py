@@ -1,7 +1,7 @@
 """A real MariaDB server for the tests: its own data folder, a free port of this machine, passwords checked.
 
-The binaries are an installed server's (Debian: mariadb-server-core). The server never runs as root: started by root, it runs as
-`nobody`.
+The binaries are an installed server's (Debian: mariadb-server-core). The server never runs as root: started
+by root, it runs as `nobody`.
 """
 
 from __future__ import annotations

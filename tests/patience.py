@@ -1,7 +1,7 @@
 """How long tests wait. No test is decided by a clock: what must happen is waited for until it does.
 
-Where promptness is the claim, the alternative is made so slow that it cannot be what ended the wait: a killed party is noticed
-"at once" if its peers hear of it although silence_s is PATIENCE_S.
+Where promptness is the claim, the alternative is made so slow that it cannot be what ended the wait: a killed
+party is noticed "at once" if its peers hear of it although silence_s is PATIENCE_S.
 """
 
 from __future__ import annotations

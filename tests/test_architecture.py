@@ -103,12 +103,13 @@ REASONS = {
     "parties/session/transport/frames.py",
     "runner/report/files.py",
     "runner/results/release.py",
-    "runner/study/columns.py",
-    "runner/study/contributors.py",
-    "runner/study/public_files.py",
-    "runner/study/registered.py",
+    "runner/study/sections/columns.py",
+    "runner/study/sections/contributors.py",
+    "runner/study/sections/public_files.py",
+    "runner/study/sections/registered.py",
 }
-"""Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in parentheses."""
+"""Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in
+parentheses."""
 NAMED_BY_USERS = {
     *("backend", "bench", "bins", "data", "edges", "low", "other", "rho", "scale", "step", "values", "zero"),
 }
@@ -156,7 +157,8 @@ def test_errors_are_sentences_from_a_capital_to_a_full_stop(package: str) -> Non
 
 
 CUSTOMARY = {"np", "nx", "pa", "pc", "pd", "pq", "sa", "__version__"}
-"""Names under which everybody imports NumPy, networkx, Arrow, pandas and SQLAlchemy, and a package's own version."""
+"""Names under which everybody imports NumPy, networkx, Arrow, pandas and SQLAlchemy, and a package's own
+version."""
 
 
 def test_nothing_is_imported_under_another_name() -> None:
@@ -173,7 +175,8 @@ def test_nothing_is_imported_under_another_name() -> None:
 
 
 def test_mpyc_runtime_is_imported_in_one_file() -> None:
-    """`import mpyc.runtime` parses sys.argv (`docs/design/session.md` 2): it happens once, under a private argv."""
+    """`import mpyc.runtime` parses sys.argv (`docs/design/session.md` 2): it happens once, under a private
+    argv."""
     files = {
         path.relative_to(ROOT).as_posix()
         for package in LAYERS
@@ -191,7 +194,7 @@ def test_phe_and_gmpy2_are_imported_in_one_file() -> None:
         for path in sources(package)
         if any(name.split(".")[0] in ("phe", "gmpy2") for name in imported(path))
     }
-    assert files == {"mpc_protocols/paillier/keys.py"}
+    assert files == {"mpc_protocols/backends/paillier/keys.py"}
 
 
 def test_nothing_is_unpickled_or_evaluated() -> None:
@@ -205,7 +208,8 @@ def test_nothing_is_unpickled_or_evaluated() -> None:
 
 
 def test_no_seeded_or_global_randomness() -> None:
-    """Secrets come from the operating system or keyed streams; public post-processing takes a Generator as argument."""
+    """Secrets come from the operating system or keyed streams; public post-processing takes a Generator as
+    argument."""
     for package in LAYERS:
         for path in sources(package):
             assert not any(name == "random" or name.startswith("random.") for name in imported(path)), path
@@ -262,12 +266,12 @@ def test_the_engine_knows_no_backend() -> None:
     for path in sources("mpc_protocols/engine"):
         for name in imported(path):
             if name.startswith("mpc_protocols."):
-                allowed = ("engine", "public", "mechanisms", "functionality", "errors", "threads", "wire")
+                allowed = ("engine", "public", "mechanisms", "functionality", "errors", "process", "wire")
                 assert name.split(".")[1] in allowed, f"{path} imports {name}"
     for package in ("mpc_protocols/public", "mpc_protocols/mechanisms"):
         for path in sources(package):
             for name in imported(path):
-                assert not name.startswith(("mpc_protocols.replicated", "mpc_protocols.engine")), (
+                assert not name.startswith(("mpc_protocols.backends.replicated", "mpc_protocols.engine")), (
                     f"{path} imports {name}"
                 )
 
@@ -278,14 +282,14 @@ INPUT_CHANNELS = {"paillier": "pair"}
 
 def test_no_backend_rests_on_another() -> None:
     """What two backends need is the engine's: whoever changes one need not know the others."""
-    backends = {path.parent.name for path in (ROOT / "mpc_protocols").glob("*/backend.py")}
+    backends = {path.parent.name for path in (ROOT / "mpc_protocols" / "backends").glob("*/backend.py")}
     assert {"replicated", "pair", "shamir"} <= backends
     for backend in backends:
-        for path in sources(f"mpc_protocols/{backend}"):
+        for path in sources(f"mpc_protocols/backends/{backend}"):
             for name in imported(path):
                 others = [
                     other
                     for other in backends - {backend, INPUT_CHANNELS.get(backend)}
-                    if name.startswith(f"mpc_protocols.{other}.")
+                    if name.startswith(f"mpc_protocols.backends.{other}.")
                 ]
                 assert not others, f"{path} imports {name}"

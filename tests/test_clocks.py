@@ -1,5 +1,5 @@
-"""No test decides by a clock: what is slow on a busy machine is not wrong. Lower bounds hold everywhere; upper ones only where
-somebody says that the machine is quiet (`--quiet-machine`)."""
+"""No test decides by a clock: what is slow on a busy machine is not wrong. Lower bounds hold everywhere;
+upper ones only where somebody says that the machine is quiet (`--quiet-machine`)."""
 
 from __future__ import annotations
 

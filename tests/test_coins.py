@@ -1,4 +1,5 @@
-"""The coins of tests: alike in each run, different for each test and party, and the system's where they have to be."""
+"""The coins of tests: alike in each run, different for each test and party, and the system's where they have
+to be."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from runner.launch import ports
 from tests import coins

@@ -1,4 +1,5 @@
-"""examples/compose, its own files, as processes: what compose would mount where, who starts after whom, and who sees what."""
+"""examples/compose, its own files, as processes: what compose would mount where, who starts after whom, and
+who sees what."""
 
 from __future__ import annotations
 

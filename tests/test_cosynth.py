@@ -1,4 +1,5 @@
-"""`cosynth`, the face for Python users: typed, light, and not in the way of files called like the packages behind it."""
+"""`cosynth`, the face for Python users: typed, light, and not in the way of files called like the packages
+behind it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def python(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A program as a script in `folder`, which comes first on its path; ours are found as installed packages are."""
+    """A program as a script in `folder`, which comes first on its path; ours are found as installed packages
+    are."""
     (folder / "script.py").write_text(program)
     return subprocess.run(
         [sys.executable, "script.py"],

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from mpc_protocols.functionality import Adjacency, unobserved
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.randomness import system
 from mpc_protocols.wire import Wire
 from runner.bench import benches, registry
 from synth.budget.accounting import Accountant
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 from synth.workload import Workload
 from tests.runner import processes
 from tests.synth.oracles import chain, ideal
@@ -107,7 +107,8 @@ def test_the_python_example_prints_what_came_of_it(tmp_path: Path) -> None:
 
 
 def test_every_cell_of_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a kernel would run them, one after the other; what a cell shows has the form that a notebook asks for."""
+    """As a kernel would run them, one after the other; what a cell shows has the form that a notebook asks
+    for."""
     notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
     shutil.copytree(EXAMPLES / "three_custodians", tmp_path / "examples" / "three_custodians")
     monkeypatch.chdir(tmp_path)

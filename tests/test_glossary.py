@@ -1,4 +1,5 @@
-"""The glossary and the project's words agree: its words are in use, each has one entry, and names do without those it rejects."""
+"""The glossary and the project's words agree: its words are in use, each has one entry, and names do without
+those it rejects."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ PACKAGES = ("cosynth", "mpc_protocols", "synth", "parties", "runner")
 REJECTED_HEADING = "\n## Not used here\n"
 MODULES = "modules"
 ENDINGS = ("", "s", "es", "ies", "d", "ed", "ing")
-"""What may follow a term, or its last letter, where it is used: margin -> margins, dummy -> dummies, settle -> settled."""
+"""What may follow a term, or its last letter, where it is used: margin -> margins, dummy -> dummies, settle
+-> settled."""
 
 
 def rows(text: str) -> list[list[str]]:
@@ -136,7 +138,8 @@ def test_names_are_taken_apart(name: str, words: list[str]) -> None:
 
 
 def test_the_checks_notice() -> None:
-    """An invented term is not in use; a term is found with its endings; a rejected word is found inside a name."""
+    """An invented term is not in use; a term is found with its endings; a rejected word is found inside a
+    name."""
     assert not used("frobnication of marginals", prose())
     for term, text in (
         ("dummy", "two dummies"),

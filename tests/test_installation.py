@@ -1,4 +1,5 @@
-"""What sentences tell a user to type works as it stands: as the program was started, as this copy was installed."""
+"""What sentences tell a user to type works as it stands: as the program was started, as this copy was
+installed."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mpc_protocols import installation
-from mpc_protocols.installation import STARTED_AS, as_started, pip_install, program
+from mpc_protocols.process import installation
+from mpc_protocols.process.installation import STARTED_AS, as_started, pip_install, program
 from runner.launch.children import environment
 from tests.source_files import parsed
 
@@ -77,7 +78,7 @@ def test_a_clone_that_was_not_installed_is_named_by_its_path(monkeypatch: pytest
         f"python -m pip install {ROOT}[torch,dask]",
         f"python -m pip install '{ROOT}[torch,dask]'",
     )
-    monkeypatch.setattr(installation, "__file__", "/nowhere/mpc_protocols/installation.py")
+    monkeypatch.setattr(installation, "__file__", "/nowhere/mpc_protocols/process/installation.py")
     assert pip_install(["torch"]) is None
 
 
@@ -122,5 +123,5 @@ def test_no_sentence_has_the_programs_name_written_out() -> None:
                 and id(node) not in docstrings
                 and re.search(r"python -m runner(?!\.)", node.value)
             ]
-    exempt = {"mpc_protocols/installation.py", "runner/bench/within.py"}
+    exempt = {"mpc_protocols/process/installation.py", "runner/bench/within.py"}
     assert [place for place in wrong if place.partition(":")[0] not in exempt] == []

@@ -1,4 +1,5 @@
-"""A fact stands once: limits, defaults and judgements that several parts need are defined in one place, and named alike."""
+"""A fact stands once: limits, defaults and judgements that several parts need are defined in one place, and
+named alike."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ HOMES = {
     "is_loopback": "parties/addresses.py",
     "MAX_ROUNDS": "synth/config.py",
     "MAX_CELLS": "mpc_protocols/functionality.py",
-    "MAX_OWNERS": "mpc_protocols/partition.py",
+    "MAX_OWNERS": "mpc_protocols/vertical/partition.py",
     "domain_of": "runner/results/finished_run.py",
     "check_dates": "parties/session/admission/identity.py",
     "check_private": "parties/certificates.py",
@@ -61,8 +62,13 @@ def test_what_once_had_two_homes_has_one() -> None:
 
 
 def test_threads_of_a_party_are_started_in_one_place() -> None:
-    """Which ends where one cannot begin. A simulation's and those of programs that are no party have no peers who would wait."""
-    others = {"mpc_protocols/memory_wire.py", "mpc_protocols/threads.py", "runner/watch/server.py"}
+    """Which ends where one cannot begin. A simulation's and those of programs that are no party have no peers
+    who would wait."""
+    others = {
+        "mpc_protocols/in_memory/memory_wire.py",
+        "mpc_protocols/process/threads.py",
+        "runner/report/watch/server.py",
+    }
     others |= {"runner/launch/launcher.py", "runner/bench/running/party.py"}
     found = {
         str(path.relative_to(ROOT))

@@ -1,4 +1,5 @@
-"""Parties agree on a protocol version: what it covers does not change without it, and patch releases of one work together."""
+"""Parties agree on a protocol version: what it covers does not change without it, and patch releases of one
+work together."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def test_the_page_has_this_release_and_its_protocol_version() -> None:
 def test_patch_releases_of_one_protocol_version_run_together_and_say_what_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each party a process, the leader of the later release: all hold the same run.json, signed by all, and `verify` agrees."""
+    """Each party a process, the leader of the later release: all hold the same run.json, signed by all, and
+    `verify` agrees."""
     folders = Folders.make(tmp_path, small.write(tmp_path / "study", count=100))
     folders["south"].module = patch_release.__name__
     ends = folders.run()

@@ -21,7 +21,8 @@ PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "ex
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 COMMENT = re.compile(r"#.*(?:`|\.md|DESIGN|issue|shared)")
-"""A line that may hold a comment in which something is cited or named: to find comments for certain takes a while."""
+"""A line that may hold a comment in which something is cited or named: to find comments for certain takes a
+while."""
 NUMBER = r"[0-9]+(?:\.[0-9]+)*"
 SECTIONS = rf"\s+({NUMBER}(?:(?:,\s+|-|\s+and\s+){NUMBER})*)(?![\w%])"
 """What follows a page or a link to it: 1.5, or 1.2, 1.3, or 3-5."""
@@ -53,7 +54,8 @@ HEADING = re.compile(rf"^#+ +({NUMBER})\.? ", re.MULTILINE)
 
 @cache
 def prose(path: Path) -> list[tuple[int, str]]:
-    """The texts of a source file that explain: docstrings, texts under a constant, comments; with their line numbers."""
+    """The texts of a source file that explain: docstrings, texts under a constant, comments; with their line
+    numbers."""
     docstrings = [
         (node.lineno, node.value.value)
         for node in ast.walk(parsed(path))
@@ -147,7 +149,8 @@ def definitions_of(tree: ast.Module) -> Iterator[str]:
 
 
 def test_names_in_docstrings_and_comments_exist() -> None:
-    """A name in backticks is a module, is mentioned by the file's own code, or is defined somewhere in the project."""
+    """A name in backticks is a module, is mentioned by the file's own code, or is defined somewhere in the
+    project."""
     trees = {path: parsed(path) for path in SOURCES}
     everywhere = {path.stem for path in SOURCES} | {
         folder.name for path in SOURCES for folder in path.parents

@@ -1,4 +1,5 @@
-"""A release is one state: version, dated changelog, hooks of the project's own; `make dist` builds it reproducibly."""
+"""A release is one state: version, dated changelog, hooks of the project's own; `make dist` builds it
+reproducibly."""
 
 from __future__ import annotations
 
@@ -110,8 +111,8 @@ def test_two_builds_that_differ_are_no_release(tmp_path: Path, monkeypatch: pyte
 def test_a_release_is_the_same_bytes_from_two_clones_and_works_in_an_empty_environment(
     tmp_path: Path,
 ) -> None:
-    """In copies of other paths, under other umasks, each built once; the wheel is installed and nothing else. The SBOM has a test
-    of its own."""
+    """In copies of other paths, under other umasks, each built once; the wheel is installed and nothing else.
+    The SBOM has a test of its own."""
     released, tools = [], tmp_path / "one" / ".venv-dist"
     for name, umask in (("one", 0o022), ("another", 0o077)):
         clone = tmp_path / name

@@ -1,4 +1,5 @@
-"""What only research uses lies under a roof of its own: registries find it, and nothing else in the product knows it."""
+"""What only research uses lies under a roof of its own: registries find it, and nothing else in the product
+knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The site of the pages: every page has a place, links that leave docs/ are found, and what the first page shows works."""
+"""The site of the pages: every page has a place, links that leave docs/ are found, and what the first page
+shows works."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def test_every_exit_code_has_a_page_with_cause_and_cure() -> None:
 def test_the_first_study_is_what_its_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its study and its commands, in a folder with two tables; in the clear, for processes are tested elsewhere."""
+    """Its study and its commands, in a folder with two tables; in the clear, for processes are tested
+    elsewhere."""
     text = (DOCS / "howto" / "first-study.md").read_text(encoding="utf-8")
     (study,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     commands = re.findall(r"^    cosynth (.*)$", text, re.MULTILINE)
@@ -126,7 +128,8 @@ def test_the_first_study_is_what_its_page_says(
 def test_the_tour_goes_as_its_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its tables, its columns and its commands after the demo; in the clear, for processes are tested elsewhere."""
+    """Its tables, its columns and its commands after the demo; in the clear, for processes are tested
+    elsewhere."""
     page = (DOCS / "howto" / "tour.md").read_text(encoding="utf-8")
     text = re.sub(r" \\\n +", " ", page)  # a command on two lines
     typed = [line.partition("  # ")[0].strip() for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE)]

@@ -1,7 +1,7 @@
 """Real party processes over real sockets with TLS, for tests.
 
-`Trio` keeps one session alive (three computing processes, optionally contributors) and runs many jobs in it; a job costs
-milliseconds instead of a start. In a test:
+`Trio` keeps one session alive (three computing processes, optionally contributors) and runs many jobs in it;
+a job costs milliseconds instead of a start. In a test:
 
     def job(wire, n):                       # any importable function: first argument the wire, then plain arguments
         wire.send(1, bytes(n)) ...
@@ -11,10 +11,11 @@ milliseconds instead of a start. In a test:
         results = trio.run(job, 5)          # one result per wire number
         results = trio.run(job, each=[(1,), (2,), (3,)])     # different arguments per party
 
-Each job gets a fresh stream (`wire.fork`) and starts after two empty exchanges, so that logical clocks are equal and
-differences of `wire.traffic()` are exact. A job that raises at any party fails the test with all tracebacks, and the next
-job gets new processes. With `Trio(directory, tap=True)` the list TAPPED of this module, in each party's process, holds every
-message sent and received since the start. `start` runs processes of one's own for tests in which parties fail.
+Each job gets a fresh stream (`wire.fork`) and starts after two empty exchanges, so that logical clocks are
+equal and differences of `wire.traffic()` are exact. A job that raises at any party fails the test with all
+tracebacks, and the next job gets new processes. With `Trio(directory, tap=True)` the list TAPPED of this
+module, in each party's process, holds every message sent and received since the start. `start` runs processes
+of one's own for tests in which parties fail.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("north", "south", "east", "west", "hill", "lake")
 DIGEST = bytes(range(32))
 TAPPED: list[tuple[str, int, str, int, bytes]] = []
-"""What the tap saw in this process, if its settings hold `"tap": true`: (direction, peer, stream, number, payload)."""
+"""What the tap saw in this process, if its settings hold `"tap": true`: (direction, peer, stream, number,
+payload)."""
 
 
 def configs(
@@ -226,7 +228,8 @@ class Trio:
         *arguments: object,
         each: Sequence[Sequence[object]] | None = None,
     ) -> list[Any]:
-        """Run `function(wire, *arguments)` (or `each[number]` as arguments) at every party; results by wire number."""
+        """Run `function(wire, *arguments)` (or `each[number]` as arguments) at every party; results by wire
+        number."""
         if not self._children:
             self._children = start(
                 configs(self._directory, self._computing, self._contributors, **self._changes), serve

@@ -1,8 +1,9 @@
-"""What the site needs beyond docs/ as it is: the order of pages, and links to files that lie elsewhere in the project.
+"""What the site needs beyond docs/ as it is: the order of pages, and links to files that lie elsewhere in the
+project.
 
-Pages are written for whoever reads them in a clone: a link to README.md or to a source file leads there. On the site, pages
-of the root become pages of a section of their own; a link to any other file becomes the file's name. A link that leads nowhere
-stays as it is, and stops the build.
+Pages are written for whoever reads them in a clone: a link to README.md or to a source file leads there. On
+the site, pages of the root become pages of a section of their own; a link to any other file becomes the
+file's name. A link that leads nowhere stays as it is, and stops the build.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PROJECT = {
     "SECURITY.md": "project/security.md",
     "CHANGELOG.md": "project/changelog.md",
     "examples/README.md": "project/examples.md",
-    "runner/demo/README.md": "project/demo.md",
+    "runner/starting/demo/README.md": "project/demo.md",
     "packaging/README.md": "project/packaging.md",
 }
 """Pages outside docs/, and what they are called on the site."""
@@ -124,8 +125,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """The page's HTML. Browsers end a line after the hyphens of an option, which then reads as two; on a telephone a row stands
-    as a paragraph, in which each cell needs the name of its column.
+    """The page's HTML. Browsers end a line after the hyphens of an option, which then reads as two; on a
+    telephone a row stands as a paragraph, in which each cell needs the name of its column.
     """
 
     def whole(found: re.Match[str]) -> str:
@@ -137,7 +138,8 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def with_labels(table: str) -> str:
-    """A table of three columns or more, whose cells behind the first have their column's name as `data-label`."""
+    """A table of three columns or more, whose cells behind the first have their column's name as
+    `data-label`."""
     names = [TAG.sub("", name).strip().replace('"', "&quot;") for name in HEAD.findall(table)]
     if len(names) < 3:
         return table

@@ -1,4 +1,5 @@
-"""Arrays on a wire: a message is an array's elements as they lie in memory, little-endian; its shape and dtype are known.
+"""Arrays on a wire: a message is an array's elements as they lie in memory, little-endian; its shape and
+dtype are known.
 
 Of a blank array (`blank`) its size travels.
 """
@@ -25,7 +26,8 @@ def send_array(wire: Wire, peer: int, array: NDArray[Any]) -> None:
 
 
 def receive_array(wire: Wire, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
-    """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
+    """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`,
+    `PeerLost`."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     payload: memoryview | bytes = wire.receive(peer, size) if size else b""
     if isinstance(payload, BlankBytes):
@@ -39,7 +41,8 @@ def contiguous(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def sum_segments(values: Elements, lengths: NDArray[np.int64]) -> Elements:
-    """Sums modulo 2^K of consecutive segments of a vector, without widening; the lengths, of which any may be 0, add up to it."""
+    """Sums modulo 2^K of consecutive segments of a vector, without widening; the lengths, of which any may be
+    0, add up to it."""
     if int(lengths.sum()) != len(values):
         raise ValueError(f"Segments of {int(lengths.sum())} cells do not cover {len(values)}.")
     sums = np.zeros(len(lengths), values.dtype)

@@ -1,8 +1,10 @@
-"""Arrays that have a shape and a type and no content: what a protocol computes on when only its messages are of interest.
+"""Arrays that have a shape and a type and no content: what a protocol computes on when only its messages are
+of interest.
 
-A blank array is one zero seen everywhere (all strides are 0), so that none takes memory, however large. Whatever is computed from
-one, together with other arrays or not, is blank again; what is written into one is forgotten. So a protocol's own code, run over
-a wire that counts (`memory_wire`), sends messages of the right sizes in the right rounds and computes next to nothing.
+A blank array is one zero seen everywhere (all strides are 0), so that none takes memory, however large.
+Whatever is computed from one, together with other arrays or not, is blank again; what is written into one is
+forgotten. So a protocol's own code, run over a wire that counts (`memory_wire`), sends messages of the right
+sizes in the right rounds and computes next to nothing.
 
     mask = blank((18, 4000), np.uint64)
     (mask ^ words).nbytes            what it would take
@@ -10,8 +12,9 @@ a wire that counts (`memory_wire`), sends messages of the right sizes in the rig
 
 Blank arrays of one shape and type are one object: what comes of two of them is looked up by their shapes.
 
-Values that decide what is sent next, such as the place of an arg max, are blank as well: whoever runs the protocol says what they
-are (`engine_dry_run`). Functions of NumPy that this module does not know raise `NotImplementedError`.
+Values that decide what is sent next, such as the place of an arg max, are blank as well: whoever runs the
+protocol says what they are (`engine_dry_run`). Functions of NumPy that this module does not know raise
+`NotImplementedError`.
 """
 
 from __future__ import annotations
@@ -137,7 +140,8 @@ class Blank(np.ndarray[Any, Any]):
         return BlankBytes(self.nbytes)
 
 
-# -- what comes out -----------------------------------------------------------------------------------------------------------
+# -- what comes out
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _kind(value: Any) -> Any:

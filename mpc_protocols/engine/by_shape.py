@@ -1,12 +1,13 @@
-"""Protocols whose messages follow from shapes: a dry run carries each out once, and repeats its messages from then on.
+"""Protocols whose messages follow from shapes: a dry run carries each out once, and repeats its messages from
+then on.
 
     @by_shape(lambda gates, bits: bits.shape)
     def add_up(gates, bits): ...
 
-Beside `Messages`, which a dry run gives to a party's gates, a call with a key that was met before sends as many bytes to the same
-parties, receives from the same, gives way at the same points, and returns what the first returned. Blank arrays cannot tell the
-difference (`blank`). In a run nothing of this happens. A protocol that takes from a stock, as transfers do, is not one of these:
-what it sends depends on what is left.
+Beside `Messages`, which a dry run gives to a party's gates, a call with a key that was met before sends as
+many bytes to the same parties, receives from the same, gives way at the same points, and returns what the
+first returned. Blank arrays cannot tell the difference (`blank`). In a run nothing of this happens. A
+protocol that takes from a stock, as transfers do, is not one of these: what it sends depends on what is left.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Event = Callable[[Any], object]
 
 
 class _Noting(threading.local):
-    """The lists to which the events of this thread are added: of each protocol that is carried out, outermost first."""
+    """The lists to which the events of this thread are added: of each protocol that is carried out, outermost
+    first."""
 
     def __init__(self) -> None:
         self.lists: list[list[Event]] = []
@@ -50,7 +52,8 @@ def unnoted() -> Iterator[None]:
 
 
 class Messages:
-    """What a party's gates have done in a dry run, by function and key. repeats: whether that is all that decides."""
+    """What a party's gates have done in a dry run, by function and key. repeats: whether that is all that
+    decides."""
 
     def __init__(self, repeats: bool = True) -> None:
         self._repeats = repeats
@@ -96,7 +99,8 @@ def is_dry(gates: Any) -> bool:
 
 
 def by_shape(key: Callable[..., Hashable]) -> Callable[[Protocol], Protocol]:
-    """A protocol over gates, its first argument, whose messages follow from the key of its arguments and the party."""
+    """A protocol over gates, its first argument, whose messages follow from the key of its arguments and the
+    party."""
 
     def of(protocol: Protocol) -> Protocol:
         @wraps(protocol)

@@ -1,12 +1,14 @@
 """What a backend must be able to do with shares: everything else of a step of the oracle is shared code.
 
-`Gates` is arithmetic: on it rest the draws of noise (`alias`, `sampling`), the adders and the arg max. `Engine` adds what a step
-of the oracle needs of a backend: everybody's data as shares, the L1 distances of candidates, and openings (`step`).
+`Gates` is arithmetic: on it rest the draws of noise (`alias`, `sampling`), the adders and the arg max.
+`Engine` adds what a step of the oracle needs of a backend: everybody's data as shares, the L1 distances of
+candidates, and openings (`step`).
 
-Numbers (N) are opaque to the shared code: replicated or additive ring shares, or whatever a backend adds up counts in. They are
-indexed, reshaped and added like NumPy arrays, the sum of two is local.
+Numbers (N) are opaque to the shared code: replicated or additive ring shares, or whatever a backend adds up
+counts in. They are indexed, reshaped and added like NumPy arrays, the sum of two is local.
 
-All computing parties call the same operations in the same order. Threat model and assumption are the backend's.
+All computing parties call the same operations in the same order. Threat model and assumption are the
+backend's.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class BitGates(Turns, Protocol[B]):
 
     @property
     def latency_bytes(self) -> int:
-        """What a round is worth here: choices between rounds and bytes count it as so many bytes sent by each party."""
+        """What a round is worth here: choices between rounds and bytes count it as so many bytes sent by each
+        party."""
 
     def complement(self, x: B) -> B:
         """NOT x; padding bits flip too. Local."""
@@ -77,17 +80,20 @@ class BitGates(Turns, Protocol[B]):
         """x AND y of several pairs alike but for their first axis, in one round and message."""
 
     def factor(self, y: B) -> B:
-        """The form in which `and_sums` takes its second operands; linear functions of it are taken part by part.
+        """The form in which `and_sums` takes its second operands; linear functions of it are taken part by
+        part.
 
         Local, or 1 round in which it is opened under a mask.
         """
 
     def and_sums(self, shape: tuple[int, ...], terms: Iterable[tuple[Any, B, Iterable[NDArray[Any]]]]) -> B:
-        """XOR along the last axis but one of x & y, summed before it travels: what is sent has the size of the result.
+        """XOR along the last axis but one of x & y, summed before it travels: what is sent has the size of
+        the result.
 
-        shape: of the result. terms: (index, x, the parts of factor(y)); each sum is added at its index of the result. The parts
-        are asked for one after the other, so that one at a time need be in memory, and may be overwritten. Terms at the same
-        words, the end of their index, follow each other and have the same x. 1 round, or one for each such run of terms.
+        shape: of the result. terms: (index, x, the parts of factor(y)); each sum is added at its index of the
+        result. The parts are asked for one after the other, so that one at a time need be in memory, and may
+        be overwritten. Terms at the same words, the end of their index, follow each other and have the same
+        x. 1 round, or one for each such run of terms.
         """
 
     def release_bits(self, release: bytes) -> BitSource:
@@ -97,8 +103,8 @@ class BitGates(Turns, Protocol[B]):
     def zero_rows(self, shape: tuple[int, int], rows: Iterable[tuple[slice, B]]) -> NDArray[np.bool_]:
         """Reveal which vectors of shared bits are all zero, and nothing else: bool of `shape`.
 
-        rows: for slices of the second axis, bits as uint8 of shape (shape[0], length of the slice, n). 1 round. A vector that
-        is not zero is called so with probability 2^-128.
+        rows: for slices of the second axis, bits as uint8 of shape (shape[0], length of the slice, n). 1
+        round. A vector that is not zero is called so with probability 2^-128.
         """
 
 
@@ -106,7 +112,8 @@ class Gates(BitGates[B], Protocol[B, N]):
     """Shared bits and shared integers."""
 
     def weighted_sum(self, bits: B, weights: Sequence[int], cells: int, ring: UInt) -> N:
-        """sum_j weights[j] * bits[j] of every cell, modulo the ring: planes (len(weights), words) to numbers (cells,)."""
+        """sum_j weights[j] * bits[j] of every cell, modulo the ring: planes (len(weights), words) to numbers
+        (cells,)."""
 
     def add_public(self, x: N, public: NDArray[Any]) -> N:
         """x plus public integers. Local."""
@@ -118,7 +125,8 @@ class Gates(BitGates[B], Protocol[B, N]):
         """Vectors one after the other. Local."""
 
     def negative(self, x: N) -> B:
-        """[x < 0] of numbers modulo 2^32 that no bits were added to, such as shared counts: words of shape (words,)."""
+        """[x < 0] of numbers modulo 2^32 that no bits were added to, such as shared counts: words of shape
+        (words,)."""
 
     def less(self, left: N, right: N) -> B:
         """[left < right] of numbers whose differences fit the ring with their sign: words of shape (words,)."""
@@ -136,7 +144,8 @@ class L1Sums(Protocol[N_co]):
         """The form of the sums, for observers."""
 
     def exchange(self) -> None:
-        """Bring the answers of the first group to whoever needs them; the record of the step is written meanwhile."""
+        """Bring the answers of the first group to whoever needs them; the record of the step is written
+        meanwhile."""
 
     def compute(self) -> N_co:
         """Sums of |M_q - c_q| of each candidate, the answers of further groups included."""
@@ -158,7 +167,8 @@ class Engine(Protocol[B, N]):
 
     @property
     def proves(self) -> bool:
-        """Whether products are proved: noise of later steps is then made while the leader computes by itself, and `settle`d."""
+        """Whether products are proved: noise of later steps is then made while the leader computes by itself,
+        and `settle`d."""
 
     def settle(self) -> None:
         """Prove what `beside` has computed so far, if anything is proved."""
@@ -189,16 +199,19 @@ class Engine(Protocol[B, N]):
         """What a round is worth from now on, the same at all parties."""
 
     def announce(self, value: bytes) -> Callable[[], int | None]:
-        """Send public bytes to all others, on a stream of their own; what is returned receives theirs (`agreement`)."""
+        """Send public bytes to all others, on a stream of their own; what is returned receives theirs
+        (`agreement`)."""
 
     def seed(self, held: bytes) -> bytes:
-        """32 public bytes, unknown to all until every computing party has received all that was sent to it before. 2 rounds.
+        """32 public bytes, unknown to all until every computing party has received all that was sent to it
+        before. 2 rounds.
 
         held: what all must have kept alike of an earlier attempt. Raises `ProtocolAborted` if they have not.
         """
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        """Input everybody's data for these cliques; returns the number of cells. inputs: the transcript that asked for it.
+        """Input everybody's data for these cliques; returns the number of cells. inputs: the transcript that
+        asked for it.
 
         Raises `DataRefused` before anything is sent if the own data does not fit.
         """
@@ -217,7 +230,8 @@ class Engine(Protocol[B, N]):
         ring: UInt,
         rounded: RoundedAnswers | None,
     ) -> L1Sums[N]:
-        """The distances of one step's candidates. planes: bits of a cell's difference. rounded: at the leader only."""
+        """The distances of one step's candidates. planes: bits of a cell's difference. rounded: at the leader
+        only."""
 
     def keys(self, sums: N, weights: Sequence[int], biases: Sequence[int], ring: UInt) -> N:
         """weight * sum - bias of each candidate. Local."""
@@ -232,8 +246,8 @@ class Engine(Protocol[B, N]):
         """Reveal the position of the largest key, the lowest among equal ones, and nothing else."""
 
     def picks(self, keys: N, plan: SelectionPlan) -> list[int]:
-        """As `bitwise.argmax.peel`: reveal one pick of every row of keys of the plan's contenders on the list that the earlier
-        picks leave."""
+        """As `bitwise.argmax.peel`: reveal one pick of every row of keys of the plan's contenders on the list
+        that the earlier picks leave."""
 
     def reveal(self, numbers: N) -> NDArray[np.int64]:
         """The numbers, to all computing parties, as signed integers. 1 round."""

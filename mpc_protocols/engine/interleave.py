@@ -1,18 +1,19 @@
 """Two protocols in the same rounds: what one waits for, the other overlaps (`docs/design/engine.md` 2.8).
 
-The noise of a selection does not depend on data, so its rounds can be those of the scores. Two protocols run as two threads of
-which only ONE runs at a time; the other goes on when the running one has sent its messages of a step and would wait:
+The noise of a selection does not depend on data, so its rounds can be those of the scores. Two protocols run
+as two threads of which only ONE runs at a time; the other goes on when the running one has sent its messages
+of a step and would wait:
 
     first sends 1 | second sends 1 | first receives 1, sends 2 | second receives 1, sends 2 | ...
 
-All three parties switch at the same points (`Turns.turn`, called by every party between the sends and the receives of every
-step), so the order of all events is one sequence that all follow: no race, no deadlock that a sequential program would not
-have, and rounds and bytes stay functions of public sizes. The rounds of both together are the longer of the
-two. A second processor core is not used on purpose: kernels of three parties fill the machine in a simulation, and on a
-machine of one's own the time of a round is the network's.
+All three parties switch at the same points (`Turns.turn`, called by every party between the sends and the
+receives of every step), so the order of all events is one sequence that all follow: no race, no deadlock that
+a sequential program would not have, and rounds and bytes stay functions of public sizes. The rounds of both
+together are the longer of the two. A second processor core is not used on purpose: kernels of three parties
+fill the machine in a simulation, and on a machine of one's own the time of a round is the network's.
 
-Each protocol has streams of its own, over its own fork of the wire, with masks of its own (`prg`). Threat model: what is
-sent is what either would send alone.
+Each protocol has streams of its own, over its own fork of the wire, with masks of its own (`prg`). Threat
+model: what is sent is what either would send alone.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from mpc_protocols.engine.interface import Turns
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.threads import start_thread
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
 def alone() -> None:
-    """Nothing happens: the turn of a protocol beside which nothing runs, and what is sent besides where nothing is."""
+    """Nothing happens: the turn of a protocol beside which nothing runs, and what is sent besides where
+    nothing is."""
 
 
 class _StoppedError(Exception):
@@ -97,7 +99,8 @@ class _Second(Generic[B]):
 
 
 class Aside:
-    """A protocol on streams of its own that runs while this party sends nothing else: in a thread, until `join`.
+    """A protocol on streams of its own that runs while this party sends nothing else: in a thread, until
+    `join`.
 
     The other parties run theirs at the same time, or before they go on.
     """
@@ -123,7 +126,8 @@ class Aside:
 def interleave(
     first: Turns, run_first: Callable[[], A], second: Turns, run_second: Callable[[], B]
 ) -> tuple[A, B]:
-    """Results of two protocols that take turns; each uses its own streams only. Raises what either raises, first come."""
+    """Results of two protocols that take turns; each uses its own streams only. Raises what either raises,
+    first come."""
     other, before = _Second(run_second), first.turn
 
     def turn() -> None:

@@ -1,15 +1,16 @@
 """How far apart the computing parties are, and what a round is therefore worth.
 
-Most protocols have two forms: one with few bytes and many rounds, one with few rounds and more bytes. Which is faster
-depends on the network, and all parties must choose alike. So the run begins with a token that goes around a ring, from the
-leader to the others in their order and back. The leader takes the quickest lap but the first (in which it waits for the others
-to begin), and tells all others the mean delay of a hop in microseconds. Every later choice is a function of that public number
-and of public sizes (`BitGates.latency_bytes`), and the number is part of what the parties compare before each release (`step`).
+Most protocols have two forms: one with few bytes and many rounds, one with few rounds and more bytes. Which
+is faster depends on the network, and all parties must choose alike. So the run begins with a token that goes
+around a ring, from the leader to the others in their order and back. The leader takes the quickest lap but
+the first (in which it waits for the others to begin), and tells all others the mean delay of a hop in
+microseconds. Every later choice is a function of that public number and of public sizes
+(`BitGates.latency_bytes`), and the number is part of what the parties compare before each release (`step`).
 
     rounds: one a hop and 1 to tell; sent: a byte a hop, then 4 bytes
 
-Threat model: a leader that lies about the delay makes the run slower, nothing else: both forms of every protocol compute the
-same and show the same to everybody. Nothing private enters it.
+Threat model: a leader that lies about the delay makes the run slower, nothing else: both forms of every
+protocol compute the same and show the same to everybody. Nothing private enters it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.wire import Wire
 
 LATENCY_BYTES = 1 << 16
-"""What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by each party."""
+"""What a round is worth on one machine: choices between rounds and bytes count it as this many bytes sent by
+each party."""
 LAPS = 3
 MAX_DELAY_US = 10_000_000
 """Delays above ten seconds are not believed, and not needed: the choice is the same from much less on."""
@@ -35,7 +37,8 @@ def ring_of(computing: int, leader: int) -> list[int]:
 
 
 def agree_on_delay(wire: Wire, leader: int) -> int:
-    """Mean one-way delay between the computing parties in microseconds, as the leader measured it; the same at all."""
+    """Mean one-way delay between the computing parties in microseconds, as the leader measured it; the same
+    at all."""
     stream, ring = wire.fork("pace"), ring_of(wire.computing, leader)
     place = ring.index(wire.me)
     before, after = ring[place - 1], ring[(place + 1) % len(ring)]

@@ -1,8 +1,9 @@
-"""One computing party's end of a protocol on shares: messages of arrays to the others, and turns of what runs beside.
+"""One computing party's end of a protocol on shares: messages of arrays to the others, and turns of what runs
+beside.
 
-Every engine has such a link, and adds what its masks come from. A computation that runs beside another has a link of its own
-(`Link.fork`), over a fork of the wire. Sizes are functions of public numbers; an array of another size aborts the run
-(`wire.receive`).
+Every engine has such a link, and adds what its masks come from. A computation that runs beside another has a
+link of its own (`Link.fork`), over a fork of the wire. Sizes are functions of public numbers; an array of
+another size aborts the run (`wire.receive`).
 
 Nothing is secret here and nothing is masked: who learns what is the protocol's affair.
 """
@@ -26,7 +27,8 @@ from mpc_protocols.wire import Wire
 
 
 class Link:
-    """Messages of party `me`. `latency_bytes`: what a round is worth here (see LATENCY_BYTES). `stream`: names the fork."""
+    """Messages of party `me`. `latency_bytes`: what a round is worth here (see LATENCY_BYTES). `stream`:
+    names the fork."""
 
     engine: ClassVar[str]
     """What runs on it, the subject of a sentence."""
@@ -45,7 +47,8 @@ class Link:
         self.peers: Sequence[int] = [peer for peer in range(wire.computing) if peer != wire.me]
         """All others that compute."""
         self.turn: Callable[[], None] = alone
-        """Called by all parties between the sends and the receives of every step: what runs beside goes on (`interleave`)."""
+        """Called by all parties between the sends and the receives of every step: what runs beside goes on
+        (`interleave`)."""
 
     def _check(self, wire: Wire) -> None:
         """Raise `StudyInvalid` unless so many parties compute as the engine serves, and this is one of them."""
@@ -59,12 +62,14 @@ class Link:
         send_array(self.wire, peer, array)
 
     def receive(self, peer: int, shape: int | tuple[int, ...], dtype: UInt) -> NDArray[Any]:
-        """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`, `PeerLost`."""
+        """The peer's next array, of exactly this shape and dtype; read-only. Raises `ProtocolAborted`,
+        `PeerLost`."""
         return receive_array(self.wire, peer, shape, dtype)
 
 
 class PartLink(Link):
-    """A link of an engine whose secrets are the sum, or the XOR, of one part at each of some parties, the holders.
+    """A link of an engine whose secrets are the sum, or the XOR, of one part at each of some parties, the
+    holders.
 
     What other computing parties keep in place of parts are zeros.
     """

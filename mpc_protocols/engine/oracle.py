@@ -1,14 +1,15 @@
 """The marginal oracle on secret shares, over any backend: who leads, who follows, who contributes.
 
-The leader runs the synthesizer: each question to `LeadingOracle` becomes a step whose public inputs travel as canonical bytes
-(`public.steps`) to the other computing parties, which run `follow`; all then execute `step.ComputingParty`'s method of that
-step. Custodians that do not compute run `contribute`: they are told only which marginals to share, and when it is over.
+The leader runs the synthesizer: each question to `LeadingOracle` becomes a step whose public inputs travel as
+canonical bytes (`public.steps`) to the other computing parties, which run `follow`; all then execute
+`step.ComputingParty`'s method of that step. Custodians that do not compute run `contribute`: they are told
+only which marginals to share, and when it is over.
 
     leader -> followers    every step          leader -> contributors    PrepareStep of the marginals to share; EndStep
 
-A follower refuses (`ProtocolAborted`) whatever is not the canonical encoding of a valid step or breaks the order of the public
-state; its own guard decides whether the step's event is still within the budget. Any exception ends the run at that party, the
-wire then fails at the others, and nothing more is opened.
+A follower refuses (`ProtocolAborted`) whatever is not the canonical encoding of a valid step or breaks the
+order of the public state; its own guard decides whether the step's event is still within the budget. Any
+exception ends the run at that party, the wire then fails at the others, and nothing more is opened.
 
 Who learns what: `step`. `follow` returns what was opened, `contribute` nothing.
 """
@@ -48,9 +49,11 @@ from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep, Step, pa
 from mpc_protocols.wire import Wire
 
 MAX_CONTRIBUTED: Final = MAX_SHARED_CELLS + MAX_CELLS
-"""Cells that a custodian sends in a run: all that may be shared, and the marginal of which the number of rows is the sum."""
+"""Cells that a custodian sends in a run: all that may be shared, and the marginal of which the number of rows
+is the sum."""
 Contribute = Callable[[Sequence[Clique], Sequence[Level]], None]
-"""How a custodian that does not compute shares its counts of these cliques, which may name these levels. Blocks."""
+"""How a custodian that does not compute shares its counts of these cliques, which may name these levels.
+Blocks."""
 
 
 def check_leads(wire: Wire, facts: StudyFacts) -> None:
@@ -122,7 +125,8 @@ class LeadingOracle(MarginalOracle):
     def measure(
         self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
     ) -> list[NDArray[np.int64]]:
-        """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers too."""
+        """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers
+        too."""
         begun = self._next().begin_measure(handles, sigma2)
         self._announce(begun.step)
         opened = self._party.measure(begun)
@@ -133,7 +137,8 @@ class LeadingOracle(MarginalOracle):
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
     ) -> NDArray[np.int64]:
-        """See `MarginalOracle`; errors as `PublicState.begin_distances`. The values are opened to the followers too."""
+        """See `MarginalOracle`; errors as `PublicState.begin_distances`. The values are opened to the
+        followers too."""
         begun, rounded = self._next().begin_distances(handles, answers, sigma2)
         self._announce(begun.step)
         return self._party.distances(begun, rounded)
@@ -188,10 +193,11 @@ class LeadingOracle(MarginalOracle):
 
 
 def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
-    """Execute the leader's steps until it ends the run; the noisy marginals that were opened, in order. Blocks.
+    """Execute the leader's steps until it ends the run; the noisy marginals that were opened, in order.
+    Blocks.
 
-    Raises `ProtocolAborted` (a step or message that the protocol does not allow, or that asks for what the study does not),
-    `BudgetRefused` (the guard), `DataRefused` (own counts), `PeerLost`.
+    Raises `ProtocolAborted` (a step or message that the protocol does not allow, or that asks for what the
+    study does not), `BudgetRefused` (the guard), `DataRefused` (own counts), `PeerLost`.
     """
     opened: list[NDArray[np.int64]] = []
     while True:
@@ -213,8 +219,9 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
 class Roles(Generic[B, N]):
     """What the computing parties of a backend do over its engine: one leads, the others follow.
 
-    engine: of a party's wire, the study's facts and this party's own data: its counts, None if it only computes; where columns
-    are split, what everybody knows of the common table and its own rows. It may wait for the others, and raises what it says.
+    engine: of a party's wire, the study's facts and this party's own data: its counts, None if it only
+    computes; where columns are split, what everybody knows of the common table and its own rows. It may wait
+    for the others, and raises what it says.
     """
 
     engine: Callable[[Wire, StudyFacts, Any], Engine[B, N]]
@@ -242,7 +249,8 @@ class Roles(Generic[B, N]):
         ahead: bool = True,
         history: History = NO_HISTORY,
     ) -> LeadingOracle:
-        """The oracle at the leader. Waits for the others. Raises `StudyInvalid` (`check_leads`), and what the engine does."""
+        """The oracle at the leader. Waits for the others. Raises `StudyInvalid` (`check_leads`), and what the
+        engine does."""
         check_leads(wire, facts)
         return LeadingOracle(self.computing_party(wire, facts, data, guard, observe, ahead, history))
 

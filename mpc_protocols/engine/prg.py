@@ -1,8 +1,9 @@
-"""Keyed random streams: what makes random and zero sharings free (`docs/design/engine.md` 2.1, `docs/design/mechanisms.md` 4).
+"""Keyed random streams: what makes random and zero sharings free (`docs/design/engine.md` 2.1,
+`docs/design/mechanisms.md` 4).
 
-The pairwise key k_i of parties i-1 and i never encrypts anything itself. A keyed BLAKE2b derives one AES-128 key per
-purpose, session and context from it, and the stream of an operation is AES-CTR of that key from the counter block
-`operation (12 bytes) || block (4 bytes)`. Two classes of streams, never mixed:
+The pairwise key k_i of parties i-1 and i never encrypts anything itself. A keyed BLAKE2b derives one AES-128
+key per purpose, session and context from it, and the stream of an operation is AES-CTR of that key from the
+counter block `operation (12 bytes) || block (4 bytes)`. Two classes of streams, never mixed:
 
 MASK    zero shares, resharings, input masks. Context: the session id, fresh in each attempt, and the wire's stream. One
         operation number per protocol operation, counted in step by all three parties, never used twice: a second attempt
@@ -14,7 +15,8 @@ NOISE   the random bits of a release. Context: a hash of the session's key id, t
 
 A key without content (`blank`) gives streams without content: where a protocol runs for its messages only.
 
-Assumption: AES-128 is a pseudo-random permutation, used for far less than 2^64 blocks under one key; keyed BLAKE2b is a PRF.
+Assumption: AES-128 is a pseudo-random permutation, used for far less than 2^64 blocks under one key; keyed
+BLAKE2b is a PRF.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _MAX_STREAM = 1 << 36  # bytes of one operation: 2^32 blocks of 16
 
 
 def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
-    """16-byte key for one purpose and context; parts are length-prefixed, so no two contexts collide. `key`: 16..64 bytes."""
+    """16-byte key for one purpose and context; parts are length-prefixed, so no two contexts collide. `key`:
+    16..64 bytes."""
     if isinstance(key, BlankBytes):
         return BlankBytes(16)
     if not 16 <= len(key) <= 64:
@@ -53,13 +56,15 @@ def derive(key: bytes, purpose: bytes, *context: bytes) -> bytes:
 
 
 def own_key(wire: Wire) -> bytes:
-    """32 fresh secret bytes that a computing party shares with nobody; blank where the keys that it shares are."""
+    """32 fresh secret bytes that a computing party shares with nobody; blank where the keys that it shares
+    are."""
     shared = wire.key(1 if wire.me == 0 else 0)
     return BlankBytes(OWN_KEY_BYTES) if isinstance(shared, BlankBytes) else secrets.token_bytes(OWN_KEY_BYTES)
 
 
 def binding(*context: bytes) -> bytes:
-    """32-byte hash of length-prefixed parts: the name of a release, of an input sharing, of what is agreed on."""
+    """32-byte hash of length-prefixed parts: the name of a release, of an input sharing, of what is agreed
+    on."""
     state = hashlib.blake2b(digest_size=32, person=b"cosynth-binding")
     for part in context:
         state.update(len(part).to_bytes(8, "big"))

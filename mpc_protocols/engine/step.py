@@ -1,16 +1,16 @@
 """One computing party's part in every step of the oracle, over any backend (`docs/design/engine.md` 5).
 
-All computing parties run the same methods in the same order with the same public steps; only the leader brings the model's
-answers. A step begins (`public.state`), its answers travel, this party's own guard authorises every release of it, the parties
-agree on the transcript's hash, and only then is anything computed. The noisy result is held as shares (`public.history`); when
-the parties have agreed that all hold it, it is opened. Scores take a group of cells at a time
-(`public.answers`): memory stays flat in cells; up to one group the rounds do not depend on them, and each further group costs
-the rounds of its signs and one.
+All computing parties run the same methods in the same order with the same public steps; only the leader
+brings the model's answers. A step begins (`public.state`), its answers travel, this party's own guard
+authorises every release of it, the parties agree on the transcript's hash, and only then is anything
+computed. The noisy result is held as shares (`public.history`); when the parties have agreed that all hold
+it, it is opened. Scores take a group of cells at a time (`public.answers`): memory stays flat in cells; up to
+one group the rounds do not depend on them, and each further group costs the rounds of its signs and one.
 
-Threat model and assumption: the backend's. Each computing party learns the selected positions, the noisy values and the model's
-answers (public). Marginals, noise, scores, keys and comparisons stay shared. Signs hold because their bounds are public
-integers: |M - c| <= n' < 2^(k-1) with c checked against n' by whoever gets it (the leader made it), n' from
-`mechanisms.bounds`; sums below 2^32 are asserted here.
+Threat model and assumption: the backend's. Each computing party learns the selected positions, the noisy
+values and the model's answers (public). Marginals, noise, scores, keys and comparisons stay shared. Signs
+hold because their bounds are public integers: |M - c| <= n' < 2^(k-1) with c checked against n' by whoever
+gets it (the leader made it), n' from `mechanisms.bounds`; sums below 2^32 are asserted here.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class ComputingParty(Generic[B, N]):
         history: History = NO_HISTORY,
         delay: int | None = None,
     ) -> None:
-        """ahead: whether noise is made ahead, alike at all parties. history: what an earlier attempt at this run has opened, and
-        where this one is recorded. delay: of a hop in microseconds; None: waits for the others, to learn how far away they are.
+        """ahead: whether noise is made ahead, alike at all parties. history: what an earlier attempt at this
+        run has opened, and where this one is recorded. delay: of a hop in microseconds; None: waits for the
+        others, to learn how far away they are.
 
         Raises `StudyInvalid` (facts).
         """
@@ -119,7 +120,8 @@ class ComputingParty(Generic[B, N]):
             self._share(begun.fresh, begun.levels, begun.inputs)
 
     def select(self, begun: BegunSelect, rounded: RoundedAnswers | None) -> list[int]:
-        """Positions of the selected candidates in the step's handles. rounded: at the leader only, the answers."""
+        """Positions of the selected candidates in the step's handles. rounded: at the leader only, the
+        answers."""
         plan, number, inputs = begun.plan, begun.step.number, begun.inputs
         if (known := self._history.opened(number, inputs)) is not None:
             self._authorise(begun.authorisations())
@@ -287,7 +289,8 @@ class ComputingParty(Generic[B, N]):
         return True
 
     def _judge(self, custodians: Sequence[int]) -> None:
-        """End the run because of these custodians' inputs, or go on without them. One that computes is left out of nothing.
+        """End the run because of these custodians' inputs, or go on without them. One that computes is left
+        out of nothing.
 
         Raises `BadInput`.
         """
@@ -304,7 +307,8 @@ class ComputingParty(Generic[B, N]):
     def _authorise(
         self, events: Sequence[tuple[Event, bytes]], exchange: Callable[[], None] | None = None
     ) -> None:
-        """Put events on record. A follower does it while the answers travel, the leader once it has sent them."""
+        """Put events on record. A follower does it while the answers travel, the leader once it has sent
+        them."""
         if exchange is not None and self.leads:
             exchange()
         for event, inputs in events:
@@ -313,7 +317,8 @@ class ComputingParty(Generic[B, N]):
             exchange()
 
     def _agree(self, digest: bytes) -> None:
-        """Raise `ProtocolAborted` unless all others hold the same 32 bytes, the same delay and the same partition."""
+        """Raise `ProtocolAborted` unless all others hold the same 32 bytes, the same delay and the same
+        partition."""
         self._announced(digest)()
 
     def _announced(self, digest: bytes, then: Callable[[], None] | None = None) -> Callable[[], None]:
@@ -335,7 +340,8 @@ class ComputingParty(Generic[B, N]):
         return self._announced(binding(inputs, b"held"), lambda: self._history.agreed(number))
 
     def _agree_to_open(self, number: int, inputs: bytes) -> None:
-        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish after a crash."""
+        """Let nothing of a result leave before all others hold theirs: what one party opens, all can finish
+        after a crash."""
         self._held(number, inputs)()
 
     @contextmanager
@@ -353,7 +359,8 @@ class ComputingParty(Generic[B, N]):
                 yield
 
     def _release(self, number: int, mechanism: str, inputs: bytes) -> bytes:
-        """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`, `docs/design/mechanisms.md` 4)."""
+        """What the noise is bound to that a release makes, for itself and ahead (`noise.pool`,
+        `docs/design/mechanisms.md` 4)."""
         return binding(
             self.wire.session_id,
             number.to_bytes(8, "big"),
@@ -371,11 +378,12 @@ class ComputingParty(Generic[B, N]):
         exchange: Callable[[], None] | None = None,
         is_local: bool = False,
     ) -> tuple[NDArray[np.int64], str]:
-        """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the noise's form.
+        """Authorise, add noise and open; read as signed integers (`docs/design/mechanisms.md` 3.4). Also the
+        noise's form.
 
-        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local: without a message.
-        exchange: as for `_authorise`. Where nothing at all is sent before the result is held, the agreement that all hold it is
-        also the one that all have authorised it.
+        samplers: of consecutive numbers, each with the lengths of its runs. compute: the numbers; is_local:
+        without a message. exchange: as for `_authorise`. Where nothing at all is sent before the result is
+        held, the agreement that all hold it is also the one that all have authorised it.
         """
         number, inputs = begun.step.number, begun.inputs
         opened, form = self._history.opened(number, inputs), "resumed"

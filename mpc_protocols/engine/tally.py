@@ -1,8 +1,8 @@
 """Rounds and bytes of a protocol: one logical clock per party, kept just as the wire keeps it.
 
-Cost functions replay the message pattern of their protocols on a `Tally`, whatever the backend: what travels in the same step is
-one round, and the rounds of a run are the longest chain of messages, not a sum. Nothing here is secret: every argument is a size
-that the messages show anyway.
+Cost functions replay the message pattern of their protocols on a `Tally`, whatever the backend: what travels
+in the same step is one round, and the rounds of a run are the longest chain of messages, not a sum. Nothing
+here is secret: every argument is a size that the messages show anyway.
 
     tally = Tally.of(parties=5)
     tally.step([(0, 1, 120), (2, 1, 120)])      messages that are all sent before any of them is received
@@ -20,7 +20,8 @@ AGREEMENT = 32
 
 @dataclass
 class Tally:
-    """Clocks, bytes and messages of the parties: those that compute, then the contributors. proofs: batches proved by all."""
+    """Clocks, bytes and messages of the parties: those that compute, then the contributors. proofs: batches
+    proved by all."""
 
     clocks: list[int]
     sent: list[int]
@@ -38,7 +39,8 @@ class Tally:
         return max(self.clocks)
 
     def step(self, transfers: Sequence[tuple[int, int, int]]) -> None:
-        """Messages (sender, receiver, bytes) that are all sent before any of them is received; empty ones do not travel."""
+        """Messages (sender, receiver, bytes) that are all sent before any of them is received; empty ones do
+        not travel."""
         self.arrive(self.leave(transfers))
 
     def leave(self, transfers: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:

@@ -1,19 +1,21 @@
-"""Public bounds: on the number of rows, on the planes of a sign, on the rings (`docs/design/mechanisms.md` 5).
+"""Public bounds: on the number of rows, on the planes of a sign, on the rings (`docs/design/mechanisms.md`
+5).
 
-Problem: every width in the protocol must hold for the private counts, yet may be derived from public numbers only. Under
-add-remove the number of rows N is itself private, so no party may size anything by it. Until something is released the
-study's `row_cap` holds (each custodian refuses locally above its own part). Afterwards
+Problem: every width in the protocol must hold for the private counts, yet may be derived from public numbers
+only. Under add-remove the number of rows N is itself private, so no party may size anything by it. Until
+something is released the study's `row_cap` holds (each custodian refuses locally above its own part).
+Afterwards
 
     n' = floor(N^ + 9 sigma_N) + 1,  N^ = inverse-variance mean of the noisy totals,  sigma_N^2 = 1 / sum_j 1 / (n_j sigma_j^2)
 
-Statement. P(N > n') <= exp(-40.5) < 3e-18, whatever N is. Proof: N^ - N is a weighted sum of independent discrete Gaussians,
-each subgaussian with its own sigma (Canonne, Kamath, Steinke 2020), so it is subgaussian with sigma_N; Chernoff at 9 sigma_N.
-This event looks at every cell of the marginals summed, so the release that fixes the bound is charged `BETA` and the total
-variation of all its cells (`measurement`).
+Statement. P(N > n') <= exp(-40.5) < 3e-18, whatever N is. Proof: N^ - N is a weighted sum of independent
+discrete Gaussians, each subgaussian with its own sigma (Canonne, Kamath, Steinke 2020), so it is subgaussian
+with sigma_N; Chernoff at 9 sigma_N. This event looks at every cell of the marginals summed, so the release
+that fixes the bound is charged `BETA` and the total variation of all its cells (`measurement`).
 
-Overflow in a selection is a matter of privacy (a wrong sign breaks the sensitivity): `selection` asserts the ring rules from
-public integers and refuses. In a measurement it is not: (M + X) mod 2^32 is post-processing of M + X.
-Everything here is exact integer and rational arithmetic, so that all parties get the same numbers.
+Overflow in a selection is a matter of privacy (a wrong sign breaks the sensitivity): `selection` asserts the
+ring rules from public integers and refuses. In a measurement it is not: (M + X) mod 2^32 is post-processing
+of M + X. Everything here is exact integer and rational arithmetic, so that all parties get the same numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ BETA: Final = Fraction(3, 10**18)
 class RowBound:
     """A bound on the number of rows from the first noisy totals.
 
-    estimate: N^ (may be negative or a fraction). variance: sigma_N^2. rows: n', between 1 and the study's row cap.
+    estimate: N^ (may be negative or a fraction). variance: sigma_N^2. rows: n', between 1 and the study's row
+    cap.
     """
 
     estimate: Fraction
@@ -48,7 +51,8 @@ class RowBound:
     def from_totals(
         cls, totals: Sequence[int], cells: Sequence[int], variances: Sequence[Fraction], row_cap: int
     ) -> RowBound:
-        """From noisy totals of one batch: totals[j] is a sum of cells[j] counts, each with noise of variance variances[j].
+        """From noisy totals of one batch: totals[j] is a sum of cells[j] counts, each with noise of variance
+        variances[j].
 
         Raises `ValueError` for an empty batch, a non-positive number of cells or variance.
         """
@@ -87,7 +91,8 @@ def sign_bits(row_bound: int) -> int:
 
 
 def check_measurement(row_bound: int, noise_bound: int) -> None:
-    """Refuse a noise so wide that an opened cell could not be read back from 32 bits (`docs/design/mechanisms.md` 3.4).
+    """Refuse a noise so wide that an opened cell could not be read back from 32 bits
+    (`docs/design/mechanisms.md` 3.4).
 
     Raises `StudyInvalid` naming both numbers.
     """

@@ -1,19 +1,22 @@
-"""Discrete Gaussian noise by table inversion: a half table and a free sign bit (`docs/design/mechanisms.md` 3.1, 3.3).
+"""Discrete Gaussian noise by table inversion: a half table and a free sign bit (`docs/design/mechanisms.md`
+3.1, 3.3).
 
-Problem: X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke 2020), from uniform
-bits that parties share for nothing. sigma^2 is an exact rational.
+Problem: X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath, Steinke
+2020), from uniform bits that parties share for nothing. sigma^2 is an exact rational.
 
     t_j = round(2^64 P(|X| <= j)), j = 0 .. B-1,  B the least with P(|X| > B) <= 2^-64
     k = #{j : U >= t_j},  U uniform on 64 bits;  X = (1 - 2 s) k,  s a uniform bit
 
-Above sigma = 100: X = X1 + K X2 with sigma1 = 1.6 K, sigma1^2 + K^2 sigma2^2 = sigma^2, K = 2^round(lg sqrt(sigma / 1.6)).
+Above sigma = 100: X = X1 + K X2 with sigma1 = 1.6 K, sigma1^2 + K^2 sigma2^2 = sigma^2, K = 2^round(lg
+sqrt(sigma / 1.6)).
 
-Statement, proven there. One draw is within total variation `Sampler.tv` of the discrete Gaussian, an exact upper bound computed
-with the table; of a sum of two, both tables' TV and kap / (1 - kap) with kap = 2 sum_{m>=1} exp(-2 pi^2 m^2 (s/K)^2),
-s = sigma1 K sigma2 / sigma.
+Statement, proven there. One draw is within total variation `Sampler.tv` of the discrete Gaussian, an exact
+upper bound computed with the table; of a sum of two, both tables' TV and kap / (1 - kap) with kap = 2
+sum_{m>=1} exp(-2 pi^2 m^2 (s/K)^2), s = sigma1 K sigma2 / sigma.
 
-All thresholds come from certified integer enclosures (`interval`), so every machine computes the same integers.
-Threat model: sigma^2 and the table are public; U, s and X are secret (shares; in `ideal`: in the clear).
+All thresholds come from certified integer enclosures (`interval`), so every machine computes the same
+integers. Threat model: sigma^2 and the table are public; U, s and X are secret (shares; in `ideal`: in the
+clear).
 """
 
 from __future__ import annotations
@@ -45,7 +48,8 @@ if TYPE_CHECKING:
 BITS: Final = 64
 """Uniform bits of one draw from one half table (the sign takes one more)."""
 LOCAL_BITS: Final = 128
-"""The same where one party draws for itself, so that bits cost nothing: thresholds of so many bits, tails cut at 2^-128."""
+"""The same where one party draws for itself, so that bits cost nothing: thresholds of so many bits, tails cut
+at 2^-128."""
 MIN_SIGMA2: Final = Fraction(1, 64)
 """Below, the table is about to have no threshold at all: not a noise anybody should want."""
 MAX_SIGMA2: Final = Fraction(2**40)
@@ -57,7 +61,8 @@ _TV_PLACES: Final = 128
 
 @dataclass(frozen=True)
 class HalfTable:
-    """Thresholds of |X|: P(|X| <= j) in units of 2^-places, for j = 0 .. bound - 1; non-decreasing, each below 2^places."""
+    """Thresholds of |X|: P(|X| <= j) in units of 2^-places, for j = 0 .. bound - 1; non-decreasing, each
+    below 2^places."""
 
     sigma2: Fraction
     thresholds: tuple[int, ...]
@@ -76,9 +81,11 @@ class HalfTable:
 
 @dataclass(frozen=True)
 class Sampler:
-    """X = sum of multiplier times a signed draw of the half table, over the parts (one, or two for a wide sigma).
+    """X = sum of multiplier times a signed draw of the half table, over the parts (one, or two for a wide
+    sigma).
 
-    sigma2: the variance parameter. tv: bound on the total variation distance of X from the ideal one. bound: greatest |X|.
+    sigma2: the variance parameter. tv: bound on the total variation distance of X from the ideal one. bound:
+    greatest |X|.
     """
 
     sigma2: Fraction
@@ -136,7 +143,8 @@ def _try_half_table(sigma2: Fraction, bits: int, places: int) -> HalfTable | Non
 
 
 def _table_distance(thresholds: Sequence[int], cdf: Sequence[Interval], bits: int, places: int) -> Fraction:
-    """Upper bound of the TV between the table's |X| and the ideal one; `cdf` has one entry more than `thresholds`."""
+    """Upper bound of the TV between the table's |X| and the ideal one; `cdf` has one entry more than
+    `thresholds`."""
     errors = [(0, 0)]  # e_{-1} = 0
     for t, (low, high) in zip(thresholds, cdf, strict=False):
         scaled = t << bits - places
@@ -169,7 +177,8 @@ def _convolution_multiplier(sigma2: Fraction) -> int:
 
 
 def _convolution_distance(narrow: Fraction, wide: Fraction, sigma2: Fraction) -> Fraction:
-    """Upper bound of kap / (1 - kap) for X1 + K X2 with variances `narrow` and `wide` (of X2), (s/K)^2 = narrow wide / sigma2."""
+    """Upper bound of kap / (1 - kap) for X1 + K X2 with variances `narrow` and `wide` (of X2), (s/K)^2 =
+    narrow wide / sigma2."""
     bits = 320
     exponent = 2 * _PI_BELOW**2 * narrow * wide / sigma2
     first = Fraction(exp_minus(enclose(exponent, bits), bits)[1], 1 << bits)
@@ -179,7 +188,8 @@ def _convolution_distance(narrow: Fraction, wide: Fraction, sigma2: Fraction) ->
 
 @lru_cache(maxsize=256)
 def sampler(sigma2: Fraction, places: int = BITS) -> Sampler:
-    """The sampler of one sigma^2, the same integers on every machine. places: bits of the thresholds, `BITS` or `LOCAL_BITS`.
+    """The sampler of one sigma^2, the same integers on every machine. places: bits of the thresholds, `BITS`
+    or `LOCAL_BITS`.
 
     Raises `StudyInvalid` outside 1/64 <= sigma^2 <= 2^40.
     """
@@ -200,7 +210,8 @@ def sampler(sigma2: Fraction, places: int = BITS) -> Sampler:
 
 
 def reference(of: Sampler, uniforms: Sequence[int], signs: Sequence[int]) -> int:
-    """X for one draw: per part, `BITS` uniform bits and a sign bit. The secure sampler must equal it bit for bit."""
+    """X for one draw: per part, `BITS` uniform bits and a sign bit. The secure sampler must equal it bit for
+    bit."""
     return sum(
         multiplier * (1 - 2 * sign) * table.invert(uniform)
         for (multiplier, table), uniform, sign in zip(of.parts, uniforms, signs, strict=True)
@@ -208,7 +219,8 @@ def reference(of: Sampler, uniforms: Sequence[int], signs: Sequence[int]) -> int
 
 
 def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """`reference` for many draws at once: uniforms and signs (0 or 1) of shape (parts, n); int64 of shape (n,)."""
+    """`reference` for many draws at once: uniforms and signs (0 or 1) of shape (parts, n); int64 of shape
+    (n,)."""
     import numpy as np
 
     if uniforms.shape != signs.shape or uniforms.ndim != 2 or len(uniforms) != len(of.parts):

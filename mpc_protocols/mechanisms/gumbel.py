@@ -1,16 +1,17 @@
-"""G64: the one public table of the discrete Gumbel noise that every selection uses (`docs/design/mechanisms.md` 1.2, 1.3).
+"""G64: the one public table of the discrete Gumbel noise that every selection uses
+(`docs/design/mechanisms.md` 1.2, 1.3).
 
-Problem: the exponential mechanism as "arg max of score plus Gumbel noise", with noise that parties can sample from shared
-uniform bits by comparing them with public thresholds. The table is the same for every epsilon, sensitivity and data set:
-scale enters by the dither (`selection`).
+Problem: the exponential mechanism as "arg max of score plus Gumbel noise", with noise that parties can sample
+from shared uniform bits by comparing them with public thresholds. The table is the same for every epsilon,
+sensitivity and data set: scale enters by the dither (`selection`).
 
     F(k) = P(K <= k) = exp(-exp(-gamma k)), gamma = 1/64          t_k = round(2^80 F(k)),  k = -250 .. 3194
     K = -250 + #{k : U >= t_k},  U uniform on 80 bits, so K lies in -250 .. 3195
 
-Statement. The distribution of K is within total variation 2^-70 of the discrete Gumbel distribution on all integers
-(2^-70.08, computed by `tests/mpc_protocols/mechanisms/test_gumbel.py`). Proof: half the sum of the rounding errors of
-consecutive thresholds, plus F(-251) and 1 - F(3195), the mass folded into the two ends. Every candidate of a selection is
-charged `BETA`.
+Statement. The distribution of K is within total variation 2^-70 of the discrete Gumbel distribution on all
+integers (2^-70.08, computed by `tests/mpc_protocols/mechanisms/test_gumbel.py`). Proof: half the sum of the
+rounding errors of consecutive thresholds, plus F(-251) and 1 - F(3195), the mass folded into the two ends.
+Every candidate of a selection is charged `BETA`.
 
 Threat model: the table is public. U, K are secret and exist as shares only (in `ideal`: in the clear).
 """

@@ -1,12 +1,14 @@
 """Certified exponentials in integers: every table and every constant of the mechanisms rests on these bounds.
 
-Problem: all parties must hold the same thresholds bit for bit, and what is charged must be an upper bound, so neither may
-depend on a machine's floating point. A real x is held as a pair of integers (low, high) with
-`low <= 2^bits x <= high`; every operation rounds the low end down and the high end up, so the enclosure is a proof.
+Problem: all parties must hold the same thresholds bit for bit, and what is charged must be an upper bound, so
+neither may depend on a machine's floating point. A real x is held as a pair of integers (low, high) with `low
+<= 2^bits x <= high`; every operation rounds the low end down and the high end up, so the enclosure is a
+proof.
 
-Proof note. exp of a non-negative argument is a series of non-negative terms: truncating each product downwards bounds it from
-below. From above every term is rounded up, and with y < 2^-8 the terms after one that has shrunk to a unit sum to less than a
-unit. Argument halving is undone by squaring, which is monotone. exp(-x) is the reciprocal, bounds swapped.
+Proof note. exp of a non-negative argument is a series of non-negative terms: truncating each product
+downwards bounds it from below. From above every term is rounded up, and with y < 2^-8 the terms after one
+that has shrunk to a unit sum to less than a unit. Argument halving is undone by squaring, which is monotone.
+exp(-x) is the reciprocal, bounds swapped.
 
 No private value comes near this file.
 """
@@ -87,12 +89,14 @@ def quotient(x: Interval, y: Interval, bits: int) -> Interval:
 
 
 def rounded(x: Interval, bits: int, places: int) -> int | None:
-    """2^places x rounded to the nearest integer, or None if the interval does not settle it (then compute with more bits)."""
+    """2^places x rounded to the nearest integer, or None if the interval does not settle it (then compute
+    with more bits)."""
     half = 1 << bits - places - 1
     low, high = (x[0] + half) >> bits - places, (x[1] + half) >> bits - places
     return low if low == high else None
 
 
 def round_up(x: Fraction, places: int) -> Fraction:
-    """The least multiple of 2^-places that is at least x: keeps public numbers short without ever charging too little."""
+    """The least multiple of 2^-places that is at least x: keeps public numbers short without ever charging
+    too little."""
     return Fraction(-(-(x.numerator << places) // x.denominator), 1 << places)

@@ -1,5 +1,5 @@
-"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian noise
-(`docs/design/mechanisms.md` 3.2, 5).
+"""What a measurement is charged: marginals, distances, sums or the number of rows, plus discrete Gaussian
+noise (`docs/design/mechanisms.md` 3.2, 5).
 
 With s rows per privacy unit and noise of parameter sigma^2 on every cell:
 
@@ -7,12 +7,14 @@ With s rows per privacy unit and noise of parameter sigma^2 on every cell:
     replace     L2 sensitivity sqrt(2) s  rho = s^2 / sigma^2     per marginal
     the total   s^2 / (2 sigma^2) under both
 
-Statement (finite tables). The release is rho-zCDP up to the total variation of the AFFECTED cells' noise: s cells, 2 s under
-replace, not all of them. Proof: compare with the hybrid in which the cells that differ have ideal noise and the others keep the
-table. The others' noise is independent of the data and the same in both worlds, so the hybrid pair is rho-zCDP by data
-processing, and each real run is within the affected cells' total variation of its hybrid.
+Statement (finite tables). The release is rho-zCDP up to the total variation of the AFFECTED cells' noise: s
+cells, 2 s under replace, not all of them. Proof: compare with the hybrid in which the cells that differ have
+ideal noise and the others keep the table. The others' noise is independent of the data and the same in both
+worlds, so the hybrid pair is rho-zCDP by data processing, and each real run is within the affected cells'
+total variation of its hybrid.
 
-The release that fixes the row bound is charged all its cells besides, and `bounds.BETA`: the bound is an event over all of them.
+The release that fixes the row bound is charged all its cells besides, and `bounds.BETA`: the bound is an
+event over all of them.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from mpc_protocols.mechanisms.gaussian import Sampler, sampler
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """Public facts of one release of noisy integers. samplers: the noise of each marginal's cells, or of each value. event: what
-    is charged."""
+    """Public facts of one release of noisy integers. samplers: the noise of each marginal's cells, or of each
+    value. event: what is charged."""
 
     samplers: tuple[Sampler, ...]
     event: Event
@@ -48,7 +50,8 @@ def _text(x: Fraction) -> str:
 def plan_marginals(
     facts: StudyFacts, cliques: Sequence[Clique], variances: Sequence[Fraction], row_bound: int, first: bool
 ) -> MeasurePlan:
-    """One batch of marginals, each with noise of its own parameter on every cell: one event, their costs summed.
+    """One batch of marginals, each with noise of its own parameter on every cell: one event, their costs
+    summed.
 
     row_bound: n' as known before. first: nothing was released before, so that n' is derived from this. Raises
     `StudyInvalid` (variance out of range, ring).
@@ -74,9 +77,10 @@ def plan_distances(
 ) -> MeasurePlan:
     """L1 distances of marginals to public answers, each with noise of parameter sigma2: one event.
 
-    A unit moves every one of the n sums by s (replace: 2 s) at most, so rho = n s^2 / (2 sigma^2) (replace: four times that), and
-    each of the n noises is an affected one. answer_sums: at least the sum of each rounded answer. Raises `StudyInvalid`
-    (variance out of range; a sum with its noise would not fit 32 bits with its sign).
+    A unit moves every one of the n sums by s (replace: 2 s) at most, so rho = n s^2 / (2 sigma^2) (replace:
+    four times that), and each of the n noises is an affected one. answer_sums: at least the sum of each
+    rounded answer. Raises `StudyInvalid` (variance out of range; a sum with its noise would not fit 32 bits
+    with its sign).
     """
     noise = sampler(sigma2)
     bounds.check_measurement(row_bound + max(answer_sums), noise.bound)
@@ -94,8 +98,9 @@ def plan_distances(
 def plan_sum(question: Question, clients: Sequence[int], sigma2: Fraction) -> MeasurePlan:
     """The sum of clients' integer vectors, with noise of parameter sigma2 in every entry.
 
-    A unit moves the sum by an integer vector of squared norm `sensitivity2` at most, so at most so many entries: they are the
-    affected ones. Raises `StudyInvalid` (variance out of range; an entry with its noise would not fit 32 bits with its sign).
+    A unit moves the sum by an integer vector of squared norm `sensitivity2` at most, so at most so many
+    entries: they are the affected ones. Raises `StudyInvalid` (variance out of range; an entry with its noise
+    would not fit 32 bits with its sign).
     """
     noise = sampler(sigma2)
     bounds.check_measurement(question.bound * len(clients), noise.bound)

@@ -1,4 +1,5 @@
-"""Randomised response: a code of k values is told as it is with probability P, else as one of the others (Warner 1965).
+"""Randomised response: a code of k values is told as it is with probability P, else as one of the others
+(Warner 1965).
 
     keep     P = numerator / 2^64        any other value     Q = (1 - P) / (k - 1)
 
@@ -6,12 +7,14 @@ Two people whose codes differ tell distributions of Rényi divergence
 
     D_a = ln(P^a Q^(1-a) + Q^a P^(1-a) + (k - 2) Q) / (a - 1)
 
-so a response is rho-zCDP with rho = sup_a D_a / a, below x^2 / 2 for x = ln(P / Q). `Response.rho` is a certified upper bound of
-it: D_a does not fall in a, so on a grid 1 = a_0 < .. < a_J nothing exceeds the largest D_{a_{j+1}} / a_j, and beyond a_J nothing
-exceeds x / a_J (`docs/design/mechanisms.md` 7). P is charged as it is drawn: the fraction, not e^x.
+so a response is rho-zCDP with rho = sup_a D_a / a, below x^2 / 2 for x = ln(P / Q). `Response.rho` is a
+certified upper bound of it: D_a does not fall in a, so on a grid 1 = a_0 < .. < a_J nothing exceeds the
+largest D_{a_{j+1}} / a_j, and beyond a_J nothing exceeds x / a_J (`docs/design/mechanisms.md` 7). P is
+charged as it is drawn: the fraction, not e^x.
 
-Adjacency is "replace": one person's code changes. The response hides nothing about who is in the data.
-Coins come from the caller; outside tests and simulations they are the operating system's. Drawing is exact, so beta is 0.
+Adjacency is "replace": one person's code changes. The response hides nothing about who is in the data. Coins
+come from the caller; outside tests and simulations they are the operating system's. Drawing is exact, so beta
+is 0.
 """
 
 from __future__ import annotations
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 BITS: Final = 64
 MAX_VALUES: Final = 256
 GRID: Final = 64
-"""An order of the grid is (1 + 1/GRID) times the one before: the bound is that much above the supremum, at most."""
+"""An order of the grid is (1 + 1/GRID) times the one before: the bound is that much above the supremum, at
+most."""
 MIN_RHO, MAX_RHO = Fraction(1, 2**40), Fraction(2**10)
 _DIGITS = 40
 _KEPT = 17
@@ -42,8 +46,8 @@ _BISECTIONS = 14
 
 @dataclass(frozen=True)
 class Response:
-    """A response of `values` values that is kept with probability numerator / 2^64. Raises `ValueError`: a probability that is
-    not above that of any other value, or a number of values outside 2..256."""
+    """A response of `values` values that is kept with probability numerator / 2^64. Raises `ValueError`: a
+    probability that is not above that of any other value, or a number of values outside 2..256."""
 
     values: int
     numerator: int
@@ -58,8 +62,8 @@ class Response:
 
     @classmethod
     def at(cls, values: int, rho: Fraction) -> Response:
-        """The response that is kept most often (to some thousandth of x) at a certified cost of at most rho; the same at every
-        party. Raises `StudyInvalid` for a rho beyond what can be drawn."""
+        """The response that is kept most often (to some thousandth of x) at a certified cost of at most rho;
+        the same at every party. Raises `StudyInvalid` for a rho beyond what can be drawn."""
         return _at(values, rho)
 
     @property
@@ -78,8 +82,8 @@ class Response:
         return certified(self, GRID)
 
     def perturb(self, codes: NDArray[Any], randomness: Callable[[int], bytes]) -> NDArray[np.uint8]:
-        """A response for each code: uint8 of the same shape (n,). randomness: uniform bytes, of which it takes a number that
-        does not depend on the codes."""
+        """A response for each code: uint8 of the same shape (n,). randomness: uniform bytes, of which it
+        takes a number that does not depend on the codes."""
         true = codes.astype(np.uint8)
         kept = np.frombuffer(randomness(8 * len(true)), "<u8") < np.uint64(self.numerator)
         other = _uniform(self.values - 1, len(true), randomness)
@@ -87,7 +91,8 @@ class Response:
 
 
 def unmixed(counts: NDArray[Any], responses: Sequence[Response]) -> NDArray[np.float64]:
-    """The unbiased estimate of the true counts from those of responses: float64 of the same shape, one axis a response.
+    """The unbiased estimate of the true counts from those of responses: float64 of the same shape, one axis a
+    response.
 
     Per axis (c - Q sum c) / (P - Q): the inverse of the transition matrix, which is never built.
     """
@@ -99,8 +104,8 @@ def unmixed(counts: NDArray[Any], responses: Sequence[Response]) -> NDArray[np.f
 
 
 def cell_variance(rows: int, responses: Sequence[Response]) -> float:
-    """About the variance of one cell of `unmixed`, for counts of `rows` rows that are spread over the cells: what is told is
-    nearly uniform where little is spent."""
+    """About the variance of one cell of `unmixed`, for counts of `rows` rows that are spread over the cells:
+    what is told is nearly uniform where little is spent."""
     variance = float(rows)
     for response in responses:
         gap = float(response.keep - response.other)

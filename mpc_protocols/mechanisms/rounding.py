@@ -1,13 +1,14 @@
 """Public systematic rounding of the model's answers (`docs/design/mechanisms.md` 2.1).
 
-Problem: scores are sums of |M - c| over integers, but a model's answer is fractional. Rounding to nearest shifts the score of a
-wide candidate by a fifth; systematic rounding keeps every expected L1 distance exact:
+Problem: scores are sums of |M - c| over integers, but a model's answer is fractional. Rounding to nearest
+shifts the score of a wide candidate by a fifth; systematic rounding keeps every expected L1 distance exact:
 
     c[i] = floor(C_i + theta) - floor(C_{i-1} + theta),  C = cumulative answer,  theta in [0, 1) from a public seed
 
-Proof. Over theta, c[i] is floor or ceil of the answer with the answer as mean, and as M is an integer |M - c| is linear between
-floor and ceil. Totals are kept to within one. Rounding costs no privacy: answer and theta are public.
-c is floating point before it is rounded, so one party rounds and everybody agrees on the hash of the integers.
+Proof. Over theta, c[i] is floor or ceil of the answer with the answer as mean, and as M is an integer |M - c|
+is linear between floor and ceil. Totals are kept to within one. Rounding costs no privacy: answer and theta
+are public. c is floating point before it is rounded, so one party rounds and everybody agrees on the hash of
+the integers.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def theta_of(session: bytes, step: int) -> float:
 def sum_bounds(answers: Sequence[NDArray[np.float64]], row_bound: int) -> list[int]:
     """Integers that the sums of `systematic` do not exceed, without rounding cell by cell.
 
-    One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides). Raises `ValueError`
-    for answers that are not finite (a positive infinity is clipped).
+    One for theta, one for the order of summation (relative error below 2^-28 for 2^24 cells, added besides).
+    Raises `ValueError` for answers that are not finite (a positive infinity is clipped).
     """
     cells, ends = _clipped(answers, row_bound)
     totals, filled = np.zeros(len(answers)), [q for q, answer in enumerate(answers) if len(answer)]

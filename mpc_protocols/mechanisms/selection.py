@@ -1,17 +1,19 @@
-"""The exponential mechanism by dithered discrete Gumbel noise, "G64": parameters, charge and integer reference.
+"""The exponential mechanism by dithered discrete Gumbel noise, "G64": parameters, charge and integer
+reference.
 
-Problem: pick the candidate with the worst approximation, and charge exactly the distribution that is implemented
-(`docs/design/mechanisms.md` 1.2, 1.3). With g = 2^a score units per grid step, gamma = 1/64:
+Problem: pick the candidate with the worst approximation, and charge exactly the distribution that is
+implemented (`docs/design/mechanisms.md` 1.2, 1.3). With g = 2^a score units per grid step, gamma = 1/64:
 
     key_q = u_q + g K_q + V_q,   u_q = w'_q L1(M_q - c_q) - bias_q,   K from the table G64, V uniform on {0 .. g-1}
     selected: the largest key, the lowest position among equal ones
 
-One selection is (eps'^2 / 8)-zCDP up to total variation n 2^-70, eps' = Delta_int / (32 g) * (1 + inflation), Delta_int the
-sensitivity of u: theorems 1 and 2 there bound the inflation, `tests/mpc_protocols/mechanisms/test_selection_law.py` computes the
-distribution exactly. k picks on the same scores cost k times as much (1.6); candidates that cannot win are pruned by public
-numbers (2.2).
+One selection is (eps'^2 / 8)-zCDP up to total variation n 2^-70, eps' = Delta_int / (32 g) * (1 + inflation),
+Delta_int the sensitivity of u: theorems 1 and 2 there bound the inflation,
+`tests/mpc_protocols/mechanisms/test_selection_law.py` computes the distribution exactly. k picks on the same
+scores cost k times as much (1.6); candidates that cannot win are pruned by public numbers (2.2).
 
-Threat model: all of a plan is public. Secret: M, K, V, the keys, their order and margins; opened: the position alone.
+Threat model: all of a plan is public. Secret: M, K, V, the keys, their order and margins; opened: the
+position alone.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ COARSEST: Final = 64
 """Weights up to 64 round to within 1.6 %; with fewer levels in 32-bit keys, 64-bit keys are taken."""
 RINGS: Final = (32, 64)
 MAX_COMPARISONS: Final = 1 << 29
-"""Comparisons of several picks together: 9,459 candidates twelve times. A party holds two to four bytes of each. One pick has no
-more candidates than a run has handles, and backends compare many in groups."""
+"""Comparisons of several picks together: 9,459 candidates twelve times. A party holds two to four bytes of
+each. One pick has no more candidates than a run has handles, and backends compare many in groups."""
 MAX_FAMILY: Final = 4
 """Candidates of a family, which are compared with one another first (`SelectionPlan.families`)."""
 MAX_DRAWS: Final = 1 << 20
@@ -49,11 +51,12 @@ _WORKING_BITS: Final = 192
 class SelectionPlan:
     """Public integers of a selection of one or several picks, the same at every party.
 
-    a: lg of the grid step, bits of V. sensitivity: Delta_int. weights, biases: w' and bias of every candidate offered (also of
-    those that cannot win). contenders: positions of the candidates that some pick can take, ascending; only these get noise.
-    ring_bits: the ring of the keys, in which differences of keys on one list are read with their sign. sign_bits: planes k of a
-    cell's difference. row_bound: n', to which answers are clipped. event: what each pick is charged. picks: how many there are
-    at most. lowest, highest: bounds of each candidate's key. conflicts: of each candidate, the others that leave with it.
+    a: lg of the grid step, bits of V. sensitivity: Delta_int. weights, biases: w' and bias of every candidate
+    offered (also of those that cannot win). contenders: positions of the candidates that some pick can take,
+    ascending; only these get noise. ring_bits: the ring of the keys, in which differences of keys on one list
+    are read with their sign. sign_bits: planes k of a cell's difference. row_bound: n', to which answers are
+    clipped. event: what each pick is charged. picks: how many there are at most. lowest, highest: bounds of
+    each candidate's key. conflicts: of each candidate, the others that leave with it.
     """
 
     a: int
@@ -81,7 +84,8 @@ class SelectionPlan:
         )
 
     def candidates(self, picked: Sequence[int]) -> tuple[int, ...]:
-        """Positions among which the next pick is made, after these: a function of public inputs; empty if none is left."""
+        """Positions among which the next pick is made, after these: a function of public inputs; empty if
+        none is left."""
         if not picked and self.picks == 1:
             return self.contenders
         known = self._candidates_after
@@ -102,10 +106,12 @@ class SelectionPlan:
 
     @cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
-        """The contenders in their order, those that follow one another and leave together in one family of at most MAX_FAMILY.
+        """The contenders in their order, those that follow one another and leave together in one family of at
+        most MAX_FAMILY.
 
-        Together leave candidates that are in conflict with one another and with the same others, whichever of them is picked.
-        Each is a family of its own where the keys of all contenders do not fit the ring with their differences.
+        Together leave candidates that are in conflict with one another and with the same others, whichever of
+        them is picked. Each is a family of its own where the keys of all contenders do not fit the ring with
+        their differences.
         """
         spread = max(self.highest[q] for q in self.contenders) - min(self.lowest[q] for q in self.contenders)
         found: list[list[int]] = []
@@ -168,7 +174,8 @@ class Scale:
 
 
 def _scale(epsilon: Fraction, most_sensitive: int) -> Scale | None:
-    """The largest sensitivity on the finest grid with eps' <= epsilon; None if epsilon is too large for this cap."""
+    """The largest sensitivity on the finest grid with eps' <= epsilon; None if epsilon is too large for this
+    cap."""
     cells_per_step = most_sensitive / (32 * epsilon)
     if cells_per_step < 1:
         return None
@@ -208,11 +215,12 @@ def plan_selection(
 ) -> SelectionPlan:
     """Integers of a selection among n candidates (`docs/design/mechanisms.md` 1.3, 2.2, 5).
 
-    weights: positive rationals. penalties: in counts, taken off the L1 distance. epsilon: what may be charged at most,
-    epsilon^2 / 8. answer_sums: at least the sum of each candidate's rounded answer. row_bound: n'. factor: how many counts one
-    privacy unit moves a candidate's L1 distance (add-remove: unit_rows; replace: 2 unit_rows). picks: how often one is selected.
-    conflicts: for each candidate the later ones that leave if it is picked, and with which it leaves; empty if there are none.
-    Raises `StudyInvalid` if no ring holds the keys, `ValueError` for arguments outside their ranges.
+    weights: positive rationals. penalties: in counts, taken off the L1 distance. epsilon: what may be charged
+    at most, epsilon^2 / 8. answer_sums: at least the sum of each candidate's rounded answer. row_bound: n'.
+    factor: how many counts one privacy unit moves a candidate's L1 distance (add-remove: unit_rows; replace:
+    2 unit_rows). picks: how often one is selected. conflicts: for each candidate the later ones that leave if
+    it is picked, and with which it leaves; empty if there are none. Raises `StudyInvalid` if no ring holds
+    the keys, `ValueError` for arguments outside their ranges.
     """
     n = len(weights)
     if not n or len(penalties) != n or len(answer_sums) != n:

@@ -4,13 +4,13 @@
     owner, row-order        result = align(wire, number_of_rows, spec, context, guard)
     party without data      result = align(wire, None, spec, context, guard)
 
-Order of things: the owner's list is checked and completed with dummies; what the sizes reveal is put on record by the guard (it
-counts even if the run then fails); the types of key columns are compared; the protocol runs; rows of dummies are dropped. In the
-two-owner protocols both owners then tell u to the computing parties that own nothing. Every run has fresh keys, so rows of two
-runs cannot be compared.
+Order of things: the owner's list is checked and completed with dummies; what the sizes reveal is put on
+record by the guard (it counts even if the run then fails); the types of key columns are compared; the
+protocol runs; rows of dummies are dropped. In the two-owner protocols both owners then tell u to the
+computing parties that own nothing. Every run has fresh keys, so rows of two runs cannot be compared.
 
-Threat model, leakage and assumption of each protocol: its own module and descriptor (`method`); who learns what:
-`functionality`.
+Threat model, leakage and assumption of each protocol: its own module and descriptor (`method`); who learns
+what: `functionality`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ def align(
     group: Group | None = None,
     entropy: Entropy = system,
 ) -> Alignment:
-    """A party's part; blocks until done. Result: `rows[i]` is the row of `own.entries[i]`, or i with method "row-order".
+    """A party's part; blocks until done. Result: `rows[i]` is the row of `own.entries[i]`, or i with method
+    "row-order".
 
-    own: an owner's identifiers, or with "row-order" the number of its rows; None at a party without data. group: of the
-    Diffie-Hellman protocols, ristretto255 on all cores unless given. Raises `StudyInvalid` (these parties cannot run the method)
-    and `DataRefused` before anything is sent (too few identifiers, more than pad_to), `BudgetRefused` by the guard,
-    `ProtocolAborted` and `PeerLost` while it runs.
+    own: an owner's identifiers, or with "row-order" the number of its rows; None at a party without data.
+    group: of the Diffie-Hellman protocols, ristretto255 on all cores unless given. Raises `StudyInvalid`
+    (these parties cannot run the method) and `DataRefused` before anything is sent (too few identifiers, more
+    than pad_to), `BudgetRefused` by the guard, `ProtocolAborted` and `PeerLost` while it runs.
     """
     context.check(spec)
     method, side = METHODS[spec.method], context.side(wire.me)

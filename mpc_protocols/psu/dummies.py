@@ -1,20 +1,22 @@
 """Hiding set sizes and sizes of intersections when who holds a record is private (adjacency "add-remove";
 `docs/design/psu.md` 3, with proofs).
 
-Without noise the repetitions, sum of list lengths less u, are a membership oracle. Fake identifiers, which begin with bytes that
-no real one has, give them noise that nobody knows entirely:
+Without noise the repetitions, sum of list lengths less u, are a membership oracle. Fake identifiers, which
+begin with bytes that no real one has, give them noise that nobody knows entirely:
 
     pairs           `merge3`: owner i plants E_i private dummies TWICE each; inside the protocol a pair is a match like any other
     counted pools   two owners: 2c public fakes per direction. The owner of a direction includes all of them, the other a uniform
                     subset of secret size K, with the distribution of E. Each owner sees k + K1 + K2 and knows one K
     padding         private dummies fill every list up to a length independent of E or K, which may be one more release
 
-E and K are drawn exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform integers, no floating
-point); truncation is by rejection. Sampling time depends on the draw; it is spent before the first message.
+E and K are drawn exactly (Canonne, Kamath, Steinke 2020, algorithms 1 and 2: rational epsilon, uniform
+integers, no floating point); truncation is by rejection. Sampling time depends on the draw; it is spent
+before the first message.
 
-Views: the other parties' have one event for the repetitions and one for each noisy list that they see and that is not their own
-(`view_events`); an owner's ledger charges what is about its own data (`size_events`). An event counts epsilon^2 / 2 of rho and
-delta as its distance from a pure epsilon-DP release. Threat model: semi-honest. Dummies carry no weight downstream.
+Views: the other parties' have one event for the repetitions and one for each noisy list that they see and
+that is not their own (`view_events`); an owner's ledger charges what is about its own data (`size_events`).
+An event counts epsilon^2 / 2 of rho and delta as its distance from a pure epsilon-DP release. Threat model:
+semi-honest. Dummies carry no weight downstream.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class PartyList:
 
 @dataclass(frozen=True)
 class Noise:
-    """The distribution of one count of dummies: P[t] ~ exp(-epsilon |t - c|), t = 0 .. 2c. It hides `shift`, up to delta."""
+    """The distribution of one count of dummies: P[t] ~ exp(-epsilon |t - c|), t = 0 .. 2c. It hides `shift`,
+    up to delta."""
 
     epsilon: Fraction
     c: int
@@ -68,7 +71,8 @@ def overlap_noise(spec: AlignmentSpec, owners: int = 2) -> Noise:
 
 
 def list_noise(spec: AlignmentSpec) -> Noise:
-    """Noise that hides a number that one identifier moves by one: the length of a list, the rows of aligned tables."""
+    """Noise that hides a number that one identifier moves by one: the length of a list, the rows of aligned
+    tables."""
     return Noise(spec.size_epsilon, centre(spec.size_epsilon, spec.size_delta))
 
 
@@ -196,9 +200,11 @@ def list_size(spec: AlignmentSpec, side: int, owners: int = 2) -> int | None:
 def size_events(
     spec: AlignmentSpec, recipients: Sequence[str], owners: int = 2, outside: Sequence[str] = ()
 ) -> tuple[Event, ...]:
-    """What an owner's sizes reveal to `recipients`, for its own ledger: nothing when sizes are public by definition.
+    """What an owner's sizes reveal to `recipients`, for its own ledger: nothing when sizes are public by
+    definition.
 
-    outside: those of them that own nothing; where they hear u alone, no list is on record as revealed to them.
+    outside: those of them that own nothing; where they hear u alone, no list is on record as revealed to
+    them.
     """
     if spec.adjacency == "replace" or not recipients:
         return ()
@@ -210,7 +216,8 @@ def size_events(
 
 
 def view_events(spec: AlignmentSpec, owners: Sequence[str], viewer: str) -> tuple[Event, ...]:
-    """All that sizes reveal to one party of a private set union, for the report: on top of the study's (epsilon, delta).
+    """All that sizes reveal to one party of a private set union, for the report: on top of the study's
+    (epsilon, delta).
 
     owners: their names. viewer: a party's name; an owner's own list tells it nothing.
     """

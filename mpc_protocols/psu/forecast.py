@@ -1,7 +1,8 @@
 """What an alignment will cost each party, whatever the method: for `plan`, before anything runs.
 
-Exact where the method's cost is (`cost`, `dh2.cost`, `merge3.cost`, tests): payload bytes sent by each party, rounds,
-exponentiations. Seconds are of one core of the machine that the constants were measured on, and rough.
+Exact where the method's cost is (`cost`, `dh2.cost`, `merge3.cost`, tests): payload bytes sent by each party,
+rounds, exponentiations. Seconds are of one core of the machine that the constants were measured on, and
+rough.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ WORD_S = 1e-8
 
 @dataclass(frozen=True)
 class Forecast:
-    """By wire number: bytes sent, seconds of one core. false_merges: probability that two identifiers become one. beside_bytes:
-    memory of a computing party beside its lists. proofs: batches that the computing parties prove."""
+    """By wire number: bytes sent, seconds of one core. false_merges: probability that two identifiers become
+    one. beside_bytes: memory of a computing party beside its lists. proofs: batches that the computing
+    parties prove."""
 
     sent: Mapping[int, int]
     seconds: Mapping[int, float]
@@ -45,8 +47,9 @@ def list_lengths(spec: AlignmentSpec, sizes: Sequence[int]) -> list[int]:
 def forecast(
     spec: AlignmentSpec, context: Context, sizes: Sequence[int], union: int | None = None, columns: int = 1
 ) -> Forecast:
-    """sizes: expected identifiers of each owner. union: rows of the common table, by default as if no identifier were common
-    (the most). columns: key columns. Raises `StudyInvalid` if these parties cannot run the method."""
+    """sizes: expected identifiers of each owner. union: rows of the common table, by default as if no
+    identifier were common (the most). columns: key columns. Raises `StudyInvalid` if these parties cannot run
+    the method."""
     context.check(spec)
     method = METHODS[spec.method]
     lengths = list_lengths(spec, sizes) if method.psu else list(sizes)

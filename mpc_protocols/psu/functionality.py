@@ -1,14 +1,15 @@
 """What an alignment computes and what it reveals: specification, result, and the ideal functionality.
 
-Every owner i holds a set X_i of canonical identifiers. Everybody obtains the number of rows u = |X_1 ∪ .. ∪ X_m| of a common
-table and a public order of its rows that depends on nothing but fresh randomness; owner i learns the row of each of its own
-identifiers. Nobody learns which of its identifiers another owner holds. Who learns what by which method, and if it deviates: the
-table of `docs/design/psu.md` 6.
+Every owner i holds a set X_i of canonical identifiers. Everybody obtains the number of rows u = |X_1 ∪ .. ∪
+X_m| of a common table and a public order of its rows that depends on nothing but fresh randomness; owner i
+learns the row of each of its own identifiers. Nobody learns which of its identifiers another owner holds. Who
+learns what by which method, and if it deviates: the table of `docs/design/psu.md` 6.
 
-In the two-owner protocols other computing parties are told u by the owners, and nothing else; sizes of lists are announced to the
-parties that run the protocol. With two owners the size of the intersection follows from sizes and u; with more only the number
-of repetitions sum n_i - u does. With adjacency "add-remove", sizes and u carry noise (`dummies`); each released size is an
-event. Row order and names of rows live for one run only: fresh keys each time, so that runs cannot be linked.
+In the two-owner protocols other computing parties are told u by the owners, and nothing else; sizes of lists
+are announced to the parties that run the protocol. With two owners the size of the intersection follows from
+sizes and u; with more only the number of repetitions sum n_i - u does. With adjacency "add-remove", sizes and
+u carry noise (`dummies`); each released size is an event. Row order and names of rows live for one run only:
+fresh keys each time, so that runs cannot be linked.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, Event
-from mpc_protocols.partition import MAX_OWNERS
 from mpc_protocols.psu.groups.group import Operations
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy, permutation, system
+from mpc_protocols.vertical.partition import MAX_OWNERS
 
 VERSION = b"cosynth psu 2"
 MAX_IDENTIFIERS: Final = 1 << 28
@@ -40,11 +41,12 @@ class AlignmentSpec:
     """Public parameters of an alignment; equal at all parties.
 
     min_size: an owner with fewer identifiers refuses. max_size: longest list of one owner, dummies included.
-    size_epsilon, size_delta: what each announced size may reveal (add-remove only). pad_to: public sizes to which the
-    owners' identifiers are padded, one per owner in the owners' order (add-remove only); None: padded by a noisy number.
-    security: "proofs" (`dh2`) has the answers proven that matching rests on, so that none can be spoilt unnoticed.
-    method: "row-order" takes the tables as aligned already (`row_order`); the others are private set unions.
-    malicious: a computing party may deviate, with any owners that do not compute; for methods without `weakness` only.
+    size_epsilon, size_delta: what each announced size may reveal (add-remove only). pad_to: public sizes to
+    which the owners' identifiers are padded, one per owner in the owners' order (add-remove only); None:
+    padded by a noisy number. security: "proofs" (`dh2`) has the answers proven that matching rests on, so
+    that none can be spoilt unnoticed. method: "row-order" takes the tables as aligned already (`row_order`);
+    the others are private set unions. malicious: a computing party may deviate, with any owners that do not
+    compute; for methods without `weakness` only.
     """
 
     method: str
@@ -106,7 +108,8 @@ class AlignmentSpec:
 
 @dataclass(frozen=True)
 class Member:
-    """A party of an alignment: its name, what proves its identity (certificate fingerprint), its number on the wire."""
+    """A party of an alignment: its name, what proves its identity (certificate fingerprint), its number on
+    the wire."""
 
     name: str
     identity: bytes
@@ -117,9 +120,10 @@ class Member:
 class Context:
     """Identity of a run: the study's digest (32 bytes) and the parties' identities.
 
-    owners: two to eight, in the study's order; the first is FLORIST's active party, otherwise the order says nothing. helper: the
-    third party of `helper`. computing: the computing parties in the order of their numbers, owners among them; `merge3` needs
-    all three, and in the two-owner protocols those that own nothing are told u.
+    owners: two to eight, in the study's order; the first is FLORIST's active party, otherwise the order says
+    nothing. helper: the third party of `helper`. computing: the computing parties in the order of their
+    numbers, owners among them; `merge3` needs all three, and in the two-owner protocols those that own
+    nothing are told u.
     """
 
     study: bytes
@@ -191,10 +195,11 @@ class Context:
 class Alignment:
     """One party's result.
 
-    n_rows: u, the rows of the common table. rows: (n,) int64, the row of each of the owner's identifiers in the order given,
-    pairwise different; empty at a party without data. digest: 32 bytes, equal at two parties exactly if their common tables
-    are. operations: what this party's group computed. events: what the run charges (empty when sizes are public). listed: entries
-    of the owner's list, dummies included, as it was announced.
+    n_rows: u, the rows of the common table. rows: (n,) int64, the row of each of the owner's identifiers in
+    the order given, pairwise different; empty at a party without data. digest: 32 bytes, equal at two parties
+    exactly if their common tables are. operations: what this party's group computed. events: what the run
+    charges (empty when sizes are public). listed: entries of the owner's list, dummies included, as it was
+    announced.
     """
 
     n_rows: int
@@ -206,7 +211,8 @@ class Alignment:
 
     @property
     def membership(self) -> NDArray[np.bool_]:
-        """(n_rows,): whether the owner holds the row. Secret: the rows of dummies are False like those of others."""
+        """(n_rows,): whether the owner holds the row. Secret: the rows of dummies are False like those of
+        others."""
         held = np.zeros(self.n_rows, np.bool_)
         held[self.rows] = True
         return held
@@ -233,9 +239,11 @@ def check_list(entries: Sequence[bytes], spec: AlignmentSpec, owner: str) -> Non
 def ideal_align(
     lists: Sequence[Sequence[bytes]], spec: AlignmentSpec, entropy: Entropy = system
 ) -> list[Alignment]:
-    """The functionality in the clear, for any number of owners: what the protocols are tested against. Protects nothing.
+    """The functionality in the clear, for any number of owners: what the protocols are tested against.
+    Protects nothing.
 
-    lists: the canonical identifiers of each owner. Rows are in uniformly random order. Raises `DataRefused` as the owners do.
+    lists: the canonical identifiers of each owner. Rows are in uniformly random order. Raises `DataRefused`
+    as the owners do.
     """
     for number, entries in enumerate(lists):
         check_list(entries, spec, str(number))

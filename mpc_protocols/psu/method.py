@@ -1,9 +1,11 @@
-"""What an alignment method is, and how one is found: a file psu/NAME/method.py (or psu/NAME_method.py) that holds METHOD.
+"""What an alignment method is, and how one is found: a file psu/NAME/method.py (or psu/NAME_method.py) that
+holds METHOD.
 
-A method joins the records of owners of different columns: either a private set union, chosen by `[alignment] via`, or the
-tables' own order, chosen by `[alignment] method`. Everybody else asks the descriptor: the study's reader who may run it, `auto`
-what to take, `align` for the protocol, `plan` for costs, check, report and pages for words. Nobody compares names.
-Descriptors import the standard library only; methods import what they need.
+A method joins the records of owners of different columns: either a private set union, chosen by `[alignment]
+via`, or the tables' own order, chosen by `[alignment] method`. Everybody else asks the descriptor: the
+study's reader who may run it, `auto` what to take, `align` for the protocol, `plan` for costs, check, report
+and pages for words. Nobody compares names. Descriptors import the standard library only; methods import what
+they need.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ AUTO: Final = "auto"
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why some parties cannot run a method, and what would help beside another method ("" if nothing): ends of a sentence."""
+    """Why some parties cannot run a method, and what would help beside another method ("" if nothing): ends
+    of a sentence."""
 
     what: str
     cure: str = ""
@@ -40,17 +43,18 @@ class Misfit:
 class AlignmentMethod(ABC):
     """One method, in words and in code.
 
-    name: in the study file. rank: place in lists. psu: chosen by `via`, and aligns identifiers; else by `method`, and aligns
-    rows. automatic: whether `via = "auto"` may take it. proofs: whether it has `security = "proofs"`. helper: whether a
-    computing party without data takes part. pairs: whether an owner plants its fakes twice, instead of from public pools
-    (`dummies`). union_only: whether parties that own nothing hear only the size of the union. hides_members: whether, while all
-    follow the protocol, no owner learns which of its records another one holds; report and plan say so only then. groups:
-    whether it runs over any group, for comparisons.
+    name: in the study file. rank: place in lists. psu: chosen by `via`, and aligns identifiers; else by
+    `method`, and aligns rows. automatic: whether `via = "auto"` may take it. proofs: whether it has `security
+    = "proofs"`. helper: whether a computing party without data takes part. pairs: whether an owner plants its
+    fakes twice, instead of from public pools (`dummies`). union_only: whether parties that own nothing hear
+    only the size of the union. hides_members: whether, while all follow the protocol, no owner learns which
+    of its records another one holds; report and plan say so only then. groups: whether it runs over any
+    group, for comparisons.
 
-    In words: hides (`hidden` of a method that does not hide members); reveals (what it tells beyond sizes and to whom, a clause;
-    "" if nothing); way (after "records are joined"); matched (a sentence; {together}
-    is "Records were matched by ..."); trust (what it rests on, a sentence or more), trust_with_proofs (what proofs add);
-    owners, adversary, speed: columns of the table in `docs/howto/vertical.md`.
+    In words: hides (`hidden` of a method that does not hide members); reveals (what it tells beyond sizes and
+    to whom, a clause; "" if nothing); way (after "records are joined"); matched (a sentence; {together} is
+    "Records were matched by ..."); trust (what it rests on, a sentence or more), trust_with_proofs (what
+    proofs add); owners, adversary, speed: columns of the table in `docs/howto/vertical.md`.
     """
 
     name: ClassVar[str]
@@ -77,13 +81,16 @@ class AlignmentMethod(ABC):
     @property
     @abstractmethod
     def claim(self) -> str:
-        """Who does not learn whose memberships, as long as what: a part of run.json's `claim`, without a full stop."""
+        """Who does not learn whose memberships, as long as what: a part of run.json's `claim`, without a full
+        stop."""
 
     def weakness(self, adjacency: Adjacency) -> str:
-        """What a computing party that deviates, with any owners that do not compute, could do through this method to the
-        (epsilon, delta) of other owners' records, or learn of them unnoticed: a clause; "" if nothing.
+        """What a computing party that deviates, with any owners that do not compute, could do through this
+        method to the (epsilon, delta) of other owners' records, or learn of them unnoticed: a clause; "" if
+        nothing.
 
-        A study whose security holds against such a party takes a method without weakness only (`docs/design/malicious.md` 9).
+        A study whose security holds against such a party takes a method without weakness only
+        (`docs/design/malicious.md` 9).
         """
         return "what a party that deviates can do with it has not been examined"
 
@@ -109,14 +116,16 @@ class AlignmentMethod(ABC):
     ) -> Alignment:
         """One party's part, whatever its role; see `align.align`.
 
-        own: an owner's list, fakes included, or the number of its rows; None without data. kinds: types of its key columns.
+        own: an owner's list, fakes included, or the number of its rows; None without data. kinds: types of
+        its key columns.
         """
 
     @abstractmethod
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
     ) -> Forecast:
-        """Bytes and seconds of each party. lengths: of the owners' lists, fakes included. columns: of the key."""
+        """Bytes and seconds of each party. lengths: of the owners' lists, fakes included. columns: of the
+        key."""
 
     def recipients(self, context: Context, me: int) -> list[Member]:
         """Who learns something from the sizes of the owner with this wire number."""
@@ -125,7 +134,8 @@ class AlignmentMethod(ABC):
         return [member for member in members if member.number != me]
 
     def sizes_shown(self, owner: bool, owners: int, noisy: bool, padded: bool) -> str:
-        """Which sizes a party, an owner or not, is told. padded: lists are filled up to a length that the study fixes."""
+        """Which sizes a party, an owner or not, is told. padded: lists are filled up to a length that the
+        study fixes."""
         union = "how many different records the owners hold together"
         if padded or (self.union_only and not owner):
             return union + (", with noise" if noisy else "")
@@ -171,7 +181,7 @@ METHODS: Registry[AlignmentMethod] = Registry(
     "method",
     AlignmentMethod,
     "cosynth.alignments",
-    elsewhere=["mpc_protocols.replicated"],
+    elsewhere=["mpc_protocols.backends.replicated"],
     research="mpc_protocols.research",
 )
 """All alignment methods, by name."""
@@ -184,10 +194,11 @@ def resolve(
     allowed: Sequence[str] | None = None,
     deviating: Adjacency | None = None,
 ) -> AlignmentMethod:
-    """The method that `[alignment] via` stands for: with "auto" the first automatic one that these parties can run.
+    """The method that `[alignment] via` stands for: with "auto" the first automatic one that these parties
+    can run.
 
-    owners: as far as they are known. allowed: what the backend can work with; None: anything. deviating: as of
-    `AlignmentMethod.refusal`. Raises `StudyInvalid`.
+    owners: as far as they are known. allowed: what the backend can work with; None: anything. deviating: as
+    of `AlignmentMethod.refusal`. Raises `StudyInvalid`.
     """
     if via != AUTO:
         if via not in METHODS or not METHODS[via].psu:
@@ -205,8 +216,9 @@ def resolve(
         refusals.append(refused)
     if not refusals:
         raise StudyInvalid("No alignment method fits the study's backend.")
-    # Told is why the last one cannot run, which takes any number of computing parties. Where one may deviate, that may be its
-    # weakness, which no party can mend: the first one has none, and says what the parties lack.
+    # Told is why the last one cannot run, which takes any number of computing parties. Where one may deviate,
+    # that may be its weakness, which no party can mend: the first one has none, and says what the parties
+    # lack.
     told = refusals[0] if deviating else refusals[-1]
     raise StudyInvalid(f"{told}.")
 

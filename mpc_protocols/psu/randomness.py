@@ -1,9 +1,10 @@
 """Secret randomness of the alignment: bytes from the operating system, and uniform permutations made of them.
 
-Every shuffle of the protocols must be uniform and secret, or positions would carry file order from one list to the next
-(`docs/design/psu.md` 1.1).
+Every shuffle of the protocols must be uniform and secret, or positions would carry file order from one list
+to the next (`docs/design/psu.md` 1.1).
 
-`Entropy` is an argument everywhere; only tests and simulations pass anything but the operating system's generator.
+`Entropy` is an argument everywhere; only tests and simulations pass anything but the operating system's
+generator.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.permutation import uniform_permutation
+from mpc_protocols.engine.permutation import uniform_permutation
 
 Entropy = Callable[[int], bytes]
 """n -> n uniform secret bytes, independent of all others."""

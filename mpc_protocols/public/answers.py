@@ -1,21 +1,25 @@
-"""The cells of a selection's answers: which dealer's each is, in which order they stand, and what stands for them in a step.
+"""The cells of a selection's answers: which dealer's each is, in which order they stand, and what stands for
+them in a step.
 
-Public, alike at every party, for the whole run. A backend may compute with the cells of an answer in roles: then one computing
-party, the dealer, needs to know of the model's answers of its own cells only which are zero (`replicated.scores.dealer`). So the
-cells are cut into as many parts as the backend has dealers, 1 if it has no such roles. Every dealers-th cell of a marginal
-belongs to the same dealer, so that the zeros of the model's answers, which cluster, burden all alike. A marginal of few cells is
-one dealer's as a whole, in turn by its handle: cutting it up would only add messages.
+Public, alike at every party, for the whole run. A backend may compute with the cells of an answer in roles:
+then one computing party, the dealer, needs to know of the model's answers of its own cells only which are
+zero (`replicated.scores.dealer`). So the cells are cut into as many parts as the backend has dealers, 1 if it
+has no such roles. Every dealers-th cell of a marginal belongs to the same dealer, so that the zeros of the
+model's answers, which cluster, burden all alike. A marginal of few cells is one dealer's as a whole, in turn
+by its handle: cutting it up would only add messages.
 
-Groups. A selection computes with GROUP cells at a time, so that its memory does not grow with the cells of its candidates. A
-marginal of more than RANGE cells counts as several ranges, the same ones in every selection; ranges fill a group in order.
+Groups. A selection computes with GROUP cells at a time, so that its memory does not grow with the cells of
+its candidates. A marginal of more than RANGE cells counts as several ranges, the same ones in every
+selection; ranges fill a group in order.
 
-Dealt order. The cells of a group stand dealer by dealer: those of dealer 0 in all ranges, one range after the other, then those
-of dealer 1, and so on (`DealerLayout`). Whatever is computed, sent or hashed cell by cell is in this order, so that a dealer's
-cells are one piece of memory.
+Dealt order. The cells of a group stand dealer by dealer: those of dealer 0 in all ranges, one range after the
+other, then those of dealer 1, and so on (`DealerLayout`). Whatever is computed, sent or hashed cell by cell
+is in this order, so that a dealer's cells are one piece of memory.
 
-The hash of a group's answers that a step announces is made of the bitmap of zeros, which all see, and of a digest of each
-dealer's part. A dealer gets, in place of the answers of its own cells, their hash and their sums (`PartDigest`), and checks
-range, sums and hash of all answers with them. What one party cannot check itself, all others do, against the same hash.
+The hash of a group's answers that a step announces is made of the bitmap of zeros, which all see, and of a
+digest of each dealer's part. A dealer gets, in place of the answers of its own cells, their hash and their
+sums (`PartDigest`), and checks range, sums and hash of all answers with them. What one party cannot check
+itself, all others do, against the same hash.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ SPLIT = 1024
 MAX_RANGE = 1 << 18
 """Upper limit of cells per range."""
 MAX_GROUP = 1 << 21
-"""Upper limit of cells per group. A party holds about 30 bytes per cell while the group is computed, cached shares included."""
+"""Upper limit of cells per group. A party holds about 30 bytes per cell while the group is computed, cached
+shares included."""
 
 
 _NO_CELLS = np.empty(0, np.uint32)
@@ -174,8 +179,9 @@ class PartDigest:
 class Answers:
     """One party's part of the answers of a group, in dealt order.
 
-    cells: uint32, 0 where this party deals and does not know better. nonzero: bool, where an answer is not 0, also there.
-    withheld: the dealer that does not know the answers of its own cells, with their digest; None if all are known.
+    cells: uint32, 0 where this party deals and does not know better. nonzero: bool, where an answer is not 0,
+    also there. withheld: the dealer that does not know the answers of its own cells, with their digest; None
+    if all are known.
     """
 
     layout: DealerLayout

@@ -1,8 +1,9 @@
-"""What follows from a step once it has begun: one frozen object each, which is passed on (`docs/design/engine.md` 5).
+"""What follows from a step once it has begun: one frozen object each, which is passed on
+(`docs/design/engine.md` 5).
 
-`PublicState.begin` makes them from public inputs alone, alike at every computing party. `inputs` is 32 bytes: the value of the
-transcript with the step and its plan in it, to which noise nonces and the journal's entry are bound. Whoever runs the step needs
-nothing else of the public state.
+`PublicState.begin` makes them from public inputs alone, alike at every computing party. `inputs` is 32 bytes:
+the value of the transcript with the step and its plan in it, to which noise nonces and the journal's entry
+are bound. Whoever runs the step needs nothing else of the public state.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BegunPrepare:
-    """handles: of the step's cliques. fresh: the cliques that must be shared for it; the others are sums of shared ones. levels:
-    those that the fresh cliques name."""
+    """handles: of the step's cliques. fresh: the cliques that must be shared for it; the others are sums of
+    shared ones. levels: those that the fresh cliques name."""
 
     step: PrepareStep
     inputs: bytes
@@ -41,8 +42,8 @@ class BegunPrepare:
 
 @dataclass(frozen=True)
 class BegunSelect:
-    """answers: what was announced of the answers of the candidates kept. expected: the noise that the measurement of what is
-    picked will take, and at most so many draws of it; None if that is not known."""
+    """answers: what was announced of the answers of the candidates kept. expected: the noise that the
+    measurement of what is picked will take, and at most so many draws of it; None if that is not known."""
 
     step: SelectStep
     inputs: bytes
@@ -51,11 +52,13 @@ class BegunSelect:
     expected: tuple[Sampler, int] | None
 
     def authorisations(self) -> list[tuple[Event, bytes]]:
-        """The event of each pick with the hash of its inputs: different ones, for each is a release of its own."""
+        """The event of each pick with the hash of its inputs: different ones, for each is a release of its
+        own."""
         return [(event, self.pick_inputs(number)) for number, event in enumerate(self.plan.events)]
 
     def pick_inputs(self, number: int) -> bytes:
-        """The hash of a pick's public inputs; what the earlier picks were is a function of them and of the noise."""
+        """The hash of a pick's public inputs; what the earlier picks were is a function of them and of the
+        noise."""
         return (
             self.inputs if number == 0 else hashlib.sha256(self.inputs + number.to_bytes(8, "big")).digest()
         )

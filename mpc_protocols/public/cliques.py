@@ -1,12 +1,13 @@
 """Which marginals are shared and which are sums of shared ones.
 
-Problem: a custodian's counts are masked and sent once; a marginal over fewer columns is a sum of cells of a larger one, which
-every party adds up on its own shares (`docs/design/algorithms.md` 4). This file decides, from public facts and alike at every
-party, what must be shared, and says for each handle from which shared marginal and along which axes it is derived. It never sees
-a count.
+Problem: a custodian's counts are masked and sent once; a marginal over fewer columns is a sum of cells of a
+larger one, which every party adds up on its own shares (`docs/design/algorithms.md` 4). This file decides,
+from public facts and alike at every party, what must be shared, and says for each handle from which shared
+marginal and along which axes it is derived. It never sees a count.
 
-A level (`functionality.Level`) is a column of its own here: a public function of a column of the study. A clique over levels is
-a sum of any clique whose versions of the same columns determine them: the column itself, or a finer nested level.
+A level (`functionality.Level`) is a column of its own here: a public function of a column of the study. A
+clique over levels is a sum of any clique whose versions of the same columns determine them: the column
+itself, or a finer nested level.
 """
 
 from __future__ import annotations
@@ -29,20 +30,23 @@ if TYPE_CHECKING:
 MAX_SHARED_CELLS: Final = 1 << 28
 """Cells of all that a run shares: 1 GiB in 32-bit cells at each computing party."""
 MAX_DERIVED_CELLS: Final = 1 << 30
-"""Cells of all handles' marginals that are sums of shared ones, which parties keep; all subsets of 15 columns have fewer."""
+"""Cells of all handles' marginals that are sums of shared ones, which parties keep; all subsets of 15 columns
+have fewer."""
 MAX_LEVELS: Final = 16
 """Levels of one column in a run."""
 MAX_COMPARED: Final = 1 << 28
-"""Pairs of cliques that a run looks at to find which are sums of which: minutes; triples of 60 columns take an eighth."""
+"""Pairs of cliques that a run looks at to find which are sums of which: minutes; triples of 60 columns take
+an eighth."""
 
 
 @dataclass(frozen=True)
 class Derivation:
     """How a handle's marginal comes from a shared one: a public 0/1 sum of its cells.
 
-    source: the shared clique. shape: sizes of the source's columns. axes: for each column of the handle's clique, the position
-    of its finer version among the source's columns. bins: for each column of the handle's clique, which of its values each of
-    the source column's values falls in; None where they are the same column.
+    source: the shared clique. shape: sizes of the source's columns. axes: for each column of the handle's
+    clique, the position of its finer version among the source's columns. bins: for each column of the
+    handle's clique, which of its values each of the source column's values falls in; None where they are the
+    same column.
     """
 
     source: Clique
@@ -56,7 +60,8 @@ class Derivation:
         return self.axes == tuple(range(len(self.shape))) and not any(self.bins)
 
     def apply(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The handle's cells from the source's, both flat in row-major order; same dtype (sums wrap in unsigned rings)."""
+        """The handle's cells from the source's, both flat in row-major order; same dtype (sums wrap in
+        unsigned rings)."""
         if self.is_identity:
             return cells
         summed = tuple(axis for axis in range(len(self.shape)) if axis not in self.axes)
@@ -108,7 +113,8 @@ class _Coverings:
 
 
 class CliqueRegister:
-    """Handles of a run, in the order in which they were asked for, the levels declared, and the marginals shared so far.
+    """Handles of a run, in the order in which they were asked for, the levels declared, and the marginals
+    shared so far.
 
     facts: the study's, its `sizes` with those of all levels declared so far.
     """
@@ -131,7 +137,8 @@ class CliqueRegister:
         return [level for level in dict.fromkeys(levels) if self._levels.get(level.name) != level]
 
     def declare(self, levels: Sequence[Level]) -> list[Level]:
-        """Make levels known; returns those that were not. Raises `StudyInvalid` for one that does not fit its column."""
+        """Make levels known; returns those that were not. Raises `StudyInvalid` for one that does not fit its
+        column."""
         fresh = self.unknown(levels)
         names = {level.name for level in fresh}
         if len(names) != len(fresh):
@@ -181,10 +188,12 @@ class CliqueRegister:
         return tuple(level for name, level in self._levels.items() if name in named)
 
     def to_share(self, cliques: Sequence[Clique]) -> list[Clique]:
-        """Which of these must be shared now: those that are sums neither of a shared one nor of another of these.
+        """Which of these must be shared now: those that are sums neither of a shared one nor of another of
+        these.
 
-        In the order given; of two with the same cells the first. Raises `StudyInvalid` for an unknown or repeated column, a
-        marginal that custodians do not count (`StudyFacts.counted`), too many cells or too many handles.
+        In the order given; of two with the same cells the first. Raises `StudyInvalid` for an unknown or
+        repeated column, a marginal that custodians do not count (`StudyFacts.counted`), too many cells or too
+        many handles.
         """
         for clique in cliques:
             self._check(clique)
@@ -216,8 +225,8 @@ class CliqueRegister:
         return sorted(fresh, key=lambda clique: -place[clique])
 
     def register(self, cliques: Sequence[Clique], fresh: Sequence[Clique] | None = None) -> list[Handle]:
-        """Handles of these cliques; a known clique keeps its handle. fresh: what `to_share` gave for them, which counts as shared
-        from now on; None to ask it. Raises as `to_share`."""
+        """Handles of these cliques; a known clique keeps its handle. fresh: what `to_share` gave for them,
+        which counts as shared from now on; None to ask it. Raises as `to_share`."""
         fresh = self.to_share(cliques) if fresh is None else fresh
         self.shared += fresh
         for clique in fresh:
@@ -242,7 +251,8 @@ class CliqueRegister:
         return self._derivation(clique, self._names(source), source)
 
     def derivation(self, handle: Handle) -> Derivation:
-        """From which shared marginal a handle's is derived: the smallest that it is a sum of, the earliest among equals."""
+        """From which shared marginal a handle's is derived: the smallest that it is a sum of, the earliest
+        among equals."""
         return self._derivations[handle]
 
     def _check(self, clique: Clique) -> None:
@@ -263,7 +273,8 @@ class CliqueRegister:
             )
 
     def _is_counted(self, columns: frozenset[str]) -> bool:
-        """Whether custodians can count a marginal of these columns: decided by public facts, before any count is touched."""
+        """Whether custodians can count a marginal of these columns: decided by public facts, before any count
+        is touched."""
         counted = self.facts.counted
         if counted is None or columns in counted:
             return True
@@ -305,7 +316,8 @@ class CliqueRegister:
         )
 
     def _bins(self, finer: str, coarser: str) -> tuple[int, ...] | None:
-        """The coarser column's value for each value of the finer one, of the same column; None unless that determines it."""
+        """The coarser column's value for each value of the finer one, of the same column; None unless that
+        determines it."""
         pair = finer, coarser
         if pair not in self._nested:
             self._nested[pair] = self._nest(finer, coarser)
@@ -344,7 +356,8 @@ class CliqueRegister:
 
 
 def counts_at_levels(counts: LocalCounts, facts: StudyFacts, levels: Sequence[Level]) -> LocalCounts:
-    """Local counts for cliques that may name levels, as sums of a custodian's own counts of the columns. facts: the study's.
+    """Local counts for cliques that may name levels, as sums of a custodian's own counts of the columns.
+    facts: the study's.
 
     The result raises `StudyInvalid` for a clique whose columns have more than `MAX_CELLS` cells together.
     """

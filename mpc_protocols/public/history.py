@@ -1,10 +1,11 @@
 """What a computing party keeps of a run so that it can go on after a crash (`docs/design/resume.md`).
 
-The steps of a run are a function of the study and of what was opened. So a run that is resumed repeats its public part: each
-release that is opened already is taken from the history, its inputs compared by their hash, and nothing of it is computed.
-Between computing a release and opening it a party holds its shares of the result; the parties agree that they do, by the
-exchange of transcripts that precedes every opening, and only then open. So after a crash either all hold the shares of a
-release, and it is finished from these, without fresh noise; or it was opened nowhere.
+The steps of a run are a function of the study and of what was opened. So a run that is resumed repeats its
+public part: each release that is opened already is taken from the history, its inputs compared by their hash,
+and nothing of it is computed. Between computing a release and opening it a party holds its shares of the
+result; the parties agree that they do, by the exchange of transcripts that precedes every opening, and only
+then open. So after a crash either all hold the shares of a release, and it is finished from these, without
+fresh noise; or it was opened nowhere.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Sharing:
     """What the check of contributors' inputs came to when marginals were shared in the session of this id.
 
-    left_out: contributors, from then on. rows: of a session's first sharing this party's shares of each contributor's number of
-    rows, else nothing.
+    left_out: contributors, from then on. rows: of a session's first sharing this party's shares of each
+    contributor's number of rows, else nothing.
     """
 
     session: bytes
@@ -47,14 +48,15 @@ class History(Protocol):
         """Put this party's shares of the result on disk: durable on return, before anything of it is opened."""
 
     def agreed(self, number: int) -> None:
-        """All parties hold their shares of the result: from now on it may have been opened somewhere; durable on return."""
+        """All parties hold their shares of the result: from now on it may have been opened somewhere; durable
+        on return."""
 
     def learn(self, number: int, inputs: bytes, values: NDArray[np.int64]) -> None:
         """Record what the step opened to."""
 
     def sharings(self) -> dict[bytes, Sharing]:
-        """By the inputs of the step that asked for them, those on which a result rests that is opened or held by all, earlier
-        ones first: they are repeated as they were. Asked at the beginning of an attempt."""
+        """By the inputs of the step that asked for them, those on which a result rests that is opened or held
+        by all, earlier ones first: they are repeated as they were. Asked at the beginning of an attempt."""
 
     def keep_sharing(self, inputs: bytes, left_out: Sequence[int], rows: bytes) -> None:
         """Record a sharing of this session: durable when the next result is held."""

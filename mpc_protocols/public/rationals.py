@@ -1,7 +1,7 @@
 """Exact numbers in texts that come from elsewhere: read without trusting their size.
 
-`Fraction` also takes "1e999999999", which is a number of a thousand million digits. Here a number is what `str` writes of one
-that is at least 0: digits, or digits over digits.
+`Fraction` also takes "1e999999999", which is a number of a thousand million digits. Here a number is what
+`str` writes of one that is at least 0: digits, or digits over digits.
 """
 
 from __future__ import annotations

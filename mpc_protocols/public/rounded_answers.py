@@ -1,10 +1,12 @@
-"""The leading party's answers, rounded group by group (`answers`, `mechanisms.rounding`), and the check of them elsewhere.
+"""The leading party's answers, rounded group by group (`answers`, `mechanisms.rounding`), and the check of
+them elsewhere.
 
-What a step announces of the answers (bounds of their sums, a hash of each group) and what is computed with later is made of the
-model's answers each time it is asked for, unless there is one group only: memory does not grow with the candidates' cells.
+What a step announces of the answers (bounds of their sums, a hash of each group) and what is computed with
+later is made of the model's answers each time it is asked for, unless there is one group only: memory does
+not grow with the candidates' cells.
 
-Each range is rounded by itself. The distribution of a cell stays what the proof of `rounding` needs; a candidate's total is
-kept to within one for each of its ranges, and its sum bound allows for that.
+Each range is rounded by itself. The distribution of a cell stays what the proof of `rounding` needs; a
+candidate's total is kept to within one for each of its ranges, and its sum bound allows for that.
 """
 
 from __future__ import annotations
@@ -80,8 +82,9 @@ class RoundedAnswers:
 
 @dataclass(frozen=True)
 class AnnouncedAnswers:
-    """What a step says of the rounded answers, group by group. number: of the step. groups: the layout of each. sums: what each
-    candidate's answers do not exceed together. digests: of each group. row_bound: what no answer exceeds."""
+    """What a step says of the rounded answers, group by group. number: of the step. groups: the layout of
+    each. sums: what each candidate's answers do not exceed together. digests: of each group. row_bound: what
+    no answer exceeds."""
 
     number: int
     groups: tuple[DealerLayout, ...]
@@ -105,10 +108,12 @@ class AnswerChecker:
     def __init__(self, announced: AnnouncedAnswers) -> None:
         self._announced = announced
         self._left = np.array(announced.sums, np.int64)
-        """Of the sums announced, what is still to come: a candidate in several groups shares what was announced."""
+        """Of the sums announced, what is still to come: a candidate in several groups shares what was
+        announced."""
 
     def check(self, group: int, answers: Answers) -> None:
-        """Check ranges, sums and hash. A dealer's answers that are known by their digest alone are not looked at.
+        """Check ranges, sums and hash. A dealer's answers that are known by their digest alone are not looked
+        at.
 
         Raises `ProtocolAborted`.
         """

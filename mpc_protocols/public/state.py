@@ -1,20 +1,23 @@
 """What is public in a run, kept alike by every computing party: transcript, handles, bounds, plans.
 
-Problem: the leading party says what is asked next (`steps`); each party must derive the same plan and the same event from the
-same public inputs, and must notice at once if another party saw something else (`docs/design/engine.md` 5,
-`docs/design/mechanisms.md` 4). So each keeps a `PublicState`, driven by the same calls in the same order:
+Problem: the leading party says what is asked next (`steps`); each party must derive the same plan and the
+same event from the same public inputs, and must notice at once if another party saw something else
+(`docs/design/engine.md` 5, `docs/design/mechanisms.md` 4). So each keeps a `PublicState`, driven by the same
+calls in the same order:
 
     begun = state.begin(step)         validates, plans, advances the transcript; returns all that follows from the step
     ... the guard authorises the events of begun.plan; the transcripts are compared; the protocol runs and opens ...
     state.learn_selection(begun, positions) / .learn_counts(begun, arrays) ...
 
-The leading party begins a step before it announces it (`begin_select` and its like build the step), so that what is refused is
-refused before anybody is told.
+The leading party begins a step before it announces it (`begin_select` and its like build the step), so that
+what is refused is refused before anybody is told.
 
-A step adds its bytes, the integers of its plan and the Gaussian tables it uses to the `transcript`, a release what was opened.
+A step adds its bytes, the integers of its plan and the Gaussian tables it uses to the `transcript`, a release
+what was opened.
 
-Row bound: before any release the study's `row_cap`; the first measured batch (or `total`) fixes the tighter bound of
-`docs/design/mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move them.
+Row bound: before any release the study's `row_cap`; the first measured batch (or `total`) fixes the tighter
+bound of `docs/design/mechanisms.md` 5 and the noisy total, and both stay: later measurements do not move
+them.
 
 Everything here is public; no count, share or key enters it except noisy counts that have been released.
 """
@@ -136,7 +139,8 @@ class PublicState:
         """Number of cells of a handle's marginal."""
         return self._register.facts.cells(self._register.cliques[handle])
 
-    # -- the leading party builds a step and begins it -----------------------------------------------------------------
+    # -- the leading party builds a step and begins it
+    # -----------------------------------------------------------------
 
     def begin_prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> BegunPrepare:
         """Make marginals available; levels that are known already are not announced again. Errors as `begin`."""
@@ -153,9 +157,11 @@ class PublicState:
         conflicts: Sequence[tuple[int, int]] = (),
         expected: Fraction | None = None,
     ) -> tuple[BegunSelect, RoundedAnswers]:
-        """The next selection, and the rounded answers of its contenders; the other candidates are not even rounded.
+        """The next selection, and the rounded answers of its contenders; the other candidates are not even
+        rounded.
 
-        Raises as `begin`, `ValueError` for answers of a wrong length or not finite, or arguments that do not fit together.
+        Raises as `begin`, `ValueError` for answers of a wrong length or not finite, or arguments that do not
+        fit together.
         """
         self._check_answers(handles, answers)
         sums = sum_bounds(handles, answers, self.row_bound)
@@ -203,7 +209,8 @@ class PublicState:
         """The end of the run. Raises as `begin`."""
         return self.begin(EndStep())
 
-    # -- steps ---------------------------------------------------------------------------------------------------------
+    # -- steps
+    # ---------------------------------------------------------------------------------------------------------
 
     @overload
     def begin(self, step: PrepareStep) -> BegunPrepare: ...
@@ -221,10 +228,12 @@ class PublicState:
     def begin(self, step: Step) -> Begun: ...
 
     def begin(self, step: Step) -> Begun:
-        """Validate a step against the run so far, plan it and advance the transcript; returns all that follows from it.
+        """Validate a step against the run so far, plan it and advance the transcript; returns all that
+        follows from it.
 
-        Raises `ProtocolAborted` for a step out of order or an unknown handle, `StudyInvalid` if the mechanisms refuse it, or if
-        its marginals cannot be shared: an unknown or repeated column, more than 2^24 cells, a level that does not fit.
+        Raises `ProtocolAborted` for a step out of order or an unknown handle, `StudyInvalid` if the
+        mechanisms refuse it, or if its marginals cannot be shared: an unknown or repeated column, more than
+        2^24 cells, a level that does not fit.
         """
         if isinstance(step, PrepareStep):
             self._check_order(step)
@@ -269,7 +278,8 @@ class PublicState:
         self._ended = True
         return BegunEnd(step, self._transcript.add(b"step", step.to_bytes()))
 
-    # -- what was opened -----------------------------------------------------------------------------------------------
+    # -- what was opened
+    # -----------------------------------------------------------------------------------------------
 
     def learn_selection(self, begun: BegunSelect, positions: Sequence[int]) -> None:
         """Record the opened positions (in the step's handles), in order.
@@ -290,7 +300,8 @@ class PublicState:
             )
 
     def learn_counts(self, begun: BegunMeasure, counts: Sequence[NDArray[np.int64]]) -> None:
-        """Record the opened noisy marginals, int64 of shape (cells,) per handle; the first batch fixes the row bound."""
+        """Record the opened noisy marginals, int64 of shape (cells,) per handle; the first batch fixes the
+        row bound."""
         self._finish(begun)
         if [array.shape for array in counts] != [(n,) for n in begun.cells]:
             raise ProtocolAborted(
@@ -321,7 +332,8 @@ class PublicState:
         """Record that a contributor's counts are no longer in any marginal (`engine.inputs.check`)."""
         self._transcript.add(b"left out", contributor.to_bytes(8, "big"))
 
-    # -- private -------------------------------------------------------------------------------------------------------
+    # -- private
+    # -------------------------------------------------------------------------------------------------------
 
     def _begin_select(
         self, step: SelectStep, plan: SelectionPlan, groups: tuple[DealerLayout, ...]
@@ -424,7 +436,8 @@ class PublicState:
 
 
 def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """For each candidate the later ones that it is in conflict with, ascending. Raises `ValueError` unless p < q in each pair."""
+    """For each candidate the later ones that it is in conflict with, ascending. Raises `ValueError` unless p
+    < q in each pair."""
     if not conflicts:
         return ()
     later: list[set[int]] = [set() for _ in range(n)]

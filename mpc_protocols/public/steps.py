@@ -1,15 +1,17 @@
 """The public steps of a run as messages: canonical bytes, strictly read.
 
-Problem: the computing party that runs the synthesizer decides what is asked next; the others must learn exactly the same public
-inputs, derive the same plan from them and hash them into the transcript (`docs/design/engine.md` 5). So every step has one
-encoding: JSON with sorted keys, no whitespace, ASCII; a rational is [numerator, denominator] in lowest terms; bytes are
-lower-case hexadecimal; a level is [name, column, bins]. A field that has its default value is left out.
+Problem: the computing party that runs the synthesizer decides what is asked next; the others must learn
+exactly the same public inputs, derive the same plan from them and hash them into the transcript
+(`docs/design/engine.md` 5). So every step has one encoding: JSON with sorted keys, no whitespace, ASCII; a
+rational is [numerator, denominator] in lowest terms; bytes are lower-case hexadecimal; a level is [name,
+column, bins]. A field that has its default value is left out.
 
-`parse` accepts what `to_bytes` writes and nothing else: after validation the step is encoded again and must give the same bytes,
-which excludes duplicate keys, other spellings of a number, unknown keys and trailing bytes. Sizes are limited before anything
-is allocated. A peer's message is data: nothing in it is evaluated.
+`parse` accepts what `to_bytes` writes and nothing else: after validation the step is encoded again and must
+give the same bytes, which excludes duplicate keys, other spellings of a number, unknown keys and trailing
+bytes. Sizes are limited before anything is allocated. A peer's message is data: nothing in it is evaluated.
 
-All of it is public: cliques, weights, penalties, epsilon, sigma^2, hashes of the rounded answers. No count is in a step.
+All of it is public: cliques, weights, penalties, epsilon, sigma^2, hashes of the rounded answers. No count is
+in a step.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ def _check_handles(handles: object) -> None:
 
 @dataclass(frozen=True)
 class _Message:
-    """A step: its `kind` on the wire and one encoding for all kinds. Fields are validated where a step is built."""
+    """A step: its `kind` on the wire and one encoding for all kinds. Fields are validated where a step is
+    built."""
 
     kind: ClassVar[str]
 
@@ -111,7 +114,8 @@ class _Message:
 
 @dataclass(frozen=True)
 class PrepareStep(_Message):
-    """Make marginals available. Releases nothing, so it has no number. levels: those that are declared with this step."""
+    """Make marginals available. Releases nothing, so it has no number. levels: those that are declared with
+    this step."""
 
     kind: ClassVar[str] = "prepare"
     cliques: tuple[Clique, ...]
@@ -144,10 +148,11 @@ class PrepareStep(_Message):
 class SelectStep(_Message):
     """Choose `picks` of `handles`, one after the other.
 
-    weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded answers do not
-    exceed. answers_digests: for each group of the candidates that are kept, the hash of their rounded answers (`answers`).
-    conflicts: for each candidate the later ones of which at most one of the two is picked, ascending; empty if there are none.
-    expected: sigma2 of the measurement that is going to follow, if that is known.
+    weights: positive. penalties: in counts, not negative. answer_sums: integers that the sums of the rounded
+    answers do not exceed. answers_digests: for each group of the candidates that are kept, the hash of their
+    rounded answers (`answers`). conflicts: for each candidate the later ones of which at most one of the two
+    is picked, ascending; empty if there are none. expected: sigma2 of the measurement that is going to
+    follow, if that is known.
     """
 
     kind: ClassVar[str] = "select"
@@ -205,7 +210,8 @@ def _check_answers(sums: tuple[int, ...], digests: tuple[bytes, ...]) -> None:
 
 @dataclass(frozen=True)
 class MeasureStep(_Message):
-    """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2, or of its handle's."""
+    """Release the marginals of `handles`, each cell with discrete Gaussian noise of parameter sigma2, or of
+    its handle's."""
 
     kind: ClassVar[str] = "measure"
     number: int
@@ -231,7 +237,8 @@ class MeasureStep(_Message):
 
 @dataclass(frozen=True)
 class DistanceStep(_Message):
-    """Release the L1 distances of the marginals of `handles` to answers, with noise; the other fields as in `SelectStep`."""
+    """Release the L1 distances of the marginals of `handles` to answers, with noise; the other fields as in
+    `SelectStep`."""
 
     kind: ClassVar[str] = "distances"
     number: int
@@ -371,7 +378,8 @@ _KINDS: Final[Mapping[str, type[Step]]] = {cls.kind: cls for cls in _DECODERS}
 
 
 def parse(raw: bytes | memoryview) -> Step:
-    """The step that a peer sent. Raises `ProtocolAborted` on anything but the canonical encoding of a valid step."""
+    """The step that a peer sent. Raises `ProtocolAborted` on anything but the canonical encoding of a valid
+    step."""
     if len(raw) > MAX_BYTES:
         raise ProtocolAborted(
             f"The leading party sent a step of {len(raw)} bytes, at most {MAX_BYTES} are allowed; stop the run."

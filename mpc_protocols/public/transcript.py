@@ -1,7 +1,8 @@
-"""The running hash of all that is public in a run, compared by the parties before each release (`docs/design/mechanisms.md` 4).
+"""The running hash of all that is public in a run, compared by the parties before each release
+(`docs/design/mechanisms.md` 4).
 
-It starts from the study's facts and the Gumbel table; whatever is asked, planned or opened is added under a label, its length
-before it, so that no two histories share a value but by a collision of SHA-256.
+It starts from the study's facts and the Gumbel table; whatever is asked, planned or opened is added under a
+label, its length before it, so that no two histories share a value but by a collision of SHA-256.
 """
 
 from __future__ import annotations

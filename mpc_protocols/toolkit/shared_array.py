@@ -1,11 +1,12 @@
 """An array of shared integers that knows how large they can be (`docs/howto/protocols.md`).
 
-Shares are integers modulo 2^32, so that a sum that leaves [-2^31, 2^31) would come back as another number, and a comparison of
-such sums would be wrong without a word. Each array therefore carries public bounds of its entries, `low <= entry <= high`, that
-hold whatever the data: owners check what they input, operations work out what they give, and an operation whose result might
-not fit is refused before anything is sent.
+Shares are integers modulo 2^32, so that a sum that leaves [-2^31, 2^31) would come back as another number,
+and a comparison of such sums would be wrong without a word. Each array therefore carries public bounds of its
+entries, `low <= entry <= high`, that hold whatever the data: owners check what they input, operations work
+out what they give, and an operation whose result might not fit is refused before anything is sent.
 
-Who learns what: nothing; a share alone is uniform, and an array's text shows its shape and its bounds. Operations here are local.
+Who learns what: nothing; a share alone is uniform, and an array's text shows its shape and its bounds.
+Operations here are local.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.errors import UsageError
-from mpc_protocols.replicated.sharing.ring import RingShare
 
 BITS: Final = 32
 """Entries are integers modulo 2^32."""
@@ -28,10 +29,12 @@ MAX_ENTRY: Final = (1 << BITS - 1) - 1
 
 @dataclass(frozen=True)
 class SharedArray:
-    """One party's shares of an int array of any shape. share: uint32; low, high: public bounds of every entry.
+    """One party's shares of an int array of any shape. share: uint32; low, high: public bounds of every
+    entry.
 
-    `x + y`, `x - y` (alike shapes), `x * k` (a public int or int array of a shape that NumPy broadcasts to x's), `x.sum()`,
-    `x[..]` and `x.reshape(..)` are local. Raises `UsageError`: shapes differ, or an entry might not fit 32 bits.
+    `x + y`, `x - y` (alike shapes), `x * k` (a public int or int array of a shape that NumPy broadcasts to
+    x's), `x.sum()`, `x[..]` and `x.reshape(..)` are local. Raises `UsageError`: shapes differ, or an entry
+    might not fit 32 bits.
     """
 
     share: RingShare = field(repr=False)

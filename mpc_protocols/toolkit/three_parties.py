@@ -1,8 +1,8 @@
 """One of three parties in a program of the user's own: share, compute, and open with noise (`docs/howto/protocols.md`).
 
-The same protocols as in runs: replicated sharing (`mpc_protocols/replicated/sharing`), discrete Gaussian and Gumbel noise that
-nobody knows (`mpc_protocols/engine/noise`), secure arg max (`mpc_protocols/replicated/gates.py`), the product of split columns
-(`mpc_protocols/replicated/vertical/matrices.py`), private set union (`mpc_protocols/psu`).
+The same protocols as in runs: replicated sharing (`backends/replicated/sharing`), discrete Gaussian and Gumbel noise that
+nobody knows (`mpc_protocols/engine/noise`), secure arg max (`replicated.gates`), the product of split columns
+(`mpc_protocols/backends/replicated/vertical/matrices.py`), private set union (`mpc_protocols/psu`).
 
 All three parties call the same methods in the same order with the same public arguments; private arguments are those marked
 so. Threat model: semi-honest, at most one of the three corrupted. Public arguments are compared before anything is opened, so
@@ -23,20 +23,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
-from mpc_protocols.engine.prg import binding
-from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, UsageError
-from mpc_protocols.functionality import Event, Guard, Question
-from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2, sampler
-from mpc_protocols.mechanisms.measurement import plan_sum
-from mpc_protocols.mechanisms.selection import SelectionPlan, most_candidates, plan_selection
-from mpc_protocols.own_session import OwnSession
-from mpc_protocols.psu.align import align
-from mpc_protocols.psu.functionality import AlignmentSpec, Context, Member
-from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
-from mpc_protocols.replicated.gates import TrioGates, argmax
-from mpc_protocols.replicated.sharing.conversion import lift
-from mpc_protocols.replicated.sharing.ring import (
+from mpc_protocols.backends.replicated.gates import TrioGates, argmax
+from mpc_protocols.backends.replicated.sharing.conversion import lift
+from mpc_protocols.backends.replicated.sharing.ring import (
     add_public,
     centred,
     multiply,
@@ -45,8 +34,19 @@ from mpc_protocols.replicated.sharing.ring import (
     share_from,
     share_own,
 )
-from mpc_protocols.replicated.sharing.trio import Trio
-from mpc_protocols.replicated.vertical.matrices import Matrix, input_rows, product
+from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.backends.replicated.vertical.matrices import Matrix, input_rows, product
+from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
+from mpc_protocols.engine.prg import binding
+from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, ProtocolAborted, UsageError
+from mpc_protocols.functionality import Event, Guard, Question
+from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2, sampler
+from mpc_protocols.mechanisms.measurement import plan_sum
+from mpc_protocols.mechanisms.selection import SelectionPlan, most_candidates, plan_selection
+from mpc_protocols.psu.align import align
+from mpc_protocols.psu.functionality import AlignmentSpec, Context, Member
+from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
+from mpc_protocols.toolkit.own_session import OwnSession
 from mpc_protocols.toolkit.shared_array import (
     MAX_ENTRY,
     SharedArray,

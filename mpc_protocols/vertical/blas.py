@@ -1,15 +1,16 @@
 """A^T B modulo 2^16 and 2^32, exactly, by float64 matrix products of limbs (`docs/design/engine.md` 2.7).
 
-NumPy multiplies integer matrices element by element; BLAS is 10 to 30 times faster but knows floats. A float64 holds every
-integer up to 2^53, so the operands are cut into centred limbs whose products, summed over a block of rows, stay within that:
+NumPy multiplies integer matrices element by element; BLAS is 10 to 30 times faster but knows floats. A
+float64 holds every integer up to 2^53, so the operands are cut into centred limbs whose products, summed over
+a block of rows, stay within that:
 
     2^16    1 product     16 x 16 bits: 2^15 * 2^15 a row
     2^32    2 products    a (32 bits, signed) with the low 16 bits of b: 2^31 * 2^15 a row, so 2^7 rows a block; and the low 16
                           bits of a with the high 16 of b (above, everything is a multiple of 2^32)
 
-If b's entries are known to be small (public bound `b_bits`; one-hot columns: 1), its high limb is left out: one product modulo
-2^32. Rows are taken in blocks, so conversion buffers stay small. Limbs are centred by adding half a limb's range at every limb
-before the cut and taking it off after.
+If b's entries are known to be small (public bound `b_bits`; one-hot columns: 1), its high limb is left out:
+one product modulo 2^32. Rows are taken in blocks, so conversion buffers stay small. Limbs are centred by
+adding half a limb's range at every limb before the cut and taking it off after.
 
 Purely local; the running time depends on sizes and on `b_bits` only.
 """
@@ -34,8 +35,9 @@ _ROWS = 4096
 class _Limb:
     """Bits [shift, shift + width) of an operand as integers.
 
-    offset: None for all there is: a whole signed element, or a small one that is never negative (`small`). Else what is added
-    before the cut, half a limb's range here and at every limb below; the limb is then in [-2^(width-1), 2^(width-1)).
+    offset: None for all there is: a whole signed element, or a small one that is never negative (`small`).
+    Else what is added before the cut, half a limb's range here and at every limb below; the limb is then in
+    [-2^(width-1), 2^(width-1)).
     """
 
     shift: int

@@ -1,7 +1,9 @@
-"""A plan whose joints are all one-hot columns, computed block by block of the common table's rows; chosen alike at every party.
+"""A plan whose joints are all one-hot columns, computed block by block of the common table's rows; chosen
+alike at every party.
 
-Lefts that have the same rights make one product of matrices. What a backend's columns and products cost decides whose own cliques
-have their narrowest column, times w, on the right (`block_planner`). Public: names and sizes only.
+Lefts that have the same rights make one product of matrices. What a backend's columns and products cost
+decides whose own cliques have their narrowest column, times w, on the right (`block_planner`). Public: names
+and sizes only.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mpc_protocols.functionality import Clique
-from mpc_protocols.partition import Partition
+from mpc_protocols.vertical.partition import Partition
 from mpc_protocols.vertical.schedule import Planner
 from mpc_protocols.vertical.tables import (
     Factor,
@@ -28,7 +30,8 @@ from mpc_protocols.vertical.tables import (
 
 @dataclass(frozen=True)
 class BlockPlan(Tables[Table]):
-    """All that the parties do for one batch of tables. row_block: rows at a time, of ranges of at most `longest` rows."""
+    """All that the parties do for one batch of tables. row_block: rows at a time, of ranges of at most
+    `longest` rows."""
 
     row_block: int
     longest: int
@@ -47,7 +50,8 @@ class BlockPlan(Tables[Table]):
         return self.cells() + self.counts_somebody
 
     def row_ranges(self) -> list[list[tuple[int, int]]]:
-        """The blocks (first row and end) of each range of rows, whose parts are summed before anything is made of them."""
+        """The blocks (first row and end) of each range of rows, whose parts are summed before anything is
+        made of them."""
         return row_ranges(self.partition.rows, self.longest, self.row_block)
 
     def multiplied(self) -> list[int]:
@@ -62,8 +66,8 @@ class BlockPlan(Tables[Table]):
 def block_planner(
     longest: int, estimate: Callable[[BlockPlan, int], int], block_rows: Callable[[BlockPlan], int]
 ) -> Planner[BlockPlan]:
-    """How a backend plans. longest: rows of a range. estimate: what a plan costs so many computing parties, for comparing plans.
-    block_rows: how many rows a party takes at a time."""
+    """How a backend plans. longest: rows of a range. estimate: what a plan costs so many computing parties,
+    for comparing plans. block_rows: how many rows a party takes at a time."""
 
     def make_plan(
         partition: Partition,

@@ -1,4 +1,5 @@
-"""The tables of a plan over blocks of the common table's rows, whatever the shares of a column are (M): the order of the work.
+"""The tables of a plan over blocks of the common table's rows, whatever the shares of a column are (M): the
+order of the work.
 
     inputs        every owner's one-hot columns and membership
     memberships   the product of all; the union counts the rows that nobody holds: the product of their complements
@@ -32,7 +33,8 @@ class BlockSums(ABC, Generic[M]):
         self._plan, self._dtype = plan, dtype
 
     def parts(self, row_blocks: Sequence[tuple[int, int]]) -> Elements:
-        """This party's parts of the cells over these blocks, in the plan's order; before them of R, if the union needs it."""
+        """This party's parts of the cells over these blocks, in the plan's order; before them of R, if the
+        union needs it."""
         plan = self._plan
         parts: dict[object, Elements] = {
             group: np.zeros(plan.shape(group), self._dtype) for group in plan.groups
@@ -81,8 +83,8 @@ class BlockSums(ABC, Generic[M]):
 
     @abstractmethod
     def _product(self, lefts: Sequence[M], rights: Sequence[M], rows: int) -> Elements:
-        """This party's part of the products of all columns of `lefts` with all of `rights`, summed over the rows: (columns of
-        lefts, columns of rights)."""
+        """This party's part of the products of all columns of `lefts` with all of `rights`, summed over the
+        rows: (columns of lefts, columns of rights)."""
 
     @abstractmethod
     def _held_rows(self, nobody: M, rows: int) -> Elements:

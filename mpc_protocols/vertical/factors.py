@@ -1,4 +1,5 @@
-"""Factors of a request's tables from what owners have input, whatever the backend's matrices are: the order of the products.
+"""Factors of a request's tables from what owners have input, whatever the backend's matrices are: the order
+of the products.
 
 multiply: row-wise products of pairs of matrices, in one round of the backend's.
 """

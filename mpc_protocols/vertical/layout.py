@@ -1,7 +1,7 @@
 """Public sizes of one owner's secret order of the rows (`ordered_sums`): what plans weigh and what travels.
 
-The block length is chosen so that the second of the protocol's two shuffles, over blocks instead of places, costs next to
-nothing: with B the first carries about n + B cells places, the second n / B + cells blocks.
+The block length is chosen so that the second of the protocol's two shuffles, over blocks instead of places,
+costs next to nothing: with B the first carries about n + B cells places, the second n / B + cells blocks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Layout:
 
     @property
     def blocks(self) -> int:
-        """M: enough for every cell to have blocks of its own, at least one, filled up with places beyond the rows."""
+        """M: enough for every cell to have blocks of its own, at least one, filled up with places beyond the
+        rows."""
         return self.cells - (-self.rows // self.block)
 
     @property

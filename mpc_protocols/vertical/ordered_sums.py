@@ -1,15 +1,18 @@
-"""The sides of a sum over the cells of one owner's joint, by an oblivious permutation (`docs/design/vertical.md` 4).
+"""The sides of a sum over the cells of one owner's joint, by an oblivious permutation
+(`docs/design/vertical.md` 4).
 
-O knows the cell of each row (or none); a vector of elements for each row is known to H and Q, and not to O. Wanted: the sums of
-the vectors over the rows of each cell, in additive shares of O and Q. H sends the rows to Q in an order that O and H have in
-common, masked by what they have in common; Q brings them into O's order of cells by what O sends it, and sums blocks of rows.
+O knows the cell of each row (or none); a vector of elements for each row is known to H and Q, and not to O.
+Wanted: the sums of the vectors over the rows of each cell, in additive shares of O and Q. H sends the rows to
+Q in an order that O and H have in common, masked by what they have in common; Q brings them into O's order of
+cells by what O sends it, and sums blocks of rows.
 
     O    shuffle = OwnerShuffle(..)      sends shuffle.places to Q; its part is shuffle.finish(D)
     H    sends helped(..) to Q
     Q    D, part = worked(..)            sends D to O
 
-Who learns what: nothing; proof there. Each engine says who plays O, H and Q, and moves the bytes. Threat model: semi-honest; O
-and H, or O and Q, do not collude; Q refuses an order that names a place twice. Assumption `prg`.
+Who learns what: nothing; proof there. Each engine says who plays O, H and Q, and moves the bytes. Threat
+model: semi-honest; O and H, or O and Q, do not collude; Q refuses an order that names a place twice.
+Assumption `prg`.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
+from mpc_protocols.engine.permutation import uniform_permutation
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.permutation import uniform_permutation
 from mpc_protocols.vertical.layout import Layout
 from mpc_protocols.vertical.records import ABSENT
 
@@ -116,7 +119,8 @@ def index_type(layout: Layout) -> UInt:
 
 
 def _repeats(places: NDArray[np.int64], count: int) -> bool:
-    """Whether one of the places 0 .. count - 1 is named twice: then a row, or a block of rows, would count twice."""
+    """Whether one of the places 0 .. count - 1 is named twice: then a row, or a block of rows, would count
+    twice."""
     named = np.zeros(count, np.bool_)
     named[places] = True
     return int(np.count_nonzero(named)) < len(places)

@@ -1,14 +1,16 @@
-"""The marginals of split columns over any engine of parts (`engine.parts.gates`): the general way, of any owners.
+"""The marginals of split columns over any engine of parts (`engine.parts.gates`): the general way, of any
+owners.
 
     inputs      one-hot columns as XOR-shared bits, 64 rows to a word. An owner that holds parts has its columns as its part, the
                 other holders 0: no message. Any other owner sends seeds, and its columns XOR the streams, as it sends counts
     rows        products of columns are ANDs of words; a membership's complement is a NOT
     tables      every left ANDed with every right, bits to integers, added up over the rows: local
 
-What it takes is `and_words` and `integers` of the algebra. A backend with a protocol of its own for tables of two owners' columns
-sends far less; it is held against the same counts (`runner.conformance`).
+What it takes is `and_words` and `integers` of the algebra. A backend with a protocol of its own for tables of
+two owners' columns sends far less; it is held against the same counts (`runner.review.conformance`).
 
-Who learns what: nothing; u and which cliques are shared are public. Threat model: the backend's. Assumption: AES-CTR (`prg`).
+Who learns what: nothing; u and which cliques are shared are public. Threat model: the backend's. Assumption:
+AES-CTR (`prg`).
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ from mpc_protocols.engine.inputs.marginals import AdditiveMarginals
 from mpc_protocols.engine.parts.gates import PartGates
 from mpc_protocols.engine.prg import CONTRIBUTION, KeyStream, derive
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
-from mpc_protocols.partition import MAX_ROWS, Partition, VerticalData
 from mpc_protocols.vertical.block_plan import BlockPlan, block_planner
 from mpc_protocols.vertical.block_sums import BlockSums
+from mpc_protocols.vertical.partition import MAX_ROWS, Partition, VerticalData
 from mpc_protocols.vertical.population import AdditivePopulation, OutsideOwner
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.schedule import Schedule
@@ -71,7 +73,8 @@ def marginals_of(
 
 
 def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData, split: Split) -> None:
-    """A custodian that does not compute: send its counts or columns when asked (`engine.oracle.contribute`). Blocks."""
+    """A custodian that does not compute: send its counts or columns when asked (`engine.oracle.contribute`).
+    Blocks."""
     if isinstance(data, VerticalData):
         oracle.contribute(wire, facts, OutsideColumns(wire, facts, data, split).send)
     else:

@@ -1,7 +1,9 @@
-"""The marginals of a population whose columns have several owners: the work of each request, alike in every backend.
+"""The marginals of a population whose columns have several owners: the work of each request, alike in every
+backend.
 
-A backend computes tables over several owners' rows, and adds up the owners' own histograms as it adds up custodians' counts; what
-they make of the union's marginals is local on shares (`union`). Who learns what: as of the backend's protocols.
+A backend computes tables over several owners' rows, and adds up the owners' own histograms as it adds up
+custodians' counts; what they make of the union's marginals is local on shares (`union`). Who learns what: as
+of the backend's protocols.
 
     PopulationMarginals   at a computing party, whatever its shares are; AdditivePopulation: parts that add up, of a `BlockPlan`
     OutsideOwner          at an owner that does not compute
@@ -17,9 +19,9 @@ from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.engine.inputs.marginals import AdditiveMarginals, Marginals, S
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.partition import VerticalData
 from mpc_protocols.vertical import union
 from mpc_protocols.vertical.block_plan import BlockPlan
+from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.vertical.records import CodedRows
 from mpc_protocols.vertical.schedule import Schedule, contributed_rows, covering, own_histograms, own_rows
 from mpc_protocols.wire import Wire
@@ -91,7 +93,8 @@ class AdditivePopulation(PopulationMarginals[Elements, BlockPlan], AdditiveMargi
 
     @abstractmethod
     def _cells(self, plan: BlockPlan) -> Elements:
-        """This party's parts of the cells of all tables, in the plan's order; before them of R, if the union needs it."""
+        """This party's parts of the cells of all tables, in the plan's order; before them of R, if the union
+        needs it."""
 
     def _of_union(self, clique: Clique) -> Elements:
         return self._assembled(clique, lambda share: share)
@@ -107,7 +110,8 @@ class AdditivePopulation(PopulationMarginals[Elements, BlockPlan], AdditiveMargi
 
 
 class OutsideOwner(ABC, Generic[P]):
-    """An owner that does not compute: answers the leader's requests by its histograms (union) and its columns."""
+    """An owner that does not compute: answers the leader's requests by its histograms (union) and its
+    columns."""
 
     def __init__(self, wire: Wire, facts: StudyFacts, data: VerticalData, schedule: Schedule[P]) -> None:
         """Raises `DataRefused`, `StudyInvalid`."""

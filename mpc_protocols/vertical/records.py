@@ -1,9 +1,10 @@
 """One owner's own records, block by block of the common table's rows: one-hot columns, and cells of a joint.
 
-Local and private: nothing here knows a wire. The records are sorted by their row once, in their compact codes; a block of rows is
-then a slice of them, and all that grows with the number of rows beside those codes is one index per record. A row that the
-owner does not hold is a row of zeros in every one-hot block, or `ABSENT` among the cells: that is what makes products over
-owners count the intersection (`docs/design/vertical.md` 1).
+Local and private: nothing here knows a wire. The records are sorted by their row once, in their compact
+codes; a block of rows is then a slice of them, and all that grows with the number of rows beside those codes
+is one index per record. A row that the owner does not hold is a row of zeros in every one-hot block, or
+`ABSENT` among the cells: that is what makes products over owners count the intersection
+(`docs/design/vertical.md` 1).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
 from mpc_protocols.functionality import Clique, Level
-from mpc_protocols.partition import OwnRows
+from mpc_protocols.vertical.partition import OwnRows
 
 ABSENT: Final = -1
 _PIECE = 1 << 16
@@ -45,7 +46,8 @@ class CodedRows:
         self._sizes = {**self._sizes, **{level.name: level.size for level in levels}}
 
     def one_hot(self, start: int, stop: int, joints: Sequence[Clique], dtype: UInt) -> Elements:
-        """Rows start .. stop - 1, the one-hot columns of the joints side by side: an empty joint is the membership itself."""
+        """Rows start .. stop - 1, the one-hot columns of the joints side by side: an empty joint is the
+        membership itself."""
         records = self._records(start, stop)
         places = self._rows[records] - start
         widths = [self._width(joint) for joint in joints]
@@ -58,7 +60,8 @@ class CodedRows:
         return block
 
     def cells(self, start: int, stop: int, joint: Clique) -> NDArray[np.int64]:
-        """Rows start .. stop - 1: the cell of the joint that each is in, ABSENT where the owner does not hold the row."""
+        """Rows start .. stop - 1: the cell of the joint that each is in, ABSENT where the owner does not hold
+        the row."""
         records = self._records(start, stop)
         cells = np.full(stop - start, ABSENT, np.int64)
         cells[self._rows[records] - start] = self._cells(joint, records)

@@ -1,8 +1,9 @@
-"""What is computed for each request, and what an owner brings to it: alike at computing parties and contributors.
+"""What is computed for each request, and what an owner brings to it: alike at computing parties and
+contributors.
 
-The intersection takes one table for each clique; the union takes the owners' own histograms and a table for every two or more
-owners of a clique (`union`), of which those that an earlier request left, or that are sums of another's cells, are not computed
-again. Everything but `own_rows` and `own_histograms` is public.
+The intersection takes one table for each clique; the union takes the owners' own histograms and a table for
+every two or more owners of a clique (`union`), of which those that an earlier request left, or that are sums
+of another's cells, are not computed again. Everything but `own_rows` and `own_histograms` is public.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, LocalCounts, StudyFacts
-from mpc_protocols.partition import Partition, VerticalData
 from mpc_protocols.vertical import union
+from mpc_protocols.vertical.partition import Partition, VerticalData
 from mpc_protocols.vertical.records import CodedRows
 
 P = TypeVar("P")
 """A backend's plan of tables."""
 Planner = Callable[[Partition, Mapping[str, int], int, Sequence[Clique], bool], P]
-"""How a backend plans tables: of the partition, its columns' sizes, how many parties compute, the tables, and whether memberships
-are needed besides."""
+"""How a backend plans tables: of the partition, its columns' sizes, how many parties compute, the tables, and
+whether memberships are needed besides."""
 
 
 @dataclass(frozen=True)
 class Work(Generic[P]):
-    """The work of one request: owners' own histograms, tables over several owners' rows, and how these are computed."""
+    """The work of one request: owners' own histograms, tables over several owners' rows, and how these are
+    computed."""
 
     histograms: tuple[Clique, ...]
     tables: tuple[Clique, ...]
@@ -37,7 +39,8 @@ class Work(Generic[P]):
 
 
 class Schedule(Generic[P]):
-    """The tables still to be computed for the cliques asked for; every party and contributor of a run follows it alike."""
+    """The tables still to be computed for the cliques asked for; every party and contributor of a run follows
+    it alike."""
 
     def __init__(
         self,
@@ -47,8 +50,9 @@ class Schedule(Generic[P]):
         planner: Planner[P],
         anew: bool = False,
     ) -> None:
-        """anew: whether all tables of a union's request are planned for it, an owner's own among them, since owners' columns are
-        known to be consistent within one request only; else owners bring their own as counts, and earlier tables serve again.
+        """anew: whether all tables of a union's request are planned for it, an owner's own among them, since
+        owners' columns are known to be consistent within one request only; else owners bring their own as
+        counts, and earlier tables serve again.
         """
         self.partition = partition
         self.facts = facts
@@ -59,7 +63,8 @@ class Schedule(Generic[P]):
         self._somebody = False
 
     def declare(self, levels: Sequence[Level]) -> list[Level]:
-        """Make coarser versions of columns known that cliques may name from now on; returns those that were not."""
+        """Make coarser versions of columns known that cliques may name from now on; returns those that were
+        not."""
         fresh = [level for level in levels if level.name not in self.facts.sizes]
         self.partition = self.partition.with_levels(fresh)
         self.facts = self.facts.with_levels(fresh)
@@ -89,7 +94,8 @@ class Schedule(Generic[P]):
         return self._planner(self.partition, self.facts.sizes, self._computing, tables, needs_memberships)
 
     def _fresh(self, tables: Sequence[Clique], earlier: list[Clique]) -> list[Clique]:
-        """Those (largest first) that no earlier table of the same owners covers; they are earlier ones from now on."""
+        """Those (largest first) that no earlier table of the same owners covers; they are earlier ones from
+        now on."""
         fresh = []
         for table in tables:
             if covering(self.partition, table, earlier) is None:

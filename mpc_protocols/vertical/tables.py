@@ -1,10 +1,12 @@
-"""Tables over several owners' columns, as every backend plans them: LEFT^T RIGHT (`docs/design/vertical.md` 2).
+"""Tables over several owners' columns, as every backend plans them: LEFT^T RIGHT (`docs/design/vertical.md`
+2).
 
     LEFT     the joint of some columns of ONE owner
     RIGHT    row by row the product of joints of the other owners; where the table is restricted to the rows that ALL owners of
              the study hold (the intersection's) and an owner is not among the clique's, times w, the product of all memberships
 
-How left and right come to be shared, and what that costs, is the backend's affair. Public: names and sizes only.
+How left and right come to be shared, and what that costs, is the backend's affair. Public: names and sizes
+only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from math import prod
 from typing import Final, Generic, TypeVar
 
 from mpc_protocols.functionality import Clique
-from mpc_protocols.partition import Partition
+from mpc_protocols.vertical.partition import Partition
 
 WIDE: Final = 64
 """Cells from which on a joint goes left, whichever owner's it is."""
@@ -32,7 +34,8 @@ class Joint:
 
 @dataclass(frozen=True, order=True)
 class Factor:
-    """The row-wise product of joints of different owners, and of all memberships if `restricted`. No part: memberships alone."""
+    """The row-wise product of joints of different owners, and of all memberships if `restricted`. No part:
+    memberships alone."""
 
     parts: tuple[Joint, ...]
     restricted: bool
@@ -78,8 +81,8 @@ Q = TypeVar("Q")
 class Tables(Generic[T]):
     """All tables of one request.
 
-    partition, sizes: of the study. products: in the order of the tables. needs_memberships: all memberships are multiplied
-    (`restricted` factors; union: to count the rows somebody holds).
+    partition, sizes: of the study. products: in the order of the tables. needs_memberships: all memberships
+    are multiplied (`restricted` factors; union: to count the rows somebody holds).
     """
 
     partition: Partition
@@ -168,7 +171,8 @@ class Tables(Generic[T]):
 
 
 def row_ranges(rows: int, longest: int, block: int) -> list[list[tuple[int, int]]]:
-    """The blocks (first row and end) of each range of at most `longest` rows, whose counts are summed before they are left."""
+    """The blocks (first row and end) of each range of at most `longest` rows, whose counts are summed before
+    they are left."""
     ends = [(first, min(first + longest, rows)) for first in range(0, rows, max(1, longest))]
     return [
         [(start, min(start + block, end)) for start in range(first, end, block)] for first, end in ends
@@ -186,7 +190,8 @@ def by_left(products: Sequence[T]) -> dict[Joint, list[Factor]]:
 def table_of(
     partition: Partition, sizes: Mapping[str, int], clique: Clique, split_owners: frozenset[int]
 ) -> Table:
-    """How a clique's table is made. split_owners: those whose own cliques have their narrowest column on the right."""
+    """How a clique's table is made. split_owners: those whose own cliques have their narrowest column on the
+    right."""
     columns: dict[int, list[str]] = {}
     for name in clique:
         columns.setdefault(partition.columns[name], []).append(name)

@@ -1,14 +1,17 @@
-"""The union's marginals from tables of joint holders (`docs/design/vertical.md` 5): inclusion-exclusion, local on shares.
+"""The union's marginals from tables of joint holders (`docs/design/vertical.md` 5): inclusion-exclusion,
+local on shares.
 
-Let A be the owners of a clique's columns. For every set C of them, J_C is the table over C's columns of the rows that ALL of C
-hold, whoever else holds them: one owner's own histogram, a product over two or more (`plan`), and J_{} = R, the number of rows
-that anybody holds. The rows that exactly B of A hold, by their cells in B's columns, are
+Let A be the owners of a clique's columns. For every set C of them, J_C is the table over C's columns of the
+rows that ALL of C hold, whoever else holds them: one owner's own histogram, a product over two or more
+(`plan`), and J_{} = R, the number of rows that anybody holds. The rows that exactly B of A hold, by their
+cells in B's columns, are
 
     N_B = sum over C with B <= C <= A of (-1)^|C - B| (J_C summed over the columns of C - B)
 
-because one-hot rows are zero where an owner lacks the row, so sums over its columns count the rows it holds. In the union's
-marginal such a row has every column of A - B missing, so N_B is added where those columns have their missing code. Nothing is
-secret here but the tables themselves, which are shares: every step is a public linear map, without a message.
+because one-hot rows are zero where an owner lacks the row, so sums over its columns count the rows it holds.
+In the union's marginal such a row has every column of A - B missing, so N_B is added where those columns have
+their missing code. Nothing is secret here but the tables themselves, which are shares: every step is a public
+linear map, without a message.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ import numpy as np
 
 from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.functionality import Clique
-from mpc_protocols.partition import Partition
 from mpc_protocols.public.cliques import Derivation
+from mpc_protocols.vertical.partition import Partition
 
 
 def owners_of(partition: Partition, clique: Clique) -> tuple[int, ...]:
@@ -51,7 +54,8 @@ def tables_of(partition: Partition, clique: Clique) -> list[Clique]:
 
 
 def sum_down(cells: Elements, columns: Clique, target: Clique, sizes: Mapping[str, int]) -> Elements:
-    """The table over `target` from that over `columns`, both flat and row-major; the one sum if `target` is empty."""
+    """The table over `target` from that over `columns`, both flat and row-major; the one sum if `target` is
+    empty."""
     if not target:
         total: Elements = cells.sum(dtype=cells.dtype).reshape(1)
         return total

@@ -1,13 +1,15 @@
-"""Alignments that were begun and came to nothing: how many in a row with one counterparty, and when that is too many.
+"""Alignments that were begun and came to nothing: how many in a row with one counterparty, and when that is
+too many.
 
-An owner that deviates in an alignment between two owners is noticed, but it may have learned whether somebody is in the other's
-data, and it can begin anew: what one attempt tells is bounded, what any number of attempts tell is not
-(`mpc_protocols.psu.dh2`). Attempts that were aborted spend nothing of a budget and would be free, so a custodian counts them,
-and from the MAX_ABORTED-th in a row with one counterparty on refuses another one until a person has looked why they were
-aborted.
+An owner that deviates in an alignment between two owners is noticed, but it may have learned whether somebody
+is in the other's data, and it can begin anew: what one attempt tells is bounded, what any number of attempts
+tell is not (`mpc_protocols.psu.dh2`). Attempts that were aborted spend nothing of a budget and would be free,
+so a custodian counts them, and from the MAX_ABORTED-th in a row with one counterparty on refuses another one
+until a person has looked why they were aborted.
 
-An attempt begins with the event "alignment.started" on record. It came to something if a release of the run follows, before the
-next attempt; all else counts as aborted, also where the process died and could not say. One that is under way counts, too.
+An attempt begins with the event "alignment.started" on record. It came to something if a release of the run
+follows, before the next attempt; all else counts as aborted, also where the process died and could not say.
+One that is under way counts, too.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """What a custodian's data has spent over all runs, what it may spend, and whether there is room for one more.
 
-One account per dataset (the custodian's name for a population). zCDP adds up over the runs of an account; runs on other people's
-data at other custodians are disjoint and add nothing. The proofs are in `docs/design/accounts.md`.
+One account per dataset (the custodian's name for a population). zCDP adds up over the runs of an account;
+runs on other people's data at other custodians are disjoint and add nothing. The proofs are in
+`docs/design/accounts.md`.
 
-Notion (1, 2). The account's: what the cap does not name of it is the first run's that spent anything. A run that says nothing
-about this notion is refused under a cap. As long as it is open which run will have been the first, the cap must hold for each.
+Notion (1, 2). The account's: what the cap does not name of it is the first run's that spent anything. A run
+that says nothing about this notion is refused under a cap. As long as it is open which run will have been the
+first, the cap must hold for each.
 
-Cap (3). Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a run's own budget does.
-Without a cap the ledger only counts.
+Cap (3). Before a run starts, (sum of rho, sum of beta) must come to at most (cap_epsilon, cap_delta), as a
+run's own budget does. Without a cap the ledger only counts.
 
-Sizes (7). Shown is the less of the sum by rho and the sum by epsilons (`Account.epsilon`), capped is rho alone
-(`Account.epsilon_by_rho`).
+Sizes (7). Shown is the less of the sum by rho and the sum by epsilons (`Account.epsilon`), capped is rho
+alone (`Account.epsilon_by_rho`).
 
 A run that aligns counts against max_alignments from its reservation on, however it ends, and once
 for each attempt in which it was resumed.
@@ -35,7 +37,8 @@ from synth.budget.noisy_sizes import epsilon_of_both
 
 @dataclass(frozen=True)
 class Cap:
-    """What a custodian allows its dataset to spend over all runs, and how many alignments with one counterparty.
+    """What a custodian allows its dataset to spend over all runs, and how many alignments with one
+    counterparty.
 
     unit, adjacency: for which notion the sum of rho is to hold; None: the account's first run fixes it.
     """
@@ -62,14 +65,16 @@ class Cap:
 
 @dataclass(frozen=True)
 class Account:
-    """The runs of one dataset, added up for one notion. None of `notion`: nothing was spent, and nobody has named one."""
+    """The runs of one dataset, added up for one notion. None of `notion`: nothing was spent, and nobody has
+    named one."""
 
     entries: tuple[Entry, ...]
     notion: Notion | None
 
     @classmethod
     def of(cls, entries: Sequence[Entry], cap: Cap, asked: Notion | None = None) -> Account:
-        """The account under a cap. asked: of a run that is about to start, the first if none has spent anything."""
+        """The account under a cap. asked: of a run that is about to start, the first if none has spent
+        anything."""
         spenders = [entry.reservation.notion for entry in entries if entry.spent != Charge()]
         first = spenders[0] if spenders else asked
         if cap.unit is not None and cap.adjacency is not None:
@@ -81,9 +86,9 @@ class Account:
 
     @classmethod
     def possible(cls, entries: Sequence[Entry], cap: Cap, asked: Reservation) -> Iterator[Account]:
-        """The accounts that these runs and one that is asked for may turn out to be: what fixes the notion is the first run that
-        spends anything, and of runs that are under way any may end without. entries: earlier attempts at `asked` included, which
-        no account holds."""
+        """The accounts that these runs and one that is asked for may turn out to be: what fixes the notion is
+        the first run that spends anything, and of runs that are under way any may end without. entries:
+        earlier attempts at `asked` included, which no account holds."""
         others = [entry for entry in entries if entry.reservation.run != asked.run]
         if cap.unit is not None and cap.adjacency is not None:
             yield cls.of(others, cap)
@@ -107,7 +112,8 @@ class Account:
 
     @classmethod
     def shown(cls, entries: Sequence[Entry], cap: Cap) -> Account:
-        """The account as it is shown: where there is no cap, for a notion under which all runs count, if there is one."""
+        """The account as it is shown: where there is no cap, for a notion under which all runs count, if
+        there is one."""
         account = cls.of(entries, cap)
         if cap.epsilon is None and cap.unit is None and cap.adjacency is None and account.uncounted:
             wider = covering([entry.reservation.notion for entry in entries if entry.spent != Charge()])
@@ -137,7 +143,8 @@ class Account:
         return together([*((entry.reservation, charge) for entry, _, charge in self._counted()), *more])
 
     def epsilon_by_rho(self, delta: float | Fraction, *more: Charged) -> float:
-        """The epsilon, at this delta, of all these runs together as a cap counts it; infinite if no sum holds.
+        """The epsilon, at this delta, of all these runs together as a cap counts it; infinite if no sum
+        holds.
 
         more: what more runs would add, under this notion.
         """
@@ -148,7 +155,8 @@ class Account:
         return epsilon_beside(spent.rho, left, spent.beta, spent.curves) if left > 0 else math.inf
 
     def epsilon(self, delta: float | Fraction) -> float:
-        """The epsilon, at this delta, of all these runs together: sizes by their rho or by their epsilons, whichever is less.
+        """The epsilon, at this delta, of all these runs together: sizes by their rho or by their epsilons,
+        whichever is less.
 
         Only sizes that were announced have epsilons; those of an open reservation count by rho.
         """
@@ -175,7 +183,8 @@ class Account:
 
 
 def aligned(entries: Sequence[Entry], counterparty: str) -> int:
-    """How many alignments with this counterparty these runs are: one each, or as many as were started in its attempts."""
+    """How many alignments with this counterparty these runs are: one each, or as many as were started in its
+    attempts."""
     return sum(
         max(1, attempts(entry.events))
         for entry in entries
@@ -193,7 +202,8 @@ def used_up(dataset: str, counterparty: str, done: int, allowed: int) -> str:
 
 
 def check_cap(path: Path, asked: Reservation, cap: Cap, entries: Sequence[Entry]) -> None:
-    """Raise `BudgetRefused` if the cap does not allow this run beside the others. path: the ledger's, for the sentence.
+    """Raise `BudgetRefused` if the cap does not allow this run beside the others. path: the ledger's, for the
+    sentence.
 
     entries: of its data set, its own earlier attempts included.
     """

@@ -1,9 +1,10 @@
-"""Runs that share nobody, as their study states: a person has spent what one of them has cost (`docs/design/accounts.md` 12).
+"""Runs that share nobody, as their study states: a person has spent what one of them has cost
+(`docs/design/accounts.md` 12).
 
-`[prior] people = "disjoint"` says that nobody in a run was in an earlier release, nor in those that it rests on. Runs are put
-into groups in which each two are stated to be apart. A person is in at most one run of a group, and so is charged at most the
-largest of its charges; what all groups come to is at most their sum. Nothing checks the statement: it is public, in the study's
-digest, and whoever takes part has agreed to it.
+`[prior] people = "disjoint"` says that nobody in a run was in an earlier release, nor in those that it rests
+on. Runs are put into groups in which each two are stated to be apart. A person is in at most one run of a
+group, and so is charged at most the largest of its charges; what all groups come to is at most their sum.
+Nothing checks the statement: it is public, in the study's digest, and whoever takes part has agreed to it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Which list of bundles a study runs on, once and for all: a computing party's own record, in its ledger's file.
+"""Which list of bundles a study runs on, once and for all: a computing party's own record, in its ledger's
+file.
 
-A contributor's data are charged for one run on one list (`docs/design/federated.md` 3). Two runs on lists that differ by one
-bundle, each charged to the same reservations, would double everybody's charge and open what is nearly one contributor's data. So
-the first list is on record before a sum is formed, and the first run that releases anything before it does. Another list, or
-another run once something may have been released, is refused by every computing party for itself, whatever the others say.
+A contributor's data are charged for one run on one list (`docs/design/federated.md` 3). Two runs on lists
+that differ by one bundle, each charged to the same reservations, would double everybody's charge and open
+what is nearly one contributor's data. So the first list is on record before a sum is formed, and the first
+run that releases anything before it does. Another list, or another run once something may have been released,
+is refused by every computing party for itself, whatever the others say.
 
-A party that has released nothing can also say that it never will: then the study is void here, and every run of it is refused.
+A party that has released nothing can also say that it never will: then the study is void here, and every run
+of it is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ VOID = "void"
 class CollectedList:
     """The record of one study at one computing party. study: its digest. Every change is durable on return.
 
-    A study that selects while contributors arrive has a list for each round; which run it is, and whether the study is void,
-    stands in the first one's record only.
+    A study that selects while contributors arrive has a list for each round; which run it is, and whether the
+    study is void, stands in the first one's record only.
 
     Methods raise `BudgetRefused` also when the ledger cannot be used.
     """
@@ -99,7 +102,8 @@ class CollectedList:
             )
 
     def begin(self, run: bytes) -> None:
-        """Put on record that this run releases something. Raises `BudgetRefused` if another one may have, or none ever may."""
+        """Put on record that this run releases something. Raises `BudgetRefused` if another one may have, or
+        none ever may."""
         with self._ledger.transaction() as database:
             database.execute(
                 "UPDATE collections SET run = ? WHERE study = ? AND party = ? AND run IS NULL AND list <> ?",

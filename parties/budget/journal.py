@@ -1,12 +1,15 @@
-"""A computing party's journal of one run: what may have been opened, on disk before it is (`docs/design/accounts.md` 8).
+"""A computing party's journal of one run: what may have been opened, on disk before it is
+(`docs/design/accounts.md` 8).
 
-One JSON object per line, appended and fsynced before the call returns, but for `opened`, which becomes durable with the line
-after it. The rule it serves (`docs/design/mechanisms.md` 4): the record of an event is on disk at all computing parties before
-the first opening message of its release leaves, so that after a crash "maybe opened" counts as opened.
+One JSON object per line, appended and fsynced before the call returns, but for `opened`, which becomes
+durable with the line after it. The rule it serves (`docs/design/mechanisms.md` 4): the record of an event is
+on disk at all computing parties before the first opening message of its release leaves, so that after a crash
+"maybe opened" counts as opened.
 
-A crash can tear the last line only: a last line without its newline never returned from `fsync`, so nothing was opened on its
-strength, and `read` drops it (who appends after that first truncates the file to `sound` bytes). Any other line that is not
-as `FORMAT` says is an error. No private value is ever in it: events and inputs hashes are functions of the public transcript.
+A crash can tear the last line only: a last line without its newline never returned from `fsync`, so nothing
+was opened on its strength, and `read` drops it (who appends after that first truncates the file to `sound`
+bytes). Any other line that is not as `FORMAT` says is an error. No private value is ever in it: events and
+inputs hashes are functions of the public transcript.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, UsageError
 from mpc_protocols.functionality import Event
-from mpc_protocols.resources import lacking
+from mpc_protocols.process.resources import lacking
 
 FORMAT = 3
 """A run has one journal, whatever the number of attempts (`docs/design/resume.md`). Its lines:
@@ -35,9 +38,9 @@ FORMAT = 3
     {"record": "opened", "release": n, "t": float}       the result of release n is known here
     {"record": "end", "code": int, "t": float}           the exit code; after 0 nothing follows, else at most another attempt
 
-study: SHA-256 of the study. inputs: hash of all public inputs of the step. t: seconds since 1970. Releases are numbered from 1
-in the order of their events, alike at all parties. What an alignment does (`docs/design/psu.md` 3: alignment.started, .size,
-.aborted) has no number.
+study: SHA-256 of the study. inputs: hash of all public inputs of the step. t: seconds since 1970. Releases
+are numbered from 1 in the order of their events, alike at all parties. What an alignment does
+(`docs/design/psu.md` 3: alignment.started, .size, .aborted) has no number.
 """
 
 
@@ -62,8 +65,8 @@ class Release:
 
 @dataclass(frozen=True)
 class Record:
-    """A journal as `read` found it. releases[i] is release i + 1; alignment: its events, of all attempts; code: None while no end
-    is on record for the last attempt; marks: of the shares held."""
+    """A journal as `read` found it. releases[i] is release i + 1; alignment: its events, of all attempts;
+    code: None while no end is on record for the last attempt; marks: of the shares held."""
 
     header: Header
     attempts: int
@@ -78,7 +81,8 @@ class Journal:
     """The journal of a run under way. One thread at a time."""
 
     def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
-        """Create the file, 0600. Raises `UsageError` if it exists already, `BudgetRefused` if it cannot be written."""
+        """Create the file, 0600. Raises `UsageError` if it exists already, `BudgetRefused` if it cannot be
+        written."""
         self.path = Path(path)
         self._releases = 0
         self._opened: set[int] = set()
@@ -140,8 +144,8 @@ class Journal:
         self._append({"record": "alignment", **_fields(event, inputs)})
 
     def held(self, mark: str) -> None:
-        """Note that shares of the last release are in the state file. Durable with the next record: what is missing in the state
-        file without a crash of the machine was taken away."""
+        """Note that shares of the last release are in the state file. Durable with the next record: what is
+        missing in the state file without a crash of the machine was taken away."""
         self._append({"record": "held", "mark": mark, "t": time.time()}, durable=False)
 
     def opened(self, release: int) -> None:

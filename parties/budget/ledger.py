@@ -1,7 +1,8 @@
 """A custodian's privacy ledger: what its data has spent, over all runs, in a local SQLite file.
 
-What it adds up to, and what a cap allows: `account.py`. What was refused before anything was sent is on record, too (`refuse`):
-a peer that proposes studies learns something by each refusal (`docs/design/accounts.md` 4).
+What it adds up to, and what a cap allows: `account.py`. What was refused before anything was sent is on
+record, too (`refuse`): a peer that proposes studies learns something by each refusal
+(`docs/design/accounts.md` 4).
 
 A run costs (`docs/design/accounts.md` 9)
 
@@ -9,10 +10,12 @@ A run costs (`docs/design/accounts.md` 9)
     settled   the sum of the events begun, each of them durable before the first opening message of its release leaves any party
     dead      its reservation, until it is known to be dead; a computing party's run is then settled to the events it had begun
 
-While a run is open its events stand in a file of its own beside the ledger (`open_run.py`), which takes them over.
+While a run is open its events stand in a file of its own beside the ledger (`open_run.py`), which takes them
+over.
 
-Threat model: guards the custodian against its own mistakes and against counterparties that ask too often; who can write the
-file can lie to it. Nothing private is in it: events are public facts of the release. File 0600, folder of open runs 0700.
+Threat model: guards the custodian against its own mistakes and against counterparties that ask too often; who
+can write the file can lie to it. Nothing private is in it: events are public facts of the release. File 0600,
+folder of open runs 0700.
 """
 
 from __future__ import annotations
@@ -56,9 +59,11 @@ _FIELDS = (
 
 
 class Ledger:
-    """The ledger in one file, created when first used. Safe with concurrent runs; every change is durable on return.
+    """The ledger in one file, created when first used. Safe with concurrent runs; every change is durable on
+    return.
 
-    Raises `BudgetRefused` also when the file cannot be read or written: a charge that cannot be recorded is not made.
+    Raises `BudgetRefused` also when the file cannot be read or written: a charge that cannot be recorded is
+    not made.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -69,14 +74,16 @@ class Ledger:
     ) -> OpenRun:
         """Charge the run's whole rho, sizes included, before its first share leaves.
 
-        recorded: how many of the run's releases this party knows to go on from: a ledger that knows more of them shows that its
-        files were set back, and to go on would release anew what is charged already. None: nothing more is computed.
+        recorded: how many of the run's releases this party knows to go on from: a ledger that knows more of
+        them shows that its files were set back, and to go on would release anew what is charged already.
+        None: nothing more is computed.
 
-        A run that is resumed reserves again under its id. It keeps the events it has begun, and aligns again: that counts as one
-        more alignment, and what its sizes revealed before stays charged beside what they will reveal now. A contributor's run
-        that has ended is not resumed: its events would be another run's. Nor is a run resumed as one of another study.
-        Raises `BudgetRefused` for these, if the dataset's cap or its quota of alignments forbids it, and if the ledger has
-        charged another wave of the same table, or this one under another name (`waves.py`).
+        A run that is resumed reserves again under its id. It keeps the events it has begun, and aligns again:
+        that counts as one more alignment, and what its sizes revealed before stays charged beside what they
+        will reveal now. A contributor's run that has ended is not resumed: its events would be another run's.
+        Nor is a run resumed as one of another study. Raises `BudgetRefused` for these, if the dataset's cap
+        or its quota of alignments forbids it, and if the ledger has charged another wave of the same table,
+        or this one under another name (`waves.py`).
         """
         cap = cap or Cap()
         self._settle_dead()
@@ -142,7 +149,8 @@ class Ledger:
             return any(ended(entry) for entry in self._entries(database, dataset, run))
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
-        """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file: no runs."""
+        """All runs of the dataset (of all datasets), oldest first; runs that died are settled first. No file:
+        no runs."""
         if not os.path.exists(self.path):
             return []
         self._settle_dead()
@@ -150,7 +158,8 @@ class Ledger:
             return self._entries(database, dataset)
 
     def refuse(self, proposal: Proposal, code: int) -> None:
-        """Put on record that this custodian has refused a study, before anything of its data was sent. code: its exit code."""
+        """Put on record that this custodian has refused a study, before anything of its data was sent. code:
+        its exit code."""
         with self.transaction() as database:
             database.execute(
                 "INSERT INTO refusals (dataset, study, digest, time, code, adjacency, unit, counterparties, domain, max_rows) "
@@ -234,10 +243,11 @@ class Ledger:
         return int(number)
 
     def _settle_dead(self) -> None:
-        """Take over the files of all open runs, and settle the computing parties' runs that are known to be dead.
+        """Take over the files of all open runs, and settle the computing parties' runs that are known to be
+        dead.
 
-        A transaction of its own: it holds whatever becomes of what is asked next. A run's file goes only when what was in it is
-        on disk here.
+        A transaction of its own: it holds whatever becomes of what is asked next. A run's file goes only when
+        what was in it is on disk here.
         """
         settled: list[Path] = []
         with self.transaction() as database:
@@ -305,7 +315,8 @@ class Ledger:
         return self.path.with_name(self.path.name + ".open") / str(number)
 
     def rehearse(self) -> None:
-        """Try whether a run could be charged here; nothing is left behind. Raises `BudgetRefused` as the run would."""
+        """Try whether a run could be charged here; nothing is left behind. Raises `BudgetRefused` as the run
+        would."""
         rehearse(self.path)
 
     @contextmanager
@@ -328,8 +339,8 @@ class OpenRun:
         earlier: Sequence[Event] = (),
         curve: SampledGaussian | None = None,
     ) -> None:
-        """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have. earlier: the study's events that are
-        begun already. curve: of the one training that may be begun."""
+        """left, sizes_left: (rho, beta) that events of the study, and sizes, may still have. earlier: the
+        study's events that are begun already. curve: of the one training that may be begun."""
         self._earlier, self._curve = tuple(earlier), curve
         self._ledger, self._number, self._file, self._left, self._sizes_left = (
             ledger,
@@ -342,9 +353,10 @@ class OpenRun:
     def begin(self, event: Event, release: int | None = None) -> None:
         """Record an event, before the first opening message of its release leaves. Durable on return.
 
-        event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its detail is JSON-able.
-        release: the number of the release, from 1, where a run is resumed: one that is begun already is the same event and is not
-        charged again. Raises `BudgetRefused` if the events would exceed the reservation, or cannot be recorded.
+        event: of the study's budget, or of kind `SIZE`, which what was reserved for sizes must cover; its
+        detail is JSON-able. release: the number of the release, from 1, where a run is resumed: one that is
+        begun already is the same event and is not charged again. Raises `BudgetRefused` if the events would
+        exceed the reservation, or cannot be recorded.
         """
         if release is not None and release <= len(self._earlier):
             if as_recorded(event) != self._earlier[release - 1]:
@@ -376,7 +388,8 @@ class OpenRun:
             self._left = left
 
     def settle(self) -> None:
-        """The run is over: from now on it is charged the events begun. A contributor calls it only after a normal end."""
+        """The run is over: from now on it is charged the events begun. A contributor calls it only after a
+        normal end."""
         try:
             begun = self._file.events()
         except (OSError, ValueError):

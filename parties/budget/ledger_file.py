@@ -1,6 +1,7 @@
 """The ledger's SQLite file: where it is, its tables in every version, and a transaction on it.
 
-Durable on return: synchronous is EXTRA, the removal of the journal included. Mode 0600 from the first byte on.
+Durable on return: synchronous is EXTRA, the removal of the journal included. Mode 0600 from the first byte
+on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mpc_protocols.errors import BudgetRefused
-from mpc_protocols.resources import lacking
+from mpc_protocols.process.resources import lacking
 
 _VERSION = 6
 _PATIENCE_S = 30.0  # how long to wait for another run's transaction, which takes milliseconds
@@ -68,7 +69,8 @@ ALTER TABLE runs ADD COLUMN max_rows INTEGER NOT NULL DEFAULT 0;
 
 
 def default_path() -> Path:
-    """`COSYNTH_LEDGER`, else cosynth/ledger.db under the user's data directory (`XDG_DATA_HOME`, ~/.local/share)."""
+    """`COSYNTH_LEDGER`, else cosynth/ledger.db under the user's data directory (`XDG_DATA_HOME`,
+    ~/.local/share)."""
     if named := os.environ.get("COSYNTH_LEDGER"):
         return Path(named)
     home = os.environ.get("XDG_DATA_HOME", "")
@@ -77,7 +79,8 @@ def default_path() -> Path:
 
 @contextmanager
 def transaction(path: Path) -> Iterator[sqlite3.Connection]:
-    """One immediate transaction on a connection of its own: no state is shared between threads or survives a failure.
+    """One immediate transaction on a connection of its own: no state is shared between threads or survives a
+    failure.
 
     Creates the file, or brings an older one to this version. Raises `BudgetRefused`.
     """
@@ -91,7 +94,8 @@ def transaction(path: Path) -> Iterator[sqlite3.Connection]:
 def rehearse(path: Path) -> None:
     """Try a transaction, leaving nothing behind. Raises `BudgetRefused` as a run would.
 
-    A file that is not there yet is made in a folder of its own beside, so that no run that makes it meanwhile loses it.
+    A file that is not there yet is made in a folder of its own beside, so that no run that makes it meanwhile
+    loses it.
     """
     with _told(path):
         file = Path(os.path.realpath(path))

@@ -1,11 +1,12 @@
 """Whom a promise protects, against which change, and what a run under one notion counts for under another.
 
-Two tables are neighbours when they differ in the rows of one unit, which are there or not (add-remove) or hold other values
-(replace). A run's rho bounds what it tells apart of ITS neighbours; an account adds up rho for neighbours of its own. If those
-are at most k steps of the run's neighbours apart, the run counts k^2 rho for them (`Notion.steps`; a fraction: `spending`).
+Two tables are neighbours when they differ in the rows of one unit, which are there or not (add-remove) or
+hold other values (replace). A run's rho bounds what it tells apart of ITS neighbours; an account adds up rho
+for neighbours of its own. If those are at most k steps of the run's neighbours apart, the run counts k^2 rho
+for them (`Notion.steps`; a fraction: `spending`).
 
-Source: group privacy of zCDP, Bun and Steinke 2016, proposition 1.9; each step count with its proof: `docs/design/accounts.md`.
-Public; standard library only.
+Source: group privacy of zCDP, Bun and Steinke 2016, proposition 1.9; each step count with its proof:
+`docs/design/accounts.md`. Public; standard library only.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from mpc_protocols.functionality import Adjacency
 class ProtectedUnit:
     """A row (`id` is empty), or all the rows of one identifier with bounds on how many there are.
 
-    id: the key columns. whole: everything under one identifier, however many rows, counts at most once (a vertical run).
-    unread: what an older ledger says in words that this version does not understand.
+    id: the key columns. whole: everything under one identifier, however many rows, counts at most once (a
+    vertical run). unread: what an older ledger says in words that this version does not understand.
     """
 
     id: tuple[str, ...] = ()
@@ -117,16 +118,20 @@ class Notion:
 
     @property
     def of_account(self) -> Notion:
-        """What an account whose first run has this notion adds up for: of a vertical run's identifier, one row."""
+        """What an account whose first run has this notion adds up for: of a vertical run's identifier, one
+        row."""
         return replace(self, unit=replace(self.unit, whole=False))
 
     def steps(self, run: Notion) -> Fraction | None:
-        """How many of the run's steps apart this notion's neighbours are, at least 1: the run counts `steps`^2 of its rho.
+        """How many of the run's steps apart this notion's neighbours are, at least 1: the run counts
+        `steps`^2 of its rho.
 
-        A fraction where the rows of the units have no whole ratio: which releases count its square, `spending` says.
+        A fraction where the rows of the units have no whole ratio: which releases count its square,
+        `spending` says.
 
-        None if the run says nothing about this notion: a unit of several rows, or of another identifier, does not bound what is
-        added up for this one, and a run under replace does not hide how many rows there are.
+        None if the run says nothing about this notion: a unit of several rows, or of another identifier, does
+        not bound what is added up for this one, and a run under replace does not hide how many rows there
+        are.
         """
         if self.adjacency == "add-remove" and run.adjacency == "replace":
             return None
@@ -154,7 +159,8 @@ class Notion:
 
 
 def covering(notions: list[Notion]) -> Notion | None:
-    """The least notion for which all of these can be counted; None if there is none (units of different identifiers)."""
+    """The least notion for which all of these can be counted; None if there is none (units of different
+    identifiers)."""
     units = {notion.unit for notion in notions}
     if not units or any(unit.unread for unit in units) or len({unit.id for unit in units if unit.id}) > 1:
         return None

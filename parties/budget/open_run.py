@@ -1,14 +1,16 @@
 """The ledger's record of one run while it is under way: a file that is locked as long as its process lives.
 
-Two jobs that a database transaction does badly. The lock (`flock`) says whether the process is alive: the kernel gives it up
-however the process ends, and keeps it while the process is merely stopped. And an event must be on disk before its release is
-opened, at every step of a run: one appended line and one fsync cost a fifth of a SQLite commit, and no run waits for another.
+Two jobs that a database transaction does badly. The lock (`flock`) says whether the process is alive: the
+kernel gives it up however the process ends, and keeps it while the process is merely stopped. And an event
+must be on disk before its release is opened, at every step of a run: one appended line and one fsync cost a
+fifth of a SQLite commit, and no run waits for another.
 
-The ledger takes the lines over (`ledger.py`), each once, by its id. A line without its newline never returned from fsync:
-nothing was opened on its strength, and it is dropped.
+The ledger takes the lines over (`ledger.py`), each once, by its id. A line without its newline never returned
+from fsync: nothing was opened on its strength, and it is dropped.
 
-A copy of the file, in a backup or beside a copied ledger, is locked by nobody while its run lives and releases more. So the file
-says which one it is, by its inode: of a copy it is not known whether the run is dead.
+A copy of the file, in a backup or beside a copied ledger, is locked by nobody while its run lives and
+releases more. So the file says which one it is, by its inode: of a copy it is not known whether the run is
+dead.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from pathlib import Path
 
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event
-from mpc_protocols.resources import lacking
+from mpc_protocols.process.resources import lacking
 
 _INODE = "inode"
 
@@ -74,8 +76,8 @@ class RunFile:
         return cls(path, descriptor)
 
     def append(self, event: Event) -> None:
-        """Put an event on disk. event.detail: JSON-able. Raises `OutOfResources` or `BudgetRefused` if it cannot be
-        written; then no other can."""
+        """Put an event on disk. event.detail: JSON-able. Raises `OutOfResources` or `BudgetRefused` if it
+        cannot be written; then no other can."""
         line = (
             json.dumps(
                 {
@@ -103,7 +105,8 @@ class RunFile:
             )
 
     def events(self) -> list[RecordedEvent]:
-        """All events on record, oldest first; also when somebody removed the file. Raises OSError or ValueError."""
+        """All events on record, oldest first; also when somebody removed the file. Raises OSError or
+        ValueError."""
         return _parse(_content(self._descriptor))
 
     def close(self) -> None:
@@ -119,7 +122,8 @@ def as_recorded(event: Event) -> Event:
 
 
 def read(path: Path) -> list[RecordedEvent]:
-    """The events of a run that may be under way; none if it has no file. Raises OSError, or ValueError if it was altered."""
+    """The events of a run that may be under way; none if it has no file. Raises OSError, or ValueError if it
+    was altered."""
     try:
         return _parse(path.read_bytes())
     except FileNotFoundError:
@@ -127,7 +131,8 @@ def read(path: Path) -> list[RecordedEvent]:
 
 
 def abandoned(path: Path) -> bool:
-    """Whether the run's process is known to be dead: there is its own file, no copy, and nobody holds its lock."""
+    """Whether the run's process is known to be dead: there is its own file, no copy, and nobody holds its
+    lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -161,7 +166,8 @@ def _content(descriptor: int) -> bytes:
 
 
 def _inode(descriptor: int) -> int | None:
-    """Of the file that a process last took, as this one says; None before anything was begun, and in an older version's."""
+    """Of the file that a process last took, as this one says; None before anything was begun, and in an older
+    version's."""
     last = None
     for line in _content(descriptor).splitlines(keepends=True):
         with suppress(ValueError, TypeError, KeyError):  # an event, or torn

@@ -1,7 +1,8 @@
-"""What one party keeps of a run so that `--resume` can go on with it: a file of its own, private (`docs/design/resume.md`).
+"""What one party keeps of a run so that `--resume` can go on with it: a file of its own, private
+(`docs/design/resume.md`).
 
-Implements `mpc_protocols.public.history.History`. Records are appended, never changed, but for shares that are overwritten when
-the next ones are held:
+Implements `mpc_protocols.public.history.History`. Records are appended, never changed, but for shares that
+are overwritten when the next ones are held:
 
     header     whose state of which run: study's digest, run's id, party, version of the software
     attempt    the id of a session
@@ -13,13 +14,14 @@ the next ones are held:
     release    the leader's: what it hands out to everybody, before it does
     counters   the leader's: everybody's counters as they go into run.json, before it hands them out
 
-Each record ends with a hash of what it keeps, and one of that, of its header and of all records before it. A crash can tear the
-last record only: it is dropped. Anything else that is not as this file says, another party's file and another study's are
-refused with one sentence (exit 2). Somebody who can write the file can make one that fits; the other parties then find that it
-differs from theirs, and the journal, which notes the hash of each `held`, that something is missing.
+Each record ends with a hash of what it keeps, and one of that, of its header and of all records before it. A
+crash can tear the last record only: it is dropped. Anything else that is not as this file says, another
+party's file and another study's are refused with one sentence (exit 2). Somebody who can write the file can
+make one that fits; the other parties then find that it differs from theirs, and the journal, which notes the
+hash of each `held`, that something is missing.
 
-Nothing of the data is in it but shares of noisy results that were about to be opened, what was, and shares of contributors'
-numbers of rows. File 0600; `finish` takes the shares away.
+Nothing of the data is in it but shares of noisy results that were about to be opened, what was, and shares of
+contributors' numbers of rows. File 0600; `finish` takes the shares away.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, UsageError
+from mpc_protocols.process.resources import lacking
 from mpc_protocols.public.history import Sharing
-from mpc_protocols.resources import lacking
 
 FORMAT = 2
 MAGIC = b"cosynth state 1\n"
@@ -103,12 +105,13 @@ class RunState:
         self._chain = bytes(HASH)
         self._torn = False
 
-    # -- beginning ----------------------------------------------------------------------------------------------------
+    # -- beginning
+    # ----------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(cls, folder: Path, study: bytes, run: bytes, party: str, version: str) -> RunState:
-        """A new file. Raises `UsageError` if there is one of this run, `OutOfResources` or `BudgetRefused` if it cannot be
-        written."""
+        """A new file. Raises `UsageError` if there is one of this run, `OutOfResources` or `BudgetRefused` if
+        it cannot be written."""
         path = folder / NAME.format(run.hex()[:16])
         if path.exists():
             raise UsageError(f"{path} is the state of this very run; go on with it with --resume.")
@@ -132,8 +135,8 @@ class RunState:
 
     @classmethod
     def reopen(cls, path: Path, study: bytes, party: str) -> RunState:
-        """The state of an interrupted run. Raises `UsageError` for a file that is none, or another study's or party's, or in
-        use."""
+        """The state of an interrupted run. Raises `UsageError` for a file that is none, or another study's or
+        party's, or in use."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
@@ -236,7 +239,8 @@ class RunState:
         else:
             raise ValueError
 
-    # -- what was opened ----------------------------------------------------------------------------------------------
+    # -- what was opened
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def digests(self) -> list[bytes]:
@@ -318,7 +322,8 @@ class RunState:
         self._sharings.pop(inputs, None)  # later ones last
         self._sharings[inputs] = len(self.results), sharing
 
-    # -- an attempt ---------------------------------------------------------------------------------------------------
+    # -- an attempt
+    # ---------------------------------------------------------------------------------------------------
 
     def attempt(self, session: bytes, finish_held: bool = False) -> None:
         """A session begins. finish_held: all parties hold the shares of the step after what was opened."""
@@ -344,7 +349,8 @@ class RunState:
             )
 
     def finish(self, version: str) -> None:
-        """The run is over here: keep what others may still lack, and no shares. Raises OSError, `BudgetRefused`."""
+        """The run is over here: keep what others may still lack, and no shares. Raises OSError,
+        `BudgetRefused`."""
         part = _part(self.path)
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -382,7 +388,8 @@ class RunState:
     ) -> None:
         self.close()
 
-    # -- private ------------------------------------------------------------------------------------------------------
+    # -- private
+    # ------------------------------------------------------------------------------------------------------
 
     def _header(self, version: str) -> dict[str, Any]:
         return {
@@ -405,8 +412,8 @@ class RunState:
         self._chain = chain
 
     def _wipe(self) -> None:
-        """Overwrite the last shares but those just held: what they were of is on record, or is computed anew. With the next
-        record it is on disk."""
+        """Overwrite the last shares but those just held: what they were of is on record, or is computed anew.
+        With the next record it is on disk."""
         at, left = self._place
         try:
             while left:
@@ -455,8 +462,8 @@ def _head(header: dict[str, Any], payload: bytes) -> bytes:
 
 
 def _next(content: bytes, at: int) -> tuple[dict[str, Any], bytes, bytes, int] | None:
-    """(header, payload, header and payload's hash as they were hashed, end) of the record at a place; None at the end, or if it
-    was torn.
+    """(header, payload, header and payload's hash as they were hashed, end) of the record at a place; None at
+    the end, or if it was torn.
 
     Raises `ValueError` for something else.
     """

@@ -1,17 +1,19 @@
 """What one run asks of a custodian's data, and what it is charged.
 
-A run is reserved before it starts and settled to the events that it began (`ledger.py`). zCDP adds up: what the runs of a
-population come to, and whether a cap leaves room for one more, is `account.py`'s. Proofs: `docs/design/accounts.md`.
+A run is reserved before it starts and settled to the events that it began (`ledger.py`). zCDP adds up: what
+the runs of a population come to, and whether a cap leaves room for one more, is `account.py`'s. Proofs:
+`docs/design/accounts.md`.
 
-Notion (1, 2). A sum of rho means something for one notion of neighbouring tables only (`notion.py`). For another one a run counts
-steps^2 of its rho, steps of its samplers' distance. Where steps is not whole only Gaussian releases count its square; selections,
-and what is reserved, that of the next whole number.
+Notion (1, 2). A sum of rho means something for one notion of neighbouring tables only (`notion.py`). For
+another one a run counts steps^2 of its rho, steps of its samplers' distance. Where steps is not whole only
+Gaussian releases count its square; selections, and what is reserved, that of the next whole number.
 
-Sizes (7). What an alignment announces (events "alignment.size") comes on top of the study's rho: rho of a size to rho, its delta
-to delta.
+Sizes (7). What an alignment announces (events "alignment.size") comes on top of the study's rho: rho of a
+size to rho, its delta to delta.
 
-Trainings (10). A training under Poisson samples has no rho but a curve (`synth.budget.sampled_gaussian`), which adds to the
-sum of rho order by order. It says nothing about neighbours more than one of its own steps apart: there no sum holds.
+Trainings (10). A training under Poisson samples has no rho but a curve (`synth.budget.sampled_gaussian`),
+which adds to the sum of rho order by order. It says nothing about neighbours more than one of its own steps
+apart: there no sum holds.
 """
 
 from __future__ import annotations
@@ -34,15 +36,18 @@ STARTED = "alignment.started"
 SIZE = "alignment.size"
 """Events of this kind are charged on top of the study's budget, their beta as delta."""
 GAUSSIAN = frozenset({"measure", "distances", "total"})
-"""Events whose rho is quadratic in the rows that move, whatever their number: these count the square of a fraction, too."""
+"""Events whose rho is quadratic in the rows that move, whatever their number: these count the square of a
+fraction, too."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a study asks of a custodian's data, as far as its refusal, or its consent, could tell a peer something.
+    """What a study asks of a custodian's data, as far as its refusal, or its consent, could tell a peer
+    something.
 
-    digest: the study's. domain: a digest of its columns and, after a "+", of a vertical study's [alignment] (min_size, pad_to and
-    duplicates decide what fits, too); max_rows: its public bound; "" and 0 are not on record (older ledgers).
+    digest: the study's. domain: a digest of its columns and, after a "+", of a vertical study's [alignment]
+    (min_size, pad_to and duplicates decide what fits, too); max_rows: its public bound; "" and 0 are not on
+    record (older ledgers).
     """
 
     dataset: str
@@ -54,8 +59,8 @@ class Proposal:
     max_rows: int = 0
 
     def differs(self, earlier: Proposal) -> tuple[str, ...]:
-        """In which of domain, alignment, max_rows and unit it asks something else than an earlier one of the same dataset and
-        peers."""
+        """In which of domain, alignment, max_rows and unit it asks something else than an earlier one of the
+        same dataset and peers."""
         if self.dataset != earlier.dataset or not set(self.counterparties) & set(earlier.counterparties):
             return ()
         (columns, _, matching), (other, _, before) = self.domain.partition("+"), earlier.domain.partition("+")
@@ -70,7 +75,8 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A proposal that this custodian refused before anything of its data was sent. code: its exit code; time: since 1970."""
+    """A proposal that this custodian refused before anything of its data was sent. code: its exit code; time:
+    since 1970."""
 
     proposal: Proposal
     code: int
@@ -81,12 +87,13 @@ class Refusal:
 class Reservation:
     """A run as this custodian's ledger knows it before it starts.
 
-    run: the session's public id. rho, beta: the caps that the run's own filter enforces. computes: False at a contributor.
-    aligns: whether the run computes an alignment (vertical), which counts against max_alignments. size_rho, size_delta: sums over
-    the sizes that its alignment will announce with noise (`psu.dummies.size_events`: rho and beta of each), on top of rho.
-    domain, max_rows: as `Proposal` has them. curve: of the training that it may charge beside rho. waves: of a run over bundles,
-    the digests by which waves of its table know one another, its own first (`parties.budget.waves`). apart: sessions
-    of releases in which nobody was who is in this run, as the study states (`parties.budget.apart`).
+    run: the session's public id. rho, beta: the caps that the run's own filter enforces. computes: False at a
+    contributor. aligns: whether the run computes an alignment (vertical), which counts against
+    max_alignments. size_rho, size_delta: sums over the sizes that its alignment will announce with noise
+    (`psu.dummies.size_events`: rho and beta of each), on top of rho. domain, max_rows: as `Proposal` has
+    them. curve: of the training that it may charge beside rho. waves: of a run over bundles, the digests by
+    which waves of its table know one another, its own first (`parties.budget.waves`). apart: sessions of
+    releases in which nobody was who is in this run, as the study states (`parties.budget.apart`).
     """
 
     dataset: str
@@ -116,9 +123,11 @@ class Reservation:
             raise StudyInvalid("A reservation for the sizes of an alignment must say that its run aligns.")
 
     def resumes(self, other: Reservation) -> bool:
-        """Whether it can be another attempt at the run that was reserved so: of the same study, promise and budget.
+        """Whether it can be another attempt at the run that was reserved so: of the same study, promise and
+        budget.
 
-        Sizes differ, as those that were announced before stay charged; so does the digest, which names the session's CA.
+        Sizes differ, as those that were announced before stay charged; so does the digest, which names the
+        session's CA.
         """
         return (
             self.study,
@@ -164,8 +173,8 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Charge:
-    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta of the sizes; the
-    curves of trainings, on top."""
+    """What is charged to a dataset: zCDP (sizes included), the samplers' statistical distance; rho and delta
+    of the sizes; the curves of trainings, on top."""
 
     rho: Fraction = Fraction(0)
     beta: Fraction = Fraction(0)
@@ -183,15 +192,16 @@ class Charge:
         )
 
     def counts_at(self, steps: Fraction | None) -> bool:
-        """Whether anything is known of it for neighbours that are so many steps apart: of curves, for one step only."""
+        """Whether anything is known of it for neighbours that are so many steps apart: of curves, for one
+        step only."""
         return steps is not None and (steps == 1 or not self.curves)
 
     def at(self, steps: Fraction) -> Charge:
         """The same for neighbours that are so many steps apart, of whatever releases it consists.
 
-        rho: the square of the steps, rounded up to a whole number. beta: steps, for that many times the cells differ. A size's
-        delta: delta (1 + e^epsilon + ... + e^((steps - 1) epsilon)) by group privacy of (epsilon, delta)-DP, epsilon at most the
-        root of twice all sizes' rho.
+        rho: the square of the steps, rounded up to a whole number. beta: steps, for that many times the cells
+        differ. A size's delta: delta (1 + e^epsilon + ... + e^((steps - 1) epsilon)) by group privacy of
+        (epsilon, delta)-DP, epsilon at most the root of twice all sizes' rho.
         """
         if steps == 1:
             return self
@@ -216,7 +226,8 @@ class Entry:
 
     @property
     def claimless(self) -> bool:
-        """Whether it released what no epsilon bounds: an event says so, and its rho is what it was meant to cost."""
+        """Whether it released what no epsilon bounds: an event says so, and its rho is what it was meant to
+        cost."""
         return any(begun.event.detail.get("claim") == "none" for begun in self.events)
 
     @property
@@ -238,7 +249,8 @@ class Entry:
         )
 
     def spent_at(self, steps: Fraction) -> Charge:
-        """What it is charged for neighbours that are so many steps apart: of a settled run each event by its kind."""
+        """What it is charged for neighbours that are so many steps apart: of a settled run each event by its
+        kind."""
         charge = self.spent.at(steps)
         if self.state == "open" or steps.denominator == 1:
             return charge
@@ -265,7 +277,8 @@ def attempts(events: Sequence[RecordedEvent]) -> int:
 
 
 def ended(entry: Entry) -> bool:
-    """Whether a contributor's run has ended normally: only then it is told the events, and settled with them. Of a bundle,
-    whether it is settled at all: what it is settled by says that no run of the study will use one."""
+    """Whether a contributor's run has ended normally: only then it is told the events, and settled with them.
+    Of a bundle, whether it is settled at all: what it is settled by says that no run of the study will use
+    one."""
     own = entry.reservation
     return entry.state == "settled" and not own.computes and bool(entry.events or own.waves)

@@ -1,12 +1,13 @@
 """Nobody is in two waves of a table, as a custodian's own ledger can tell (`docs/design/federated.md` 5).
 
-A run over bundles is on record with the digests by which studies of its table know one another: `waves`, its own study's
-first, which does not name the session's CA, then those of the waves before it. Two runs are of one table if they have a digest
-in common. Whose rows are charged for one of them, or may be, is in no other, named as earlier or not. Names of data sets do not
-count, as a file that is moved has another one: other people's rows need a ledger of their own.
+A run over bundles is on record with the digests by which studies of its table know one another: `waves`, its
+own study's first, which does not name the session's CA, then those of the waves before it. Two runs are of
+one table if they have a digest in common. Whose rows are charged for one of them, or may be, is in no other,
+named as earlier or not. Names of data sets do not count, as a file that is moved has another one: other
+people's rows need a ledger of their own.
 
-Nor is a data set in one wave twice, under two names of contributors or beside a party's own table: its rows would move each
-count by two, which costs four times as much, and the ledger would add up two.
+Nor is a data set in one wave twice, under two names of contributors or beside a party's own table: its rows
+would move each count by two, which costs four times as much, and the ledger would add up two.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from parties.budget.spending import Charge, Entry
 
 
 def check_waves(path: Path, dataset: str, run: str, waves: Sequence[str], entries: Iterable[Entry]) -> None:
-    """Raise `BudgetRefused` if one of these entries of any data set is charged for another wave of the table, or one of this data
-    set for this wave under another name.
+    """Raise `BudgetRefused` if one of these entries of any data set is charged for another wave of the table,
+    or one of this data set for this wave under another name.
 
-    path: the ledger's, for the sentence. dataset, run: whose rows are to be in a wave, by which run. waves: its study's, as
-    `Reservation` has them; of a study over no bundles none, and nothing is refused.
+    path: the ledger's, for the sentence. dataset, run: whose rows are to be in a wave, by which run. waves:
+    its study's, as `Reservation` has them; of a study over no bundles none, and nothing is refused.
     """
     for entry in entries:
         known = (entry.reservation.digest, *entry.reservation.waves)

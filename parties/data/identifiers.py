@@ -1,10 +1,11 @@
-"""Key columns of a table as canonical identifiers, in whole arrays: what `IdentifierPolicy.canonical` does value by value.
+"""Key columns of a table as canonical identifiers, in whole arrays: what `IdentifierPolicy.canonical` does
+value by value.
 
-`mpc_protocols/psu/normalise.py` is the rule (`docs/design/psu.md` 5); this is the same function on Arrow blocks: 0.3 to 0.5 us a
-row for ASCII text, numbers and dates instead of 1.2 to 3. Text that is ASCII is normalised by Arrow's kernels: there,
-decomposition and composition change nothing, casefolding is lower case, and white space is the ten characters that Python's
-`str.split` takes for it. Everything else goes to the
-rule itself, each distinct value of a block once. Both ways give the same bytes or both refuse (property-tested).
+`mpc_protocols/psu/normalise.py` is the rule (`docs/design/psu.md` 5); this is the same function on Arrow
+blocks: 0.3 to 0.5 us a row for ASCII text, numbers and dates instead of 1.2 to 3. Text that is ASCII is
+normalised by Arrow's kernels: there, decomposition and composition change nothing, casefolding is lower case,
+and white space is the ten characters that Python's `str.split` takes for it. Everything else goes to the rule
+itself, each distinct value of a block once. Both ways give the same bytes or both refuse (property-tested).
 
 Identifiers name people: nothing of them is in an error, a log or a repr. Misfits say where and why.
 """
@@ -28,8 +29,8 @@ from mpc_protocols.psu.identifiers.normalise import (
     field_of,
     placeholders,
 )
-from parties.data.arrow import binaries, bits, entries, present, truths
-from parties.data.coding import Misfit
+from parties.data.counting.coding import Misfit
+from parties.data.files.arrow import binaries, bits, entries, present, truths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,11 +42,13 @@ _REFUSED = 'complete it or leave the row out ([harmonise] missing_ids = "leave o
 
 
 class IdentifierReader:
-    """Makes identifiers of the key columns, block by block; `finish` gives them. untyped: the table is a CSV file.
+    """Makes identifiers of the key columns, block by block; `finish` gives them. untyped: the table is a CSV
+    file.
 
-    leave_out: rows without an identifier are left out, not refused; `kept` says which rows of the last block were not, None: all
-    were kept. shapes: how often each shape of identifier came in each key column, where it was asked for; private.
-    columns: the key columns. After a misfit the block's identifiers are dropped: the caller refuses the table.
+    leave_out: rows without an identifier are left out, not refused; `kept` says which rows of the last block
+    were not, None: all were kept. shapes: how often each shape of identifier came in each key column, where
+    it was asked for; private. columns: the key columns. After a misfit the block's identifiers are dropped:
+    the caller refuses the table.
     """
 
     def __init__(
@@ -62,7 +65,8 @@ class IdentifierReader:
         )
 
     def add(self, blocks: Sequence[pa.Array]) -> list[tuple[str, Misfit]]:
-        """Read one block, an array per key column; the first row of each kind of misfit and the column's name."""
+        """Read one block, an array per key column; the first row of each kind of misfit and the column's
+        name."""
         misfits, fields = [], []
         for i, (values, name, rule) in enumerate(
             zip(blocks, self._policy.columns, self._policy.rules, strict=True)
@@ -122,13 +126,15 @@ class IdentifierReader:
         self._keys[first:] = [key for key, stays in zip(self._keys[first:], kept, strict=True) if stays]
 
     def finish(self) -> Identifiers:
-        """All identifiers read: distinct, with their first rows and the number of duplicates. Once; the rows are let go."""
+        """All identifiers read: distinct, with their first rows and the number of duplicates. Once; the rows
+        are let go."""
         keys, self._keys = self._keys, []
         return self._policy.collect(keys, tuple(self._kinds))
 
 
 def shape(canonical: str) -> str:
-    """What an identifier looks like without saying what it is: 9s for digits, a for letters however many, the rest as it stands.
+    """What an identifier looks like without saying what it is: 9s for digits, a for letters however many, the
+    rest as it stands.
 
     "+33612345678" is "+99999999999", "ann@example.org" is "a@a.a".
     """
@@ -183,7 +189,8 @@ def _canonical(values: pa.Array, kind: str, rule: str) -> pa.Array:
 
 
 def _ascii(texts: pa.Array, rule: str) -> pa.Array:
-    """The rules text, name and email on ASCII; null where the rule refuses. Anything where a text is not ASCII."""
+    """The rules text, name and email on ASCII; null where the rule refuses. Anything where a text is not
+    ASCII."""
     lower = pc.ascii_lower(texts)
     tidy = pc.ascii_trim(pc.replace_substring_regex(lower, _BLANKS, " "), " ")
     words = binaries([word.encode() for word in sorted(placeholders(rule))])

@@ -1,6 +1,7 @@
 """Where a custodian's table is: what the `data` key of a study or of a private file names. Opens nothing.
 
-Threat model: a URL may hold a password. It is shown without user, password and query, in a label as in the ledger's name.
+Threat model: a URL may hold a password. It is shown without user, password and query, in a label as in the
+ledger's name.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ KINDS_OF_FILES: Mapping[str, Literal["csv", "parquet", "xlsx"]] = {
 class Location:
     """Where a table is. `label` may be shown; `url` may hold a password and is not even in the `repr`.
 
-    dataset: the ledger's name for the data when the custodian gives none: the file's absolute path without symbolic links,
-    or the database's address and table. It names a place: a copy under another name starts a new account, so a custodian
-    who sets a cap should also set `[ledger] dataset` to the name of the population.
+    dataset: the ledger's name for the data when the custodian gives none: the file's absolute path without
+    symbolic links, or the database's address and table. It names a place: a copy under another name starts a
+    new account, so a custodian who sets a cap should also set `[ledger] dataset` to the name of the
+    population.
 
     push_down: rows may not leave the database: it is asked for counts only.
 
-    dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it is read as it is.
-    rows: of a Parquet file, only those from the first number to before the second; None: all. state: the size and the time
-    (mtime_ns) that the file must have; None: any. linked: where the tables of children are, whose people this
-    table lists; then the
-    source is of a row a person (`linked/`).
+    dialect: how a CSV file is written. recipe: what its custodian's private file makes of the table; None: it
+    is read as it is. rows: of a Parquet file, only those from the first number to before the second; None:
+    all. state: the size and the time (mtime_ns) that the file must have; None: any. linked: where the tables
+    of children are, whose people this table lists; then the source is of a row a person (`linked/`).
     """
 
     kind: Literal["csv", "parquet", "xlsx", "duckdb", "sqlite", "postgres", "server"]
@@ -63,9 +64,11 @@ class Location:
 
 
 def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | None = None) -> Location:
-    """The place that a `data` key names: a path, relative to `base`, or `{url = ..., table = ...}`. Opens nothing.
+    """The place that a `data` key names: a path, relative to `base`, or `{url = ..., table = ...}`. Opens
+    nothing.
 
-    Raises `StudyInvalid` for a value of another form, `DataRefused` for a kind of file or database that cannot be read.
+    Raises `StudyInvalid` for a value of another form, `DataRefused` for a kind of file or database that
+    cannot be read.
     """
     base = Path.cwd() if base is None else base
     if not isinstance(data, Mapping):

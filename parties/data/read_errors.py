@@ -1,8 +1,8 @@
 """Why a table could not be opened or read to its end, in words of our own.
 
-Libraries' errors quote the offending record, the connection string or both. Of their text only what is recognised here is
-kept, and the number of a line; what leaves is a sentence that names the place (without user and password), the column where it
-is the study's, and what to do.
+Libraries' errors quote the offending record, the connection string or both. Of their text only what is
+recognised here is kept, and the number of a line; what leaves is a sentence that names the place (without
+user and password), the column where it is the study's, and what to do.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.installation import pip_install
-from parties.data import duckdb_view
-from parties.data.postgres import UnknownType
+from mpc_protocols.process.installation import pip_install
+from parties.data.engines import duckdb_view
+from parties.data.engines.postgres import UnknownType
 from parties.data.sql.products import PRODUCTS
 from parties.data.sql.server import MAX_VALUE, VIEW_STEPS
 
@@ -87,7 +87,8 @@ def unopened(location: Location, error: Exception) -> str:
 
 
 def _out_of_memory(error: BaseException | None) -> bool:
-    """Whether memory is out, in the words of Python, of DuckDB, or of the system where it cannot load a library that is there."""
+    """Whether memory is out, in the words of Python, of DuckDB, or of the system where it cannot load a
+    library that is there."""
     while error is not None:
         if isinstance(error, MemoryError) or _kind(error) == "OutOfMemoryException":
             return True

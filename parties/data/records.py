@@ -1,18 +1,20 @@
 """One owner's own records of a vertical study: its columns as compact codes, and who they are about.
 
-Vertically split data cannot be counted at home (`local_marginals.py`): a marginal across owners needs every owner's row of the
-same person. So the table is read once, in blocks, and what a run needs stays: the codes of the columns that this party owns,
-one, two or four bytes each by the column's size, and the canonical identifiers under the study's policy (`identifiers.py`,
-`docs/design/psu.md` 5). Columns that the party does not own are not read, whatever they are called; an identifier column need
-not be in the domain. Data that is aligned already (`method = "row-order"`) has no identifiers, and none are read.
+Vertically split data cannot be counted at home (`local_marginals`): a marginal across owners needs every
+owner's row of the same person. So the table is read once, in blocks, and what a run needs stays: the codes of
+the columns that this party owns, one, two or four bytes each by the column's size, and the canonical
+identifiers under the study's policy (`identifiers.py`, `docs/design/psu.md` 5). Columns that the party does
+not own are not read, whatever they are called; an identifier column need not be in the domain. Data that is
+aligned already (`method = "row-order"`) has no identifiers, and none are read.
 
-One identifier is one record. Further rows with an identifier that was seen are refused, or left out with their codes
-(`duplicates = "first"`); how many there were is for the custodian's private log only, like the numbers clamped and values
-missing.
+One identifier is one record. Further rows with an identifier that was seen are refused, or left out with
+their codes (`duplicates = "first"`); how many there were is for the custodian's private log only, like the
+numbers clamped and values missing.
 
-Cost: about 1 us a row for eight columns and a text identifier; memory: the codes and about 100 bytes an identifier, whatever
-the format. What does not fit the study is refused before anything is sent (`scan.py`). Everything here but `ignored` is
-private: it leaves this process only as shares, or under the alignment's encryption.
+Cost: about 1 us a row for eight columns and a text identifier; memory: the codes and about 100 bytes an
+identifier, whatever the format. What does not fit the study is refused before anything is sent (`scan`).
+Everything here but `ignored` is private: it leaves this process only as shares, or under the alignment's
+encryption.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
-from parties.data.scan import Scan, Unit, inspect
+from parties.data.counting.scan import Scan, Unit, inspect
 from parties.data.source import BLOCK_ROWS, Source
 from parties.data.survey import Survey, survey
 
@@ -44,10 +46,11 @@ log = logging.getLogger("cosynth.custodian.records")  # below the logger whose l
 class Records:
     """An owner's records for a vertical run; all of it private but `ignored`.
 
-    rows: n, its records. codes: per own column (n,), unsigned integers below the column's size. identifiers: `entries[i]` is
-    the identifier of record i, and `rows[i]` its row in the table; None if the study aligns by row order. clamped, absent: per
-    column, how many numbers lay outside low..high and how many values were missing, in all rows of the table. ignored: columns
-    of the data that were not read, for they are neither this party's nor identifiers; another owner's may be among them.
+    rows: n, its records. codes: per own column (n,), unsigned integers below the column's size. identifiers:
+    `entries[i]` is the identifier of record i, and `rows[i]` its row in the table; None if the study aligns
+    by row order. clamped, absent: per column, how many numbers lay outside low..high and how many values were
+    missing, in all rows of the table. ignored: columns of the data that were not read, for they are neither
+    this party's nor identifiers; another owner's may be among them.
     """
 
     rows: int = field(repr=False)
@@ -70,9 +73,10 @@ def read(
 ) -> Records:
     """Read the table once. Raises `DataRefused` at the first thing that does not fit.
 
-    domain: the columns that this party owns, and no others. policy: how identifiers are made, and whether duplicates are
-    refused; None for row order. max_rows: the study's public bound on the rows of the table, duplicates included. unit: of rows
-    that are not aligned, whom they are about, as `local_marginals.count` takes it.
+    domain: the columns that this party owns, and no others. policy: how identifiers are made, and whether
+    duplicates are refused; None for row order. max_rows: the study's public bound on the rows of the table,
+    duplicates included. unit: of rows that are not aligned, whom they are about, as `local_marginals.count`
+    takes it.
     """
     import numpy as np
 
@@ -116,8 +120,8 @@ def validate(
     allow_empty: bool = False,
     block_rows: int = BLOCK_ROWS,
 ) -> Survey:
-    """Everything that `read` would refuse, in one go: the first row of each kind of misfit in each column; and what the owner may
-    know of its columns and identifiers."""
+    """Everything that `read` would refuse, in one go: the first row of each kind of misfit in each column;
+    and what the owner may know of its columns and identifiers."""
     names = policy.columns if policy is not None else ()
     seen = inspect(source, domain, keys=names)
     known = policy if all(name in source.columns for name in names) else None
@@ -145,7 +149,8 @@ def code_type(column: Column) -> type[np.uint8 | np.uint16 | np.uint32]:
 
 
 def _unordered(source: Source, policy: IdentifierPolicy | None) -> list[str]:
-    """A table of a server has no order, and what it happens to give would join different people without a sign of it."""
+    """A table of a server has no order, and what it happens to give would join different people without a
+    sign of it."""
     if policy is not None or source.ordered:
         return []
     return [

@@ -1,15 +1,17 @@
 """Private temporary folders that do not outlive their process, however it ends.
 
-What lies in one is nobody else's: throw-away keys of a run on one machine, tables handed over by the Python API, records that a
-query has spilled. `with scratch()` removes it; a process that is killed cannot, so whoever makes a folder removes those of the
-dead first. A folder's lock file is held (`flock`) by the process that made it: the kernel gives it up however that process ends
-and keeps it while it is merely stopped. The file appears under its name only when it is locked, so a folder without one is
-being made, or is not ours: it is left alone, as is anything that belongs to another user, that others may enter, or that is a
-symbolic link. A watched folder does not wait for that: a shell of a few hundred KiB sleeps until its maker's end of a pipe
+What lies in one is nobody else's: throw-away keys of a run on one machine, tables handed over by the Python
+API, records that a query has spilled. `with scratch()` removes it; a process that is killed cannot, so
+whoever makes a folder removes those of the dead first. A folder's lock file is held (`flock`) by the process
+that made it: the kernel gives it up however that process ends and keeps it while it is merely stopped. The
+file appears under its name only when it is locked, so a folder without one is being made, or is not ours: it
+is left alone, as is anything that belongs to another user, that others may enter, or that is a symbolic link.
+A watched folder does not wait for that: a shell of a few hundred KiB sleeps until its maker's end of a pipe
 closes, and removes it then (throw-away keys and handed-over tables lie in such a one). Standard library only.
 
-Whoever takes the lock's descriptor out of an open folder owns its removal, so it is closed once, and nobody who closes it
-returns before it is gone: a process that is about to end removes what a thread of it is still reading.
+Whoever takes the lock's descriptor out of an open folder owns its removal, so it is closed once, and nobody
+who closes it returns before it is gone: a process that is about to end removes what a thread of it is still
+reading.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ def _watchman(folder: Path) -> subprocess.Popen[bytes] | None:
 
 
 def _remove_dead(directory: str) -> None:
-    """Remove this user's folders whose process is known to be dead: there is a lock file, and nobody holds it."""
+    """Remove this user's folders whose process is known to be dead: there is a lock file, and nobody holds
+    it."""
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX):

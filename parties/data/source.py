@@ -1,24 +1,25 @@
 """A custodian's table where it lives, opened read-only and streamed in blocks.
 
-A file and a database look alike: CSV and Parquet files and tables of DuckDB databases are read by DuckDB inside this process
-(`duckdb_engine.py`; their views by another one, `duckdb_view.py`), PostgreSQL by its own protocol (`postgres.py`), other
-databases through SQLAlchemy (`sql/`), so that no custodian ever exports its records. Where rows may not even travel, a database
-is asked for counts only. Whatever is asked of a source is answered about the same rows: a file that changes meanwhile is refused,
-a database is read in one snapshot.
-A source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number of rows (a GROUP
-BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a process that ends while a thread
-still reads calls `remove_spills`).
+A file and a database look alike: CSV and Parquet files and tables of DuckDB databases are read by DuckDB
+inside this process (`duckdb_engine`; their views by another one, `duckdb_view`), PostgreSQL by its own
+protocol (`postgres`), other databases through SQLAlchemy (`sql/`), so that no custodian ever exports its
+records. Where rows may not even travel, a database is asked for counts only. Whatever is asked of a source is
+answered about the same rows: a file that changes meanwhile is refused, a database is read in one snapshot. A
+source is streamed in bounded Arrow record batches; nothing holds more than a few blocks, whatever the number
+of rows (a GROUP BY on the unit's identifier may spill to a private temporary folder, which `close` removes; a
+process that ends while a thread still reads calls `remove_spills`).
 
-Types are never guessed. A CSV file is read as text (`csv_text.py`): "007", "1.0" and "true" mean what the study's domain says
-(`coding.py`), not what a sniffer thinks. An empty field is a missing value. What else a private file makes of a table, `harmony/`
-does.
+Types are never guessed. A CSV file is read as text (`csv_text`): "007", "1.0" and "true" mean what the
+study's domain says (`coding`), not what a sniffer thinks. An empty field is a missing value. What else a
+private file makes of a table, `harmony/` does.
 
-Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even through an error
-message. Libraries quote the offending record (DuckDB), the connection string (database drivers) or both. Their errors are
-therefore never forwarded nor chained (`read_errors.py`): what leaves this file is a `DataRefused` that names the file, the line
-and the column (`docs/design/privacy.md` 8), raised outside the handler so that no `__context__` holds the original. A header
-is read as names only after at least one of the study's columns was recognised in it (`scan.py`): a file without a header line
-would otherwise show its first record.
+Threat model: the custodian trusts its own machine, and nobody else may learn a record from it, not even
+through an error message. Libraries quote the offending record (DuckDB), the connection string (database
+drivers) or both. Their errors are therefore never forwarded nor chained (`read_errors.py`): what leaves this
+file is a `DataRefused` that names the file, the line and the column (`docs/design/privacy.md` 8), raised
+outside the handler so that no `__context__` holds the original. A header is read as names only after at least
+one of the study's columns was recognised in it (`scan`): a file without a header line would otherwise show
+its first record.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from mpc_protocols.errors import DataRefused
-from parties.data import csv_text, read_errors
-from parties.data.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
-from parties.data.duckdb_view import View, open_database
+from parties.data import read_errors
+from parties.data.engines.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
+from parties.data.engines.duckdb_view import View, open_database
+from parties.data.engines.postgres import Server
+from parties.data.files import csv_text
 from parties.data.harmony.rules import RFC
 from parties.data.location import Location
-from parties.data.postgres import Server
 from parties.data.scratch import Scratch
 from parties.data.sql.grouping import OverDuckDB, OverPostgres
 from parties.data.sql.products import PRODUCTS
@@ -52,21 +54,24 @@ if TYPE_CHECKING:
     from parties.data.sql.statements import Statement
 
 BLOCK_ROWS = 1 << 16
-"""Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level cache."""
+"""Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level
+cache."""
 
 _spills: set[Scratch] = set()  # temporary folders of the open sources
 _shared: ContextVar[Shared | None] = ContextVar("shared", default=None)  # of `many_files`
 
 
 def remove_spills() -> None:
-    """Remove the temporary folders of sources that are still open: for a process that is about to end without closing them."""
+    """Remove the temporary folders of sources that are still open: for a process that is about to end without
+    closing them."""
     for spill in tuple(_spills):
         spill.close()
 
 
 @contextmanager
 def many_files() -> Iterator[None]:
-    """For a thread that opens many CSV and Parquet files one after the other: one engine reads those opened inside."""
+    """For a thread that opens many CSV and Parquet files one after the other: one engine reads those opened
+    inside."""
     spill = Scratch()
     _spills.add(spill)
     try:
@@ -109,7 +114,7 @@ def _opened(location: Location) -> Source:
 
 def _of_workbook(location: Location) -> Source:
     """Of a copy of its first sheet."""
-    from parties.data.excel import as_csv
+    from parties.data.files.excel import as_csv
 
     return _of_copy(lambda folder: as_csv(location, folder))
 
@@ -126,7 +131,8 @@ def _unfolded(location: Location, linked: LinkedPlaces) -> Source:
 
 
 def _of_copy(write: Callable[[Path], Location]) -> Source:
-    """Of a copy that is written into a folder which nobody else may enter, and is removed when the source is closed."""
+    """Of a copy that is written into a folder which nobody else may enter, and is removed when the source is
+    closed."""
     copy = Scratch()
     _spills.add(copy)
     try:
@@ -149,9 +155,9 @@ def _parquet_names(location: Location) -> tuple[str, ...]:
 class Source:
     """An open table: its column names, and its rows in blocks. Use as a context manager, or `close` it.
 
-    columns: the names as the data has them, in order. leaves_out: whether rows without an identifier are left out, not
-    refused. changes, left_out: what the private file made of the values, and how many rows its filter left out, in the last
-    reading; private. One query runs at a time.
+    columns: the names as the data has them, in order. leaves_out: whether rows without an identifier are left
+    out, not refused. changes, left_out: what the private file made of the values, and how many rows its
+    filter left out, in the last reading; private. One query runs at a time.
     """
 
     leaves_out = False
@@ -244,8 +250,8 @@ class Source:
     def batches(self, names: Sequence[str], rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
         """The named columns of all rows, in the table's order and in batches of at most `rows` rows.
 
-        names: columns that exist, each once; batches have them in this order, a CSV's as text. Raises `DataRefused` when a
-        row cannot be read, or the file changed meanwhile.
+        names: columns that exist, each once; batches have them in this order, a CSV's as text. Raises
+        `DataRefused` when a row cannot be read, or the file changed meanwhile.
         """
         import pyarrow as pa
 
@@ -278,17 +284,19 @@ class Source:
 
     @property
     def ordered(self) -> bool:
-        """Whether the rows have an order, which another owner's rows could follow: those of a server's table have none."""
+        """Whether the rows have an order, which another owner's rows could follow: those of a server's table
+        have none."""
         return self._open().ordered
 
     def units(self, name: str, bound: int) -> tuple[bool, bool]:
-        """Whether some value of the column has more than `bound` rows, and whether some row has none. One pass, pushed down."""
+        """Whether some value of the column has more than `bound` rows, and whether some row has none. One
+        pass, pushed down."""
         engine, field = self._open(), self._field(name)
         return read_errors.attempt(lambda: engine.units(field, bound), self._unread)
 
     def outgrown(self, name: str, bound: int) -> bool:
-        """Whether `units` has come to find a value with more than `bound` rows after the rows were read: asked again where
-        statements do not all see the same rows, as tables grow. False where they do."""
+        """Whether `units` has come to find a value with more than `bound` rows after the rows were read:
+        asked again where statements do not all see the same rows, as tables grow. False where they do."""
         if self.location.kind != "server" or PRODUCTS[self.location.url.partition("://")[0]].snapshot:
             return False
         return self.units(name, bound)[0]

@@ -1,7 +1,8 @@
 """What a custodian may want to know of its own table before a run: column by column, for its own eyes.
 
-Everything here but `problems` is private: numbers that no error, log line or peer gets to know (`docs/design/privacy.md` 8).
-`runner/check/own_table.py` shows them to whoever runs `check` as this party, on that terminal.
+Everything here but `problems` is private: numbers that no error, log line or peer gets to know
+(`docs/design/privacy.md` 8). `runner/check/own_table.py` shows them to whoever runs `check` as this party, on
+that terminal.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from parties.data.scan import Scan
+from parties.data.counting.scan import Scan
 from parties.data.source import Source
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class RefusedRows:
 class ColumnSurvey:
     """One column of the study in this table, in numbers of rows; all private.
 
-    clamped: outside low..high. missing: absent, of which `marked` by a marker of the private file. mapped: changed by its map.
-    other: not listed, and counted as `other`. refused: by reason.
+    clamped: outside low..high. missing: absent, of which `marked` by a marker of the private file. mapped:
+    changed by its map. other: not listed, and counted as `other`. refused: by reason.
     """
 
     name: str
@@ -47,11 +48,12 @@ class ColumnSurvey:
 
 @dataclass(frozen=True)
 class Survey:
-    """problems: what a run would refuse, without a value; empty: all fits. The rest is private, and there once rows were read.
+    """problems: what a run would refuse, without a value; empty: all fits. The rest is private, and there
+    once rows were read.
 
-    rows: those that count. filtered: left out by the private file's filter. unnamed: left out for want of an identifier.
-    broken: by the study's constraints, the rows that break it.
-    shapes: of each identifier column, the commonest shapes after normalising and how many rows have each.
+    rows: those that count. filtered: left out by the private file's filter. unnamed: left out for want of an
+    identifier. broken: by the study's constraints, the rows that break it. shapes: of each identifier column,
+    the commonest shapes after normalising and how many rows have each.
     """
 
     problems: tuple[str, ...]
@@ -70,7 +72,8 @@ def survey(
     before: Sequence[str] = (),
     reader: IdentifierReader | None = None,
 ) -> Survey:
-    """Read every row. before: problems that were found in the names. Raises `DataRefused` if the table cannot be read."""
+    """Read every row. before: problems that were found in the names. Raises `DataRefused` if the table cannot
+    be read."""
     for _ in scan.blocks(block_rows, stop=False):
         pass
     changes = source.changes

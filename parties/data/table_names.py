@@ -8,7 +8,8 @@ _PART = r'(?:[^."]+|"(?:[^"]|"")+")'
 
 
 def parts(table: str) -> tuple[str, ...]:
-    """`people`, `schema.people`, `"a schema"."it.s"`: a part with a dot or a quotation mark in it stands in quotation marks.
+    """`people`, `schema.people`, `"a schema"."it.s"`: a part with a dot or a quotation mark in it stands in
+    quotation marks.
 
     Capitals count, quoted or not. Raises ValueError.
     """

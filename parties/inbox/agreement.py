@@ -1,18 +1,21 @@
-"""The three parties agree on the bundles of their run: the intersection of what they hold, or the list that is fixed already.
+"""The three parties agree on the bundles of their run: the intersection of what they hold, or the list that
+is fixed already.
 
     standing   each to both others: hash of the list that it has fixed for the study, or zeros                     1 round
     agree      hash of its own list, 32 bytes; when it has theirs, the list: 32 bytes a bundle, ascending           2 rounds
     confirm    hash of the list that it has on disk and is about to fix                                            1 round
 
-`agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so nobody chooses whom to
-leave out by who is there. A party can leave out whom it likes in advance. With one list that harms nobody's privacy (who takes
-part is public, a bundle runs once, and a sum is of the minimum at least). With a list for each round it could make one
-contributor the difference of two sums, so the lists of two rounds are the same or differ by the minimum at least (`grown`). A
-party fixes a list only after `confirm`: then all three have that list on disk, whatever a crash leaves fixed, and the next
-meeting takes it (`docs/design/federated.md` 3 and 6).
+`agree` only if nobody has fixed a list. A party commits itself to its list before it sees another's, so
+nobody chooses whom to leave out by who is there. A party can leave out whom it likes in advance. With one
+list that harms nobody's privacy (who takes part is public, a bundle runs once, and a sum is of the minimum at
+least). With a list for each round it could make one contributor the difference of two sums, so the lists of
+two rounds are the same or differ by the minimum at least (`grown`). A party fixes a list only after
+`confirm`: then all three have that list on disk, whatever a crash leaves fixed, and the next meeting takes it
+(`docs/design/federated.md` 3 and 6).
 
-While a round of arrivals is open, `looks` (1 round, 32 bytes) shows each party that all are ready, and that something has changed
-since they last tried: a random mark, drawn anew by whoever has other bundles than before.
+While a round of arrivals is open, `looks` (1 round, 32 bytes) shows each party that all are ready, and that
+something has changed since they last tried: a random mark, drawn anew by whoever has other bundles than
+before.
 
 Who learns what: which bundles the others hold. Nothing of their content.
 """
@@ -36,7 +39,8 @@ _NONE, _YES = bytes(HASH), bytes([1]) * HASH
 
 
 def standing(wire: Wire, fixed: bytes | None, names: Collection[str]) -> bytes | None:
-    """Hash of the list that this or another computing party has fixed. Blocks. Raises `BudgetRefused` if there are two."""
+    """Hash of the list that this or another computing party has fixed. Blocks. Raises `BudgetRefused` if
+    there are two."""
     told = _exchange(wire, fixed or _NONE)
     found = {value for value in told.values() if value != _NONE}
     if len(found) > 1:
@@ -74,7 +78,8 @@ def looks(wire: Wire, mark: bytes | None) -> tuple[bytes, ...] | None:
 def grown(before: AgreedList, common: AgreedList, minimum: int) -> AgreedList:
     """A later round's list. before: of the round before. common: what all three hold, which contains it.
 
-    Fewer newcomers than the minimum wait for a later round: what is opened about two rounds differs by nobody, or by so many.
+    Fewer newcomers than the minimum wait for a later round: what is opened about two rounds differs by
+    nobody, or by so many.
     """
     newcomers = len(common.entries) - len(before.entries)
     return common if newcomers >= minimum else before
@@ -91,8 +96,8 @@ def _exchange(wire: Wire, value: bytes) -> dict[int, bytes]:
 def agree(wire: Wire, held: Mapping[bytes, str], enrolled: int, names: Collection[str]) -> AgreedList:
     """The bundles that all computing parties hold. Blocks.
 
-    held: this party's, hash and contributor. enrolled: the most bundles there can be. names: of the computing parties, in order.
-    Raises `ProtocolAborted` for a list that is none, or not the one announced.
+    held: this party's, hash and contributor. enrolled: the most bundles there can be. names: of the computing
+    parties, in order. Raises `ProtocolAborted` for a list that is none, or not the one announced.
     """
     others = [peer for peer in range(wire.computing) if peer != wire.me]
     own = b"".join(sorted(held))

@@ -1,8 +1,9 @@
 """A folder that others fill with bundles: what has arrived whole is taken in, whatever stands beside it.
 
-Who can write there can put anything there: pipes, links, names that are no text, files that are still growing. None of it ends
-the watch or is waited for. A file is looked at once its size and time are those of the sweep before; what is taken in leaves the
-folder, what is refused stays under another name. Fault of this party's own inbox leaves the files as they are.
+Who can write there can put anything there: pipes, links, names that are no text, files that are still
+growing. None of it ends the watch or is waited for. A file is looked at once its size and time are those of
+the sweep before; what is taken in leaves the folder, what is refused stays under another name. Fault of this
+party's own inbox leaves the files as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from parties.inbox.store import SUFFIX, InboxUnusable
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Arrivals:
         self._done: dict[Path, Stamp] = {}  # looked at, and could not be moved
 
     def sweep(self, now: datetime) -> None:
-        """Look at the folder once. Raises `CosynthError` only if this party cannot take in anything (`Inbox.ready`)."""
+        """Look at the folder once. Raises `CosynthError` only if this party cannot take in anything
+        (`Inbox.ready`)."""
         seen = dict[Path, Stamp]()
         for file in waiting(self._folder):
             with suppress(OSError):

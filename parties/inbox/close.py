@@ -8,7 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Close:
-    """When a list of bundles may be fixed: at a date or with so many of them, whichever comes first; one of them may be None."""
+    """When a list of bundles may be fixed: at a date or with so many of them, whichever comes first; one of
+    them may be None."""
 
     at: datetime | None
     bundles: int | None

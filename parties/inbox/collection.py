@@ -1,6 +1,8 @@
-"""What is public about a study's collection of bundles, and what a bundle must be to be taken (`docs/design/federated.md` 3).
+"""What is public about a study's collection of bundles, and what a bundle must be to be taken
+(`docs/design/federated.md` 3).
 
-The order of the checks decides only which sentence a bad bundle gets; all of them are made before anything of it is kept.
+The order of the checks decides only which sentence a bad bundle gets; all of them are made before anything of
+it is kept.
 """
 
 from __future__ import annotations
@@ -10,25 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mpc_protocols.bundles.bundle import Bundle, Header, letters_of, part_bytes
-from mpc_protocols.bundles.layout import Layout
-from mpc_protocols.bundles.sealing import ReceiverKey, verifies
+from mpc_protocols.backends.bundles.bundle import Bundle, Header, letters_of, part_bytes
+from mpc_protocols.backends.bundles.layout import Layout
+from mpc_protocols.backends.bundles.sealing import ReceiverKey, verifies
 from mpc_protocols.errors import BudgetRefused, PeerIdentity, ProtocolAborted, StudiesDiffer
 from parties.inbox.close import Close
 
 MAX_AHEAD_S = 86_400
 """How far in the future a bundle may have been made, as the receiver's clock tells."""
 MARGIN = timedelta(days=30)
-"""How long a bundle must last after the collection's last day, or after it is taken in: no contributor decides by an early end
-of its bundle what an interrupted closing finds when it is gone on with."""
+"""How long a bundle must last after the collection's last day, or after it is taken in: no contributor
+decides by an early end of its bundle what an interrupted closing finds when it is gone on with."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """study: its digest. contributors: pinned Ed25519 keys by name, in the study's order. receivers: the three computing
-    parties, P0 first. minimum: bundles below which nothing is opened. closes: of a study that selects while contributors
-    arrive one for each round, else one; the collection is over with the last. earlier: those of the contributors who were in an
-    earlier wave, and cannot be in this one."""
+    """study: its digest. contributors: pinned Ed25519 keys by name, in the study's order. receivers: the
+    three computing parties, P0 first. minimum: bundles below which nothing is opened. closes: of a study that
+    selects while contributors arrive one for each round, else one; the collection is over with the last.
+    earlier: those of the contributors who were in an earlier wave, and cannot be in this one."""
 
     study: bytes
     layout: Layout
@@ -60,7 +62,8 @@ class Collection:
     def check(self, bundle: Bundle, now: datetime) -> Header:
         """The header of a bundle that may be taken, as far as anybody can tell without opening a part.
 
-        Raises `ProtocolAborted`, `StudiesDiffer`, `PeerIdentity` or `BudgetRefused`; the sentence begins with "It".
+        Raises `ProtocolAborted`, `StudiesDiffer`, `PeerIdentity` or `BudgetRefused`; the sentence begins with
+        "It".
         """
         header = bundle.header
         if header.study != self.study:
@@ -118,7 +121,8 @@ class Collection:
         return header
 
     def own_part(self, bundle: Bundle, receiver: str) -> Bundle:
-        """What a computing party keeps of a bundle. Raises `ProtocolAborted` for a file that was meant for another party."""
+        """What a computing party keeps of a bundle. Raises `ProtocolAborted` for a file that was meant for
+        another party."""
         missing = [letter for letter in letters_of(bundle.header, receiver) if letter not in bundle.parts]
         if missing:
             raise ProtocolAborted(

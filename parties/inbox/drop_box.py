@@ -1,15 +1,18 @@
-"""A drop box: an inbox that takes bundles over HTTPS, from contributors whom the study lists (`upload` has the message).
+"""A drop box: an inbox that takes bundles over HTTPS, from contributors whom the study lists (`upload` has
+the message).
 
     box = DropBox(inbox, tls, print)
     server = await box.listen("0.0.0.0", 8443)
 
-One request a connection: its head within HEAD_S, at most MAX_HEAD bytes; then, if a contributor of the study has signed for
-exactly this body, the body, at MIN_RATE bytes a second at least. Everybody else is answered in one sentence and closed: no
-stranger makes this party keep a byte. Connections that have not signed have places as strangers have at a party's port
-(`parties.session.admission.strangers`), and a contributor has one upload at a time, MAX_AN_HOUR in an hour, whatever comes of
-them; MAX_AT_ONCE bodies are held in memory. HTTP is parsed by h11, TLS is the standard library's.
+One request a connection: its head within HEAD_S, at most MAX_HEAD bytes; then, if a contributor of the study
+has signed for exactly this body, the body, at MIN_RATE bytes a second at least. Everybody else is answered in
+one sentence and closed: no stranger makes this party keep a byte. Connections that have not signed have
+places as strangers have at a party's port (`parties.session.admission.strangers`), and a contributor has one
+upload at a time, MAX_AN_HOUR in an hour, whatever comes of them; MAX_AT_ONCE bodies are held in memory. HTTP
+is parsed by h11, TLS is the standard library's.
 
-What is stored, and whether, is `Inbox.take`'s to decide. Nothing here is secret but who uploads, which the line's TLS hides.
+What is stored, and whether, is `Inbox.take`'s to decide. Nothing here is secret but who uploads, which the
+line's TLS hides.
 """
 
 from __future__ import annotations
@@ -31,8 +34,8 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from mpc_protocols.bundles.bundle import file_bytes
-from mpc_protocols.bundles.sealing import SIGNATURE_BYTES, verifies
+from mpc_protocols.backends.bundles.bundle import file_bytes
+from mpc_protocols.backends.bundles.sealing import SIGNATURE_BYTES, verifies
 from mpc_protocols.errors import CosynthError, PeerIdentity
 from parties.certificates import check_private
 from parties.inbox.store import InboxUnusable
@@ -54,7 +57,8 @@ _HEAD_ENDS = re.compile(rb"\n\r?\n")
 
 
 def server_tls(cert: Path, key: Path) -> ssl.SSLContext:
-    """TLS 1.3 with this party's certificate. Raises `PeerIdentity` for files that are none, or a key that others can read."""
+    """TLS 1.3 with this party's certificate. Raises `PeerIdentity` for files that are none, or a key that
+    others can read."""
     check_private(key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -99,7 +103,8 @@ class DropBox:
         await asyncio.gather(*under_way, return_exceptions=True)
 
     def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A connection has come. Its task is this box's own, which may be cancelled: asyncio would log that of its own."""
+        """A connection has come. Its task is this box's own, which may be cancelled: asyncio would log that
+        of its own."""
         task = asyncio.get_running_loop().create_task(self._connected(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -221,7 +226,8 @@ class _Line:
         self._connection, self._reader, self._writer = connection, reader, writer
 
     async def head(self) -> h11.Request:
-        """The request's head, counted as it comes: h11 bounds only what is not yet whole. Raises `_RefusedError`."""
+        """The request's head, counted as it comes: h11 bounds only what is not yet whole. Raises
+        `_RefusedError`."""
         received = bytearray()
         while True:
             data = await self._reader.read(CHUNK)
@@ -255,8 +261,8 @@ class _Line:
         return bytes(content)
 
     async def answer(self, status: HTTPStatus, said: dict[str, str]) -> None:
-        """The answer, after which the connection ends. What the other side still sends, and its end, is waited for a moment, so
-        that it reads this."""
+        """The answer, after which the connection ends. What the other side still sends, and its end, is
+        waited for a moment, so that it reads this."""
         content = json.dumps(said).encode()
         headers = [
             (b"Content-Type", b"application/json"),

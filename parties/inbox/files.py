@@ -1,7 +1,8 @@
 """Files that only their owner may read: written whole, durably, or not at all.
 
-A file is made under a name of its own, `.NAME.RANDOM.part`, and locked as long as its process lives. What a crash leaves of it
-may be half a key: whoever uses the folder next removes what nobody holds (`discard_unfinished`).
+A file is made under a name of its own, `.NAME.RANDOM.part`, and locked as long as its process lives. What a
+crash leaves of it may be half a key: whoever uses the folder next removes what nobody holds
+(`discard_unfinished`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _PART = ".part"
 def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
     """Put a file of mode 0600 in place in one step; durable on return.
 
-    Raises OSError; FileExistsError if there is one and it may not be replaced, also when it appears meanwhile.
+    Raises OSError; FileExistsError if there is one and it may not be replaced, also when it appears
+    meanwhile.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part, descriptor = _begin(path)
@@ -38,7 +40,8 @@ def write_private(path: Path, content: bytes, *, replace: bool = True) -> None:
 
 
 def delete(paths: Iterable[Path]) -> list[Path]:
-    """Remove files, durably: a crash does not bring them back. The paths of those that are still there; no error otherwise."""
+    """Remove files, durably: a crash does not bring them back. The paths of those that are still there; no
+    error otherwise."""
     failed, folders = list[Path](), set[Path]()
     for path in paths:
         try:
@@ -57,7 +60,8 @@ def delete(paths: Iterable[Path]) -> list[Path]:
 
 
 def discard_unfinished(folder: Path, name: str = "*") -> list[Path]:
-    """Remove what crashes have left in a folder of files that were being written; the paths of what cannot be removed.
+    """Remove what crashes have left in a folder of files that were being written; the paths of what cannot be
+    removed.
 
     name: of the file that was to be; all of them by default.
     """

@@ -1,4 +1,5 @@
-"""One computing party's inbox on disk: its keys for the study, the bundles it has accepted, and its sum once they are added.
+"""One computing party's inbox on disk: its keys for the study, the bundles it has accepted, and its sum once
+they are added.
 
     receiver.key          ReceiverSecret; from the closing on without the half that opens bundles
     bundles/NAME.bundle   what this party needs of each contributor's bundle, still sealed; one a contributor, the first one
@@ -10,7 +11,8 @@
     void-PARTY.json       this party's signed word that no run of the study will open anything (`runner.contributors.void`)
     finished              there while bundles, sum and keys are being deleted: what is left of them goes at the next start
 
-Folders 0700, files 0600. Nothing is added up before the collection is closed. Who can write here can lie to this party only.
+Folders 0700, files 0600. Nothing is added up before the collection is closed. Who can write here can lie to
+this party only.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.bundles.bundle import Bundle, content_of, file_bytes, letters_of, parse
-from mpc_protocols.bundles.sealing import SECRET_BYTES, ReceiverKey, ReceiverSecret
+from mpc_protocols.backends.bundles.bundle import Bundle, content_of, file_bytes, letters_of, parse
+from mpc_protocols.backends.bundles.sealing import SECRET_BYTES, ReceiverKey, ReceiverSecret
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import (
     BudgetRefused,
@@ -41,9 +43,9 @@ from mpc_protocols.errors import (
     ProtocolAborted,
     UsageError,
 )
-from mpc_protocols.foreign_text import shown
-from mpc_protocols.installation import program
-from mpc_protocols.resources import lacking
+from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.installation import program
+from mpc_protocols.process.resources import lacking
 from parties.inbox.files import delete, discard_unfinished, write_private
 
 if TYPE_CHECKING:
@@ -85,7 +87,8 @@ class AgreedList:
 def make_key(folder: Path) -> ReceiverKey:
     """A receiver's fresh keys for a study; the public half.
 
-    Raises `UsageError` if there are some, if the folder was an earlier study's inbox, or if they cannot be written.
+    Raises `UsageError` if there are some, if the folder was an earlier study's inbox, or if they cannot be
+    written.
     """
     if not (folder / KEY).exists() and (earlier := _earlier(folder)) is not None:
         raise UsageError(
@@ -109,10 +112,12 @@ class Inbox:
     def __init__(self, folder: Path, collection: Collection, party: str) -> None:
         self.folder, self.collection, self.party = folder, collection, party
 
-    # -- while the collection is open -------------------------------------------------------------------------------------
+    # -- while the collection is open
+    # -------------------------------------------------------------------------------------
 
     def secret(self) -> ReceiverSecret:
-        """This party's secret keys. Raises `PeerIdentity` if they are not there, closed already, or not the study's."""
+        """This party's secret keys. Raises `PeerIdentity` if they are not there, closed already, or not the
+        study's."""
         secret = ReceiverSecret(self._key_file())
         if not secret.opens:
             raise PeerIdentity(
@@ -137,8 +142,9 @@ class Inbox:
     def add(self, file: Path, now: datetime) -> tuple[Outcome, str]:
         """Take a bundle in; "known" if it was here before; and whose it is.
 
-        Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept. Whatever a file
-        makes go wrong here refuses that file; of an unforeseen error only the kind is told. `InboxUnusable`: no fault of it.
+        Raises a `CosynthError` that names the file and says why it is refused; then nothing of it is kept.
+        Whatever a file makes go wrong here refuses that file; of an unforeseen error only the kind is told.
+        `InboxUnusable`: no fault of it.
         """
         return self._refusing(lambda: self._add(self._read(file), now), shown(str(file), line=True))
 
@@ -184,7 +190,8 @@ class Inbox:
         return "accepted", header.contributor
 
     def _second(self, place: Path, bundle: Bundle, now: datetime) -> Outcome:
-        """A bundle beside an earlier one of its contributor, which it replaces only if no run can use that any more."""
+        """A bundle beside an earlier one of its contributor, which it replaces only if no run can use that
+        any more."""
         kept = self._parsed(place)
         if kept.name == bundle.name:
             return "known"
@@ -203,7 +210,8 @@ class Inbox:
     def accepted(self, now: datetime) -> dict[bytes, str]:
         """Hash and contributor of each bundle that is here and has not expired.
 
-        Raises `DataRefused` for one that is damaged, or was taken in when the study or the program was another.
+        Raises `DataRefused` for one that is damaged, or was taken in when the study or the program was
+        another.
         """
         found = {}
         for name in self.collection.contributors:
@@ -223,7 +231,8 @@ class Inbox:
             found[bundle.name] = name
         return found
 
-    # -- closing ----------------------------------------------------------------------------------------------------------
+    # -- closing
+    # ----------------------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
@@ -231,8 +240,8 @@ class Inbox:
         return self.agreed(self.collection.rounds) is not None
 
     def waiting(self) -> frozenset[tuple[str, int]]:
-        """The bundles that are here, whatever they are worth: name and time of each file, which are other ones when something has
-        come or gone. Nothing is opened."""
+        """The bundles that are here, whatever they are worth: name and time of each file, which are other
+        ones when something has come or gone. Nothing is opened."""
         found = set()
         for file in (self.folder / BUNDLES).glob(f"*{SUFFIX}"):
             with suppress(FileNotFoundError):
@@ -240,7 +249,8 @@ class Inbox:
         return frozenset(found)
 
     def agreed(self, round: int = 1) -> AgreedList | None:
-        """The agreed list, once there is one; of a round. Raises `DataRefused` for a file that cannot be read."""
+        """The agreed list, once there is one; of a round. Raises `DataRefused` for a file that cannot be
+        read."""
         return self._list(_of_round(AGREED, round))
 
     def proposed(self, round: int = 1) -> AgreedList | None:
@@ -256,8 +266,8 @@ class Inbox:
     def propose(self, agreed: AgreedList, round: int = 1) -> None:
         """Put a list on disk that the parties will fix if all of them have it.
 
-        Raises `DataRefused` for a bundle of it that is not here, `OutOfResources` or `BudgetRefused` if the list cannot be
-        written.
+        Raises `DataRefused` for a bundle of it that is not here, `OutOfResources` or `BudgetRefused` if the
+        list cannot be written.
         """
         for name, contributor in agreed.entries.items():
             self._listed(name, contributor)
@@ -269,10 +279,12 @@ class Inbox:
         delete([self.folder / _of_round(PROPOSED, round)])
 
     def sum(self, agreed: AgreedList, round: int = 1) -> NDArray[np.uint32]:
-        """The sum of this party's parts over the agreed list, uint32 of (cells,): made once, then kept until `finish`.
+        """The sum of this party's parts over the agreed list, uint32 of (cells,): made once, then kept until
+        `finish`.
 
-        When the last round's is on disk, the key that opened the bundles is deleted. Raises `DataRefused` (a bundle that is
-        gone), `PeerIdentity` (the key), `OutOfResources` or `BudgetRefused` (it cannot be kept).
+        When the last round's is on disk, the key that opened the bundles is deleted. Raises `DataRefused` (a
+        bundle that is gone), `PeerIdentity` (the key), `OutOfResources` or `BudgetRefused` (it cannot be
+        kept).
         """
         mark = _SUM_MAGIC + self.collection.study + agreed.hash
         cells, place = self.collection.layout.cells, self.folder / _of_round(SUM, round)
@@ -296,17 +308,20 @@ class Inbox:
 
     @property
     def begun(self) -> bytes | None:
-        """Of the run that releases something of the bundles: its id in hex; None before. Raises `DataRefused`."""
+        """Of the run that releases something of the bundles: its id in hex; None before. Raises
+        `DataRefused`."""
         return self._content(BEGUN)
 
     def begin(self, run: bytes) -> None:
-        """Put on disk that this run releases something. Raises as `check_run`, and as `keep` if it cannot be written."""
+        """Put on disk that this run releases something. Raises as `check_run`, and as `keep` if it cannot be
+        written."""
         if self.begun is None:
             self._write(BEGUN, run.hex().encode())
         self.check_run(run)
 
     def check_run(self, run: bytes) -> None:
-        """Raise `BudgetRefused` if another run may have released something, or this party has signed that none will.
+        """Raise `BudgetRefused` if another run may have released something, or this party has signed that
+        none will.
 
         The ledger knows the same, unless it is another one than it was, or was set back.
         """
@@ -322,7 +337,8 @@ class Inbox:
             )
 
     def finish(self) -> list[Path]:
-        """The run has its results, or there will be none: bundles, sum and keys go. The agreed list and the run's id stay.
+        """The run has its results, or there will be none: bundles, sum and keys go. The agreed list and the
+        run's id stay.
 
         The paths of what could not be deleted, which every later `tidy` tries again.
         """
@@ -331,7 +347,8 @@ class Inbox:
         return self._clear()
 
     def tidy(self) -> list[Path]:
-        """Remove what a crash has left of files that were being written, and what should be gone; paths of what cannot be."""
+        """Remove what a crash has left of files that were being written, and what should be gone; paths of
+        what cannot be."""
         left = [*discard_unfinished(self.folder), *discard_unfinished(self.folder / BUNDLES)]
         return left + (self._clear() if (self.folder / FINISHED).exists() or self._says_void() else [])
 
@@ -381,7 +398,8 @@ class Inbox:
         if content != signing.secret:
             self._write(KEY, signing.secret)
 
-    # -- files ------------------------------------------------------------------------------------------------------------
+    # -- files
+    # ------------------------------------------------------------------------------------------------------------
 
     def _key_file(self) -> bytes:
         try:
@@ -467,7 +485,8 @@ def _earlier(folder: Path) -> Path | None:
 
 
 def _regular(file: Path, most: int) -> bytes:
-    """The first bytes of a regular file. Anything else is not waited for, nor followed. Raises OSError, `UsageError`."""
+    """The first bytes of a regular file. Anything else is not waited for, nor followed. Raises OSError,
+    `UsageError`."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,4 +1,5 @@
-"""An upload of a bundle to a party's drop box (`drop_box`): what a contributor signs for it, and the contributor's side.
+"""An upload of a bundle to a party's drop box (`drop_box`): what a contributor signs for it, and the
+contributor's side.
 
     PUT /bundle HTTP/1.1
     Content-Length: ...
@@ -8,12 +9,14 @@
                          the party's name
     Expect: 100-continue
 
-So the box knows whose upload it is, how long it is and that it is meant for this party and study before it takes in a
-byte of it, and asks for the body only then. The answer is a JSON object: "outcome", or "error", a sentence.
+So the box knows whose upload it is, how long it is and that it is meant for this party and study before it
+takes in a byte of it, and asks for the body only then. The answer is a JSON object: "outcome", or "error", a
+sentence.
 
-Threat model: whoever is on the line sees neither, for this is TLS 1.3; of the party that answers only its certificate is
-believed. The bundle itself is sealed and signed (`mpc_protocols.bundles`), so that a box that is not the party's learns who
-takes part, and no count. The signature says nothing else anywhere: its magic is of no other message.
+Threat model: whoever is on the line sees neither, for this is TLS 1.3; of the party that answers only its
+certificate is believed. The bundle itself is sealed and signed (`mpc_protocols.backends.bundles`), so that a
+box that is not the party's learns who takes part, and no count. The signature says nothing else anywhere: its
+magic is of no other message.
 """
 
 from __future__ import annotations
@@ -63,7 +66,8 @@ class Box:
 
 
 def client_tls(ca: Path | None) -> ssl.SSLContext:
-    """TLS 1.3 with whom this authority, or one that this machine trusts, has certified. Raises `PeerIdentity` for a bad file."""
+    """TLS 1.3 with whom this authority, or one that this machine trusts, has certified. Raises `PeerIdentity`
+    for a bad file."""
     try:
         context = ssl.create_default_context(cafile=ca)
     except OSError as error:
@@ -144,7 +148,8 @@ def _exchange(link: ssl.SSLSocket, head: h11.Request, content: bytes) -> tuple[i
 
 
 def _read(answer: bytes) -> tuple[str, str]:
-    """Outcome and error of an answer, each "" if it is not there; of a stranger's words only what can be shown."""
+    """Outcome and error of an answer, each "" if it is not there; of a stranger's words only what can be
+    shown."""
     try:
         form = json.loads(answer)
         words = [form.get(key, "") for key in ("outcome", "error")]

@@ -1,4 +1,5 @@
-"""The session: how a party's process meets the others, agrees with them, and gets a wire (`docs/design/session.md`)."""
+"""The session: how a party's process meets the others, agrees with them, and gets a wire
+(`docs/design/session.md`)."""
 
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.party import SessionWire

@@ -1,12 +1,14 @@
-"""Why a session ends: what one party's reason to stop becomes at the others, and signals (`docs/design/session.md` 6,
-`docs/reference/exit-codes.md`).
+"""Why a session ends: what one party's reason to stop becomes at the others, and signals
+(`docs/design/session.md` 6, `docs/reference/exit-codes.md`).
 
-What travels is an exit code and the number of the party that caused it. The party that stopped for a reason of its own
-(budget refused: 50) exits with its code, the others with 40, naming it. A reason that one party sees in another (lost,
-unreachable, not who it claims to be, another study) is the same reason at everybody, naming the same culprit.
+What travels is an exit code and the number of the party that caused it. The party that stopped for a reason
+of its own (budget refused: 50) exits with its code, the others with 40, naming it. A reason that one party
+sees in another (lost, unreachable, not who it claims to be, another study) is the same reason at everybody,
+naming the same culprit.
 
-Until all have assembled, a reason of a party's own may be an answer about its data to whoever proposed the study: a value outside
-the domain, more rows than max_rows, a cap. All of these travel as WITHDREW (`docs/design/accounts.md`).
+Until all have assembled, a reason of a party's own may be an answer about its data to whoever proposed the
+study: a value outside the domain, more rows than max_rows, a cap. All of these travel as WITHDREW
+(`docs/design/accounts.md`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""The MPyC runtime of a computing party, made safe (`docs/design/session.md` 2): the only file that imports MPyC.
+"""The MPyC runtime of a computing party, made safe (`docs/design/session.md` 2): the only file that imports
+MPyC.
 
-MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event loop policy,
-opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported under a private argument
-list, with what it changed put back (except its own MPYC_MAXWORKERS, which it reads later); it sends and receives through the
-session's links on a stream of its own, encodes with `codec`, and uses keys to which all who share them contribute
-(`admission.keys`). A lost peer fails whatever waits.
+MPyC parses `sys.argv` when it is imported (`--out x` would end the process), configures logging and the event
+loop policy, opens unauthenticated connections in `start`, and unpickles what peers send. Here it is imported
+under a private argument list, with what it changed put back (except its own MPYC_MAXWORKERS, which it reads
+later); it sends and receives through the session's links on a stream of its own, encodes with `codec`, and
+uses keys to which all who share them contribute (`admission.keys`). A lost peer fails whatever waits.
 
-MPyC computes in the thread that calls `attach` (a protocol's, not the network's), on an event loop of its own.
-Threat model: MPyC's own, semi-honest, honest majority; plus what `link` says about hostile bytes.
+MPyC computes in the thread that calls `attach` (a protocol's, not the network's), on an event loop of its
+own. Threat model: MPyC's own, semi-honest, honest majority; plus what `link` says about hostile bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, ProtocolAborted
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.threads import start_thread
 from parties.session.transport import codec
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Runtime:
             raise
 
     def use_prss_keys(self, keys: Mapping[tuple[int, ...], bytes]) -> None:
-        """The keys of pseudorandom secret sharing, by the set of parties that shares each, instead of those that MPyC drew."""
+        """The keys of pseudorandom secret sharing, by the set of parties that shares each, instead of those
+        that MPyC drew."""
         if keys.keys() != set(self._sets()):
             raise ValueError("MPyC shares keys among other sets of parties.")
         self._mpc._prss_keys = dict(keys)
@@ -96,7 +98,8 @@ class Runtime:
         )
 
     def attach(self, party: Party, wire: SessionWire) -> Any:
-        """MPyC's `mpc` for the calling thread: secure types, `input`, `output`, `mpc.run(...)`. One thread only."""
+        """MPyC's `mpc` for the calling thread: secure types, `input`, `output`, `mpc.run(...)`. One thread
+        only."""
         mpc = self._mpc
         if self._exchangers:
             return mpc
@@ -111,7 +114,8 @@ class Runtime:
                 start_thread(exchanger.pump)
 
         def run(work: Any) -> Any:
-            """As MPyC's `run`; raises the session's failure, or what is wrong with a peer's messages, when that ended it."""
+            """As MPyC's `run`; raises the session's failure, or what is wrong with a peer's messages, when
+            that ended it."""
             self._error = None
             try:
                 self._check(party)
@@ -128,7 +132,8 @@ class Runtime:
         return mpc
 
     def _remember(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """MPyC's tasks stop the loop when they fail, and the error only passes here (its text may hold values: not logged)."""
+        """MPyC's tasks stop the loop when they fail, and the error only passes here (its text may hold
+        values: not logged)."""
         error = context.get("exception")
         log.debug("MPyC: %s", type(error).__name__)
         self._error = self._error or error
@@ -220,6 +225,7 @@ class _Exchanger:
         self._messages[label] = payload
 
     def _fail(self, error: CosynthError) -> None:
-        """Stop MPyC's loop, now or when it next runs: MPyC itself would swallow an exception in a future and wait for ever."""
+        """Stop MPyC's loop, now or when it next runs: MPyC itself would swallow an exception in a future and
+        wait for ever."""
         self.bad = error
         self._loop.stop()

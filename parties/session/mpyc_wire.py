@@ -1,9 +1,9 @@
 """A `Wire` over the connections of a started MPyC program of three parties (`docs/howto/protocols.md` 5).
 
-MPyC's program keeps its runtime; our protocols run beside it in a thread, and send raw bytes, which nobody unpickles, over
-MPyC's connections, under labels that its own program counters meet with a chance of about 2^-64. Keys: of MPyC's
-pseudorandom secret sharing, which are the pairs' own with three parties, by HKDF with a session id to which all three
-contribute.
+MPyC's program keeps its runtime; our protocols run beside it in a thread, and send raw bytes, which nobody
+unpickles, over MPyC's connections, under labels that its own program counters meet with a chance of about
+2^-64. Keys: of MPyC's pseudorandom secret sharing, which are the pairs' own with three parties, by HKDF with
+a session id to which all three contribute.
 
 What MPyC's channel protects and what not:
 
@@ -29,7 +29,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from mpc_protocols.errors import PeerIdentity, PeerLost, ProtocolAborted, UsageError
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.threads import start_thread
 from mpc_protocols.wire import Traffic
 from parties.addresses import is_loopback
 from parties.session.party import hkdf
@@ -50,7 +50,8 @@ _calls: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 class _Runtime:
-    """What all streams of one call share: MPyC's connections, counters, and who has stopped. Futures belong to MPyC's loop."""
+    """What all streams of one call share: MPyC's connections, counters, and who has stopped. Futures belong
+    to MPyC's loop."""
 
     def __init__(self, mpc: Any, call: int, patience_s: float) -> None:
         self.mpc, self.patience_s = mpc, patience_s
@@ -70,7 +71,8 @@ class _Runtime:
         return int.from_bytes(hashlib.sha256(text).digest()[:8], "little", signed=True)
 
     def connection(self, peer: int) -> Any:
-        """MPyC's, or None if it is closed: MPyC forgets the one that a peer has closed, not the one that broke."""
+        """MPyC's, or None if it is closed: MPyC forgets the one that a peer has closed, not the one that
+        broke."""
         connection = self.mpc.parties[peer].protocol
         return None if connection is None or connection.transport.is_closing() else connection
 
@@ -80,7 +82,8 @@ class _Runtime:
             connection.send(label, payload)
 
     def future(self, peer: int, label: int) -> asyncio.Future[bytes]:
-        """In MPyC's loop: the peer's message of this label. Raises `PeerLost` if it is not there and cannot come any more."""
+        """In MPyC's loop: the peer's message of this label. Raises `PeerLost` if it is not there and cannot
+        come any more."""
         connection = self.mpc.parties[peer].protocol
         if connection is None:
             raise self.lost(peer)
@@ -140,7 +143,8 @@ class _Runtime:
             self.keys[peer] = hkdf(bytes(prss[pair]), salt=self.session_id, info=b"cosynth beside MPyC")
 
     async def end(self, word: bytes) -> None:
-        """Tell the others that this party is through; where all went well, wait for them: nothing of ours is left over."""
+        """Tell the others that this party is through; where all went well, wait for them: nothing of ours is
+        left over."""
         for peer in self.peers:
             self.post(peer, self.label("end", 0), word)
         waited = 0.0
@@ -153,7 +157,8 @@ class _Runtime:
 
 
 class MPyCWire:
-    """One party's end; implements `mpc_protocols.wire.Wire`. Its blocking calls are for a thread other than MPyC's."""
+    """One party's end; implements `mpc_protocols.wire.Wire`. Its blocking calls are for a thread other than
+    MPyC's."""
 
     def __init__(self, runtime: _Runtime, stream: str = "") -> None:
         self._runtime, self._stream = runtime, stream
@@ -252,10 +257,11 @@ class MPyCWire:
 
 
 def run_beside(mpc: Any, body: Callable[[MPyCWire], T], patience_s: float = 600.0) -> Coroutine[Any, Any, T]:
-    """Run `body(wire)` in a thread beside a started MPyC program; to be awaited there, and called alike at all three parties.
+    """Run `body(wire)` in a thread beside a started MPyC program; to be awaited there, and called alike at
+    all three parties.
 
-    Raises `UsageError` (not three parties, not started, --no-prss), `PeerIdentity` (connections that protect nothing,
-    certificates of others), then what `body` raised, `ProtocolAborted`, `PeerLost`.
+    Raises `UsageError` (not three parties, not started, --no-prss), `PeerIdentity` (connections that protect
+    nothing, certificates of others), then what `body` raised, `ProtocolAborted`, `PeerLost`.
     """
     call = _calls[mpc] = _calls.get(mpc, 0) + 1  # also of a call that is refused here and not at the others
     _check(mpc)

@@ -1,9 +1,10 @@
 """The state of a running party that its threads share, and the wire its protocols see (`mpc_protocols.wire`).
 
-Who learns what: nothing here leaves the process by itself. The tap, if any, sees this party's own messages whole, as they
-are sent and as they are received; it is for audits and tests, never on by default.
+Who learns what: nothing here leaves the process by itself. The tap, if any, sees this party's own messages
+whole, as they are sent and as they are received; it is for audits and tests, never on by default.
 
-Failure: the first cause wins and is kept; every pending and later `send` and `receive` of every thread raises it.
+Failure: the first cause wins and is kept; every pending and later `send` and `receive` of every thread raises
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from parties.session.transport.link import Link
 from parties.session.transport.reading import Reading
 
 Tap = Callable[[str, int, str, int, bytes], None]
-"""(direction 'sent' or 'received', peer, stream name, message number, payload): called in the thread that sends or receives."""
+"""(direction 'sent' or 'received', peer, stream name, message number, payload): called in the thread that
+sends or receives."""
 
 _COPIED = 1 << 16
 
@@ -54,7 +56,8 @@ class Party:
         self._clock = self._sent = self._received = self._messages = self._proofs = 0
 
     def fail(self, error: BaseException) -> bool:
-        """Record why the run ends, if nothing has been recorded yet, and wake everybody. True if this is the cause."""
+        """Record why the run ends, if nothing has been recorded yet, and wake everybody. True if this is the
+        cause."""
         with self._lock:
             if self.failure is not None:
                 return False
@@ -73,7 +76,8 @@ class Party:
         raise ProtocolAborted("This party has stopped because of an internal error.")
 
     def inbox(self, peer: int, stream: int, opening: bool = False) -> Inbox:
-        """The inbox of a stream, made when either side first speaks of it. Raises `BadFrame` past UNOPENED streams."""
+        """The inbox of a stream, made when either side first speaks of it. Raises `BadFrame` past UNOPENED
+        streams."""
         with self._lock:
             inbox = self._inboxes.get((peer, stream))
             if inbox is None:
@@ -92,7 +96,8 @@ class Party:
             return inbox
 
     def depart(self, peer: int) -> None:
-        """The peer has said that it sends nothing more: whoever waits for it, now or later, is to know. In the reading thread."""
+        """The peer has said that it sends nothing more: whoever waits for it, now or later, is to know. In
+        the reading thread."""
         with self._lock:
             self._departed.add(peer)
             inboxes = [inbox for (source, _), inbox in self._inboxes.items() if source == peer]
@@ -119,7 +124,8 @@ class Party:
 
     @contextmanager
     def waits(self, peer: int | None = None) -> Iterator[None]:
-        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see `link`).
+        """Around anything that may block on a peer: while a thread waits, no peer is kept from sending (see
+        `link`).
 
         peer: None if it is no single one; then nobody can be overdue.
         """
@@ -161,8 +167,8 @@ class Party:
 class SessionWire:
     """A `Wire` over the session's links; see `mpc_protocols.wire` for the contract.
 
-    One stream belongs to one thread at a time. Beyond the contract: `announcements` (what each party said of itself at the
-    start), `names`, and `mpyc()`, the MPyC runtime of this process.
+    One stream belongs to one thread at a time. Beyond the contract: `announcements` (what each party said of
+    itself at the start), `names`, and `mpyc()`, the MPyC runtime of this process.
     """
 
     def __init__(self, party: Party, name: str = "", stream: int = 0) -> None:
@@ -202,7 +208,8 @@ class SessionWire:
         return self._party.announcements
 
     def key(self, peer: int) -> bytes:
-        """32 secret bytes shared with one computing party (HKDF-SHA256 of the pair's PRSS key and the session id)."""
+        """32 secret bytes shared with one computing party (HKDF-SHA256 of the pair's PRSS key and the session
+        id)."""
         secret = self._party.secrets.get(peer)
         if secret is None:
             raise ValueError(
@@ -211,7 +218,8 @@ class SessionWire:
         return hkdf(secret, salt=self.session_id, info=b"cosynth wire key")
 
     def set_key(self, members: Sequence[int]) -> bytes:
-        """32 secret bytes of a set of computing parties (see `Wire.set_key`; HKDF-SHA256 of the set's PRSS key)."""
+        """32 secret bytes of a set of computing parties (see `Wire.set_key`; HKDF-SHA256 of the set's PRSS
+        key)."""
         if self._party.mpyc is None:
             raise ValueError("Only computing parties share keys.")
         secret: bytes = self._party.mpyc.prss_key(tuple(members))
@@ -266,12 +274,14 @@ class SessionWire:
         return SessionWire(self._party, f"{self._name}/{name}", int.from_bytes(digest[:8], "little"))
 
     def check_valid(self) -> None:
-        """Before something is released: raise `PeerIdentity` if a certificate, or the CA of one, has expired meanwhile."""
+        """Before something is released: raise `PeerIdentity` if a certificate, or the CA of one, has expired
+        meanwhile."""
         if (lapsed := self._party.lapse()) is not None:
             raise lapsed
 
     def all_assembled(self) -> None:
-        """All parties have their data and their budget: from now on the others may learn why this party stops."""
+        """All parties have their data and their budget: from now on the others may learn why this party
+        stops."""
         self._party.assembled = True
 
     def count_proof(self) -> None:
@@ -283,7 +293,8 @@ class SessionWire:
         return self._party.traffic()
 
     def mpyc(self) -> Any:
-        """The MPyC runtime over these links, for the calling thread (computing parties only; see `mpyc_runtime`)."""
+        """The MPyC runtime over these links, for the calling thread (computing parties only; see
+        `mpyc_runtime`)."""
         if self._party.mpyc is None:
             raise ValueError("Only computing parties have an MPyC runtime.")
         if self._party.mpyc_wire is None:
@@ -297,7 +308,8 @@ class SessionWire:
         return link
 
     def listen(self, peer: int) -> memoryview | None:
-        """The next message of `peer`, for a thread that only listens: this does not count as waiting (see `Party.waits`).
+        """The next message of `peer`, for a thread that only listens: this does not count as waiting (see
+        `Party.waits`).
 
         None once the peer has said goodbye.
         """
@@ -316,7 +328,8 @@ class SessionWire:
         return payload
 
     def _arrived(self, peer: int, wanted: int | None) -> memoryview | None:
-        """The peer's next message; None if it has said goodbye and none is left. Raises the session's failure."""
+        """The peer's next message; None if it has said goodbye and none is left. Raises the session's
+        failure."""
         party = self._party
         link = self._link(peer)
         inbox = self._inboxes.get(peer)

@@ -1,12 +1,14 @@
 """A party's session from the first connection to the last goodbye (`docs/design/session.md`).
 
-The main thread runs an asyncio loop that moves bytes, keeps heartbeats and watches for silence and signals; the party's
-work runs in a daemon thread and sees only the wire. Every end goes the same way: the first cause is recorded, all pending
-calls of all threads raise it, the peers are told (an exit code and a party's number, never a text), the links are closed so
-that the peers can still read that, and the cause is raised from `run_session`.
+The main thread runs an asyncio loop that moves bytes, keeps heartbeats and watches for silence and signals;
+the party's work runs in a daemon thread and sees only the wire. Every end goes the same way: the first cause
+is recorded, all pending calls of all threads raise it, the peers are told (an exit code and a party's number,
+never a text), the links are closed so that the peers can still read that, and the cause is raised from
+`run_session`.
 
-Who learns what: peers learn that this party stopped, when, and the class of the reason (for example: budget refused); before all
-have assembled (`SessionWire.all_assembled`) they do not learn the class of a reason of its own.
+Who learns what: peers learn that this party stopped, when, and the class of the reason (for example: budget
+refused); before all have assembled (`SessionWire.all_assembled`) they do not learn the class of a reason of
+its own.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from mpc_protocols.errors import (
     ProtocolAborted,
 )
 from mpc_protocols.functionality import Observe
-from mpc_protocols.resources import lacking
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.resources import lacking
+from mpc_protocols.process.threads import start_thread
 from parties.session.admission.agreement import Agreement
 from parties.session.admission.config import SessionConfig
 from parties.session.admission.connect import Connector
@@ -69,13 +71,14 @@ def run_session(
 ) -> T:
     """Connect, agree, run `body(wire)` in a worker thread, say goodbye; what `body` returned.
 
-    local_work: work that starts at once in a thread of its own, while the parties connect (reading this party's table);
-    `body` begins when it is done, and what it raises ends the session at that moment, as if `body` had raised it.
+    local_work: work that starts at once in a thread of its own, while the parties connect (reading this
+    party's table); `body` begins when it is done, and what it raises ends the session at that moment, as if
+    `body` had raised it.
 
-    Blocks; call it in the main thread. SIGINT and SIGTERM become `Interrupted` at any moment. Raises what `body` raised or
-    the first cause seen by any party: `PeerUnreachable`, `PeerIdentity`, `StudiesDiffer`, `ProtocolAborted`, `PeerLost`,
-    `Interrupted`. A `body` stuck in a long computation does not hold this up for more than a few seconds: it is left behind
-    in its daemon thread; then leave the process by `leave`.
+    Blocks; call it in the main thread. SIGINT and SIGTERM become `Interrupted` at any moment. Raises what
+    `body` raised or the first cause seen by any party: `PeerUnreachable`, `PeerIdentity`, `StudiesDiffer`,
+    `ProtocolAborted`, `PeerLost`, `Interrupted`. A `body` stuck in a long computation does not hold this up
+    for more than a few seconds: it is left behind in its daemon thread; then leave the process by `leave`.
     """
     interval = sys.getswitchinterval()
     loop = asyncio.SelectorEventLoop(None if config.way_in is None else config.way_in.selector())
@@ -227,7 +230,8 @@ class _Session(Generic[T]):
         raise error
 
     def _doubted(self, error: CosynthError, number: int | None, host: str) -> None:
-        """Somebody claimed to be a party and did not prove it: an event, for it may be that party's mistake; no more."""
+        """Somebody claimed to be a party and did not prove it: an event, for it may be that party's mistake;
+        no more."""
         if (number, error.sentence) in self._doubts or len(self._doubts) == _MAX_DOUBTS:
             return
         self._doubts.add((number, error.sentence))
@@ -283,7 +287,8 @@ class _Session(Generic[T]):
             self._outcome.set_exception(error)
 
     async def _tell_latecomers(self) -> None:
-        """Who has not met all others yet stays a moment, so that they hear why there is no run instead of waiting in vain."""
+        """Who has not met all others yet stays a moment, so that they hear why there is no run instead of
+        waiting in vain."""
         connector = self._connector
         if connector is None or connector.closed or isinstance(self._party.failure, PeerUnreachable):
             return
@@ -294,7 +299,8 @@ class _Session(Generic[T]):
                     await connector.progress.wait()
 
     async def _await_worker(self) -> None:
-        """Give the body a moment to notice (it may write its last lines); it is a daemon and can be left behind."""
+        """Give the body a moment to notice (it may write its last lines); it is a daemon and can be left
+        behind."""
         outcome = self._outcome
         if outcome is not None:
             patience = 1.0 if isinstance(self._party.failure, Interrupted) else _WORKER_S
@@ -340,7 +346,8 @@ class _Session(Generic[T]):
     # Ends.
 
     def _stop(self, error: BaseException, code: int | None = None, culprit: int | None = None) -> None:
-        """Record the cause, wake everybody, tell the peers: `code` (by default the error's) and who caused it (this party)."""
+        """Record the cause, wake everybody, tell the peers: `code` (by default the error's) and who caused it
+        (this party)."""
         if isinstance(error, BadInput) and culprit is None:
             culprit = error.contributors[0]
         if isinstance(error, Interrupted):
@@ -427,8 +434,8 @@ class _Session(Generic[T]):
         self._stop(error or link.gone(source.name), culprit=source.number)
 
     def _again(self, source: Link) -> bool:
-        """Whether a link that this party opened is opened anew: it ended before a word was heard on it, as it does when the
-        other side had to give up the connection before it had seen who this is."""
+        """Whether a link that this party opened is opened anew: it ended before a word was heard on it, as it
+        does when the other side had to give up the connection before it had seen who this is."""
         connector = self._connector
         if connector is None or connector.closed or self._over.is_set():
             return False

@@ -1,4 +1,5 @@
-"""A finished run as a notebook shows it: what it is, what it promises, what it rests on. Every value is text, never markup."""
+"""A finished run as a notebook shows it: what it is, what it promises, what it rests on. Every value is text,
+never markup."""
 
 from __future__ import annotations
 

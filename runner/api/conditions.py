@@ -1,6 +1,8 @@
-"""Which rows are to be drawn, in a user's words: `where={"work": "Private", "age": between(30, 40), "income": [None]}`.
+"""Which rows are to be drawn, in a user's words: `where={"work": "Private", "age": between(30, 40), "income":
+[None]}`.
 
-A condition is as fine as the column's codes: a number stands for its bin, and the rows drawn have any value of that bin.
+A condition is as fine as the column's codes: a number stands for its bin, and the rows drawn have any value
+of that bin.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.errors import UsageError
-from parties.data.coding import Coder, written
-from runner.study.table import nearest
+from parties.data.counting.coding import Coder, written
+from runner.study.declared.table import nearest
 from synth.domain import Binned, Categorical, Codes, Column, Domain
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ def between(low: Any, high: Any) -> Between:
 
 
 def allowed(domain: Domain, where: Mapping[str, Any]) -> dict[str, NDArray[np.bool_]]:
-    """Of each column named, which of its codes a row may have. Raises `UsageError` for what the domain does not hold."""
+    """Of each column named, which of its codes a row may have. Raises `UsageError` for what the domain does
+    not hold."""
     found = {}
     for name, wanted in where.items():
         if name not in domain:
@@ -66,7 +69,8 @@ def _codes(column: Column, name: str, wanted: Any) -> NDArray[np.bool_]:
 
 
 def _code(column: Column, name: str, value: Any) -> int:
-    """The code of one value, by the rules that custodians' tables are read by; a number outside low..high is refused."""
+    """The code of one value, by the rules that custodians' tables are read by; a number outside low..high is
+    refused."""
     import pyarrow as pa
 
     coder = Coder(column)

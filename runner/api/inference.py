@@ -76,7 +76,8 @@ def answers(
 
 
 def _check_of_people(run: FinishedRun, questions: Sequence[str], codes_of: Codes_of) -> None:
-    """Raise `UsageError` for a question of linked tables about a single child drawn; what cannot be read is answered as ever."""
+    """Raise `UsageError` for a question of linked tables about a single child drawn; what cannot be read is
+    answered as ever."""
     for text in questions:
         try:
             names = {name for clique in needed([text], run.domain, codes_of) for name in clique}

@@ -1,7 +1,8 @@
 """Columns of a study from SDV's metadata of one table, with the public limits that metadata do not have.
 
-SDV reads limits and categories off the rows when it fits; here they are public and given, for limits taken from rows tell of
-the rows. Source of the form: SDV's metadata, version V1 (one table: {"tables": {NAME: {"columns": ..}}}) and SINGLE_TABLE_V1.
+SDV reads limits and categories off the rows when it fits; here they are public and given, for limits taken
+from rows tell of the rows. Source of the form: SDV's metadata, version V1 (one table: {"tables": {NAME:
+{"columns": ..}}}) and SINGLE_TABLE_V1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ KINDS: Final = {
     "categorical": "categorical",
     "datetime": "datetime",
 }
-"""Our kind for an sdtype; sdtypes besides these name identifiers and personal fields, which no synthetic table has."""
+"""Our kind for an sdtype; sdtypes besides these name identifiers and personal fields, which no synthetic
+table has."""
 LIMITS: Final = {
     "numeric": ("low", "high"),
     "integer": ("low", "high"),
@@ -31,7 +33,8 @@ LIMITS: Final = {
 def columns_of(
     metadata: Any, limits: Mapping[str, Mapping[str, Any] | int]
 ) -> dict[str, Mapping[str, Any] | int]:
-    """See `Synthesizer.from_metadata`. Raises `UsageError`: no metadata of one table, limits that are missing or of no column."""
+    """See `Synthesizer.from_metadata`. Raises `UsageError`: no metadata of one table, limits that are missing
+    or of no column."""
     if not isinstance(limits, Mapping):
         raise UsageError(
             f"Limits map a column's name to what metadata do not say of it, got an object of type {type(limits).__name__}."

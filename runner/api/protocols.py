@@ -1,12 +1,13 @@
-"""The protocols in a program of one's own (`docs/howto/protocols.md`): three ways to start `program(party, *arguments)`.
+"""The protocols in a program of one's own (`docs/howto/protocols.md`): three ways to start `program(party,
+*arguments)`.
 
     in_one_process(program, ..)     three threads of this process: to learn and to test. It protects nobody from this process
     as_party(program, .., me=..)    this process is one of three; the others run the same on their machines, over mutual TLS 1.3
     beside_mpyc(mpc, program, ..)   among the protocols of an MPyC program that has started
 
-The program is the same, and so are the protocols. `party` is a `ThreeParties`. With epsilon and delta, every party keeps an
-account of its own: a release that does not fit is refused before it is opened. The account lasts as long as the program; it
-is no ledger.
+The program is the same, and so are the protocols. `party` is a `ThreeParties`. With epsilon and delta, every
+party keeps an account of its own: a release that does not fit is refused before it is opened. The account
+lasts as long as the program; it is no ledger.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, TypeVar
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import unobserved
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.toolkit.three_parties import PARTIES, ThreeParties
 from mpc_protocols.wire import Wire
 from parties.session.mpyc_wire import run_beside
@@ -47,11 +48,12 @@ def in_one_process(
     delta: float | None = None,
     patience_s: float = 60.0,
 ) -> list[T]:
-    """Run `program(party, *arguments[number])` three times, each party a thread of this process: what each returned, by number.
+    """Run `program(party, *arguments[number])` three times, each party a thread of this process: what each
+    returned, by number.
 
-    THIS PROTECTS NOBODY from this process, which holds all data and all shares; the protocols and their messages are those of
-    three processes. patience_s: how long a party waits while nobody computes. epsilon, delta: as `as_party`. Raises what a party
-    raised first; `UsageError`.
+    THIS PROTECTS NOBODY from this process, which holds all data and all shares; the protocols and their
+    messages are those of three processes. patience_s: how long a party waits while nobody computes. epsilon,
+    delta: as `as_party`. Raises what a party raised first; `UsageError`.
     """
     if not _is_list(arguments) or len(arguments) != PARTIES or not all(map(_is_list, arguments)):
         raise UsageError(
@@ -78,17 +80,20 @@ def as_party(
     connect_s: float = 120.0,
     patience_s: float = 3600.0,
 ) -> T:
-    """Be the party `me` of three, and run `program(party, *arguments)`: what it returned. Call it in the main thread.
+    """Be the party `me` of three, and run `program(party, *arguments)`: what it returned. Call it in the main
+    thread.
 
-    parties: of all three, "host:port" by name, in one order everywhere, which numbers them 0, 1, 2; each listens at its
-    address. purpose: a public text that says what the program is for: parties that were started for other purposes, budgets
-    or parties do not connect. cert, key, ca: PEM files as of `cosynth certs make`; insecure_loopback: no TLS, for addresses
-    of this machine only. epsilon, delta: the most that this program may release together, or nothing private is released.
-    connect_s: how long the others are waited for at the start; patience_s: how long a message of one that is alive.
+    parties: of all three, "host:port" by name, in one order everywhere, which numbers them 0, 1, 2; each
+    listens at its address. purpose: a public text that says what the program is for: parties that were
+    started for other purposes, budgets or parties do not connect. cert, key, ca: PEM files as of `cosynth
+    certs make`; insecure_loopback: no TLS, for addresses of this machine only. epsilon, delta: the most that
+    this program may release together, or nothing private is released. connect_s: how long the others are
+    waited for at the start; patience_s: how long a message of one that is alive.
 
-    Raises `UsageError`, `StudyInvalid` (parties, addresses), `PeerUnreachable` (within connect_s), `PeerIdentity`,
-    `StudiesDiffer`, `PeerLost`, `ProtocolAborted`, `Interrupted`, and what the program raised; the others then stop as well,
-    and learn which kind of reason it was (its data did not fit; budget refused), not the sentence.
+    Raises `UsageError`, `StudyInvalid` (parties, addresses), `PeerUnreachable` (within connect_s),
+    `PeerIdentity`, `StudiesDiffer`, `PeerLost`, `ProtocolAborted`, `Interrupted`, and what the program
+    raised; the others then stop as well, and learn which kind of reason it was (its data did not fit; budget
+    refused), not the sentence.
     """
     from parties.session import Peer, SessionConfig, SessionWire, run_session
 
@@ -134,12 +139,13 @@ def beside_mpyc(
     delta: float | None = None,
     patience_s: float = 600.0,
 ) -> Coroutine[Any, Any, T]:
-    """Run `program(party, *arguments)` among the protocols of a started MPyC program: `await beside_mpyc(mpc, program)`.
+    """Run `program(party, *arguments)` among the protocols of a started MPyC program: `await beside_mpyc(mpc,
+    program)`.
 
-    Called alike and in the same order at all three parties of MPyC (-M3, threshold 1), whose connections and keys it uses;
-    party `i` is MPyC's party i. What these protect and what not: `parties/session/mpyc_wire.py`. Without TLS (--ssl) it runs
-    between loopback addresses only. patience_s: how long a silent party is waited for. epsilon, delta: as `as_party`, for
-    this call alone.
+    Called alike and in the same order at all three parties of MPyC (-M3, threshold 1), whose connections and
+    keys it uses; party `i` is MPyC's party i. What these protect and what not:
+    `parties/session/mpyc_wire.py`. Without TLS (--ssl) it runs between loopback addresses only. patience_s:
+    how long a silent party is waited for. epsilon, delta: as `as_party`, for this call alone.
 
     Raises `UsageError`, `PeerIdentity`, `ProtocolAborted`, `PeerLost`, and what the program raised.
     """

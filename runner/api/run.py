@@ -1,4 +1,5 @@
-"""A finished run, as Python sees it. Whatever is asked of it is a function of what the run has released: no further budget."""
+"""A finished run, as Python sees it. Whatever is asked of it is a function of what the run has released: no
+further budget."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
 from runner.api.inference import answers, frame
 from runner.api.plot import Picture
+from runner.report.drawings.pictures import WIDTH, pictures
 from runner.report.files import load, measurements_of
-from runner.report.pictures import WIDTH, pictures
 from runner.results.finished_run import open_run
 from runner.results.model_graph import attribute_graph, junction_tree
 from runner.results.outdir import table_of
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from parties.data.linked.rows import CodedTables
-    from runner.evaluation.judge import Evaluation
-    from runner.evaluation.linked import LinkedEvaluation
     from runner.results.finished_run import FinishedRun
+    from runner.review.evaluation.judge import Evaluation
+    from runner.review.evaluation.linked import LinkedEvaluation
     from runner.study import Study
     from synth.domain import Domain
     from synth.inference import Target
@@ -82,7 +83,8 @@ class Run:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be known before the table is used, the most important first; empty if there is nothing of that kind."""
+        """What is to be known before the table is used, the most important first; empty if there is nothing
+        of that kind."""
         return texts_of(self.summary)
 
     def __str__(self) -> str:
@@ -101,7 +103,8 @@ class Run:
 
     @property
     def measurements(self) -> tuple[Measured, ...]:
-        """Every noisy marginal that was opened, in order: `columns`, `values` (int64, row-major), `sigma2`, `round`."""
+        """Every noisy marginal that was opened, in order: `columns`, `values` (int64, row-major), `sigma2`,
+        `round`."""
         return self._measurements
 
     def sample(
@@ -109,9 +112,9 @@ class Run:
     ) -> pd.DataFrame:
         """Fresh rows from the model; with `where` those that the model expects among rows of this kind.
 
-        where: of each column named a value, a list of values (None: missing), or `cosynth.between(low, high)`; a number
-        stands for its whole bin. seed: the same rows for the same seed. Raises `UsageError` for values that the study does
-        not have, or that no row of the model has together.
+        where: of each column named a value, a list of values (None: missing), or `cosynth.between(low,
+        high)`; a number stands for its whole bin. seed: the same rows for the same seed. Raises `UsageError`
+        for values that the study does not have, or that no row of the model has together.
         """
         if not 0 <= rows <= MAX_ROWS:
             raise UsageError(f"A sample has from 0 to {MAX_ROWS:,} rows, got {rows}.")
@@ -131,8 +134,8 @@ class Run:
         """Tables as further releases would be: how an estimate differs among them tells its error
         (`docs/howto/answer-a-question.md`).
 
-        rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run whose counts are not
-        of all rows.
+        rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run
+        whose counts are not of all rows.
         """
         from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
 
@@ -149,9 +152,9 @@ class Run:
     def query(self, *columns: str) -> pd.DataFrame:
         """A marginal of the model: a row for each combination of values, with its expected count and share.
 
-        `standard_error` is that of a count, from the noise of what was released; NaN where these columns were not counted
-        together.
-        `frame.attrs["basis"]` says which: "measured", "measured over bins" or "not measured together". Raises `UsageError`.
+        `standard_error` is that of a count, from the noise of what was released; NaN where these columns were
+        not counted together. `frame.attrs["basis"]` says which: "measured", "measured over bins" or "not
+        measured together". Raises `UsageError`.
         """
         import pandas as pd
 
@@ -169,19 +172,21 @@ class Run:
         target: Target = "population",
         joint: bool = False,
     ) -> pd.DataFrame:
-        """Means, shares, quantiles, correlations, regressions with intervals: a row for each number that is asked for.
+        """Means, shares, quantiles, correlations, regressions with intervals: a row for each number that is
+        asked for.
 
         questions: `"mean(age)"`, `"share(income == '>50K' | sex == 'F')"`, `"income ~ age + sex"`
-        (`docs/howto/answer-a-question.md`); none: those that the study has registered. target: "population", of the people
-        that the rows were drawn from, or "rows", these. joint: all intervals hold together at the level. Columns:
-        `runner.api.inference.COLUMNS`; without an interval (`low` NaN) `reason` says why, and what would have to be measured.
-        Raises `UsageError` for a question that does not fit the run.
+        (`docs/howto/answer-a-question.md`); none: those that the study has registered. target: "population",
+        of the people that the rows were drawn from, or "rows", these. joint: all intervals hold together at
+        the level. Columns: `runner.api.inference.COLUMNS`; without an interval (`low` NaN) `reason` says why,
+        and what would have to be measured. Raises `UsageError` for a question that does not fit the run.
         """
         found = answers(self._opened, self._measurements, questions, level=level, target=target, joint=joint)
         return frame(found, level, target)
 
     def plot(self, *kinds: str) -> Picture:
-        """The report's pictures, shown in a notebook or saved as a file: "pairs", "columns", "graph", "budget"; default all.
+        """The report's pictures, shown in a notebook or saved as a file: "pairs", "columns", "graph",
+        "budget"; default all.
 
         Whiskers are 95 % intervals of the rows' shares, for the noise. Raises `UsageError` for another kind.
         """
@@ -189,7 +194,8 @@ class Run:
         return Picture(html, WIDTH, height)
 
     def graph(self) -> nx.Graph:
-        """Which columns the released model connects, and how strongly: a networkx graph (`runner.results.model_graph`)."""
+        """Which columns the released model connects, and how strongly: a networkx graph
+        (`runner.results.model_graph`)."""
         return attribute_graph(self._opened)
 
     def junction_tree(self) -> nx.Graph:
@@ -215,21 +221,23 @@ class Run:
         test: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
         label: str | None = None,
     ) -> Evaluation | LinkedEvaluation:
-        """How good the table is, by real rows. NOT PRIVATE: for whoever holds these (`docs/howto/judge-a-result.md`).
+        """How good the table is, by real rows. NOT PRIVATE: for whoever holds these
+        (`docs/howto/judge-a-result.md`).
 
-        real: rows with all columns of the study; of linked tables a frame of each, by name. test: real rows that were not in the
-        run. label: a column to predict. Raises `DataRefused` for rows that do not fit the study, `UsageError`.
+        real: rows with all columns of the study; of linked tables a frame of each, by name. test: real rows
+        that were not in the run. label: a column to predict. Raises `DataRefused` for rows that do not fit
+        the study, `UsageError`.
         """
-        from runner.evaluation.judge import judge
         from runner.results.linked import linked_of
+        from runner.review.evaluation.judge import judge
 
         finished = load(self.directory)
         linked = linked_of(finished.facts, finished.domain, self.directory)
         if linked is not None:
-            from runner.evaluation.linked import judge_linked
-            from runner.evaluation.linked_rows import released_tables
             from runner.results.finished_run import agreed_study
             from runner.results.outdir import RUN
+            from runner.review.evaluation.linked import judge_linked
+            from runner.review.evaluation.linked_rows import released_tables
 
             study = agreed_study(finished.facts, self.directory / RUN)
             made, own = released_tables(self.directory, linked), _tables(real, study)
@@ -256,7 +264,7 @@ class Run:
 def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> CodedTables:
     """Linked tables as codes, of a frame of each."""
     from runner.api.running import named, written
-    from runner.evaluation.linked_rows import real_tables
+    from runner.review.evaluation.linked_rows import real_tables
     from runner.study.model import DataLocation
 
     if not isinstance(frames, Mapping):
@@ -273,7 +281,7 @@ def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> 
 def _coded(frame: pd.DataFrame, domain: Domain, name: str) -> NDArray[np.integer[Any]]:
     """The rows of a frame as codes; sentences call it by its name, and never by a file's."""
     from runner.api.running import named, written
-    from runner.evaluation.judge import real_rows
+    from runner.review.evaluation.judge import real_rows
 
     with Scratch(watched=True) as folder:
         file = folder / "rows.parquet"

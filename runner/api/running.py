@@ -4,11 +4,12 @@
     run = run_study("study.toml", data={"north": north, "south": south, "west": west}, out="result")
     run.synthetic          # a pandas DataFrame
 
-The parties are processes of their own, as with `cosynth run STUDY`: frames given as `data`, and a study that no file
-holds, are written to files that only this user can read, for as long as the run lasts. No sentence names these. A run on one
-machine protects nobody from that machine.
+The parties are processes of their own, as with `cosynth run STUDY`: frames given as `data`, and a study that
+no file holds, are written to files that only this user can read, for as long as the run lasts. No sentence
+names these. A run on one machine protects nobody from that machine.
 
-Each custodian's budget is kept in a ledger, over all runs, under a name of its data: "study/party" unless told otherwise.
+Each custodian's budget is kept in a ledger, over all runs, under a name of its data: "study/party" unless
+told otherwise.
 
     run_study("study.toml", data=..., ledger={"north": {"dataset": "patients", "cap_epsilon": 3.0, "cap_delta": 1e-8}})
 """
@@ -58,15 +59,16 @@ def run_study(
 ) -> Run:
     """Run a study with all its parties on this machine.
 
-    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them; of
-    linked tables a mapping of them, by name. out: new or empty;
-    with `replace` also the directory of an earlier run, whose files give way to this one's if it succeeds.
-    ledger: of the parties named, the keys of a private file's [ledger]: `dataset` names the population, so that all runs on it
-    add up (default: "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict of
-    id, max_rows, max_custodians) and `cap_adjacency`; `file` is the ledger (default: as for the command line). private: private
-    files of the parties named, with data and [ledger]; `data` and `ledger` here go before what they say. quiet: no progress on
-    standard output. Raises the `CosynthError` of the first cause; its `exit_code` is the command line's: `BudgetRefused` (50)
-    for a run that a cap does not allow. Sentences call a frame "The frame of party north".
+    study: a file, or a `Study`. data: tables of the parties named, instead of what the study names for them;
+    of linked tables a mapping of them, by name. out: new or empty; with `replace` also the directory of an
+    earlier run, whose files give way to this one's if it succeeds. ledger: of the parties named, the keys of
+    a private file's [ledger]: `dataset` names the population, so that all runs on it add up (default:
+    "study/party"); `cap_epsilon` and `cap_delta` limit them, for the notion of `cap_unit` ("row", or a dict
+    of id, max_rows, max_custodians) and `cap_adjacency`; `file` is the ledger (default: as for the command
+    line). private: private files of the parties named, with data and [ledger]; `data` and `ledger` here go
+    before what they say. quiet: no progress on standard output. Raises the `CosynthError` of the first cause;
+    its `exit_code` is the command line's: `BudgetRefused` (50) for a run that a cap does not allow. Sentences
+    call a frame "The frame of party north".
     """
     with Scratch(watched=True) as folder, open(os.devnull, "w") as nowhere:
         names: dict[Path, str] = {}
@@ -107,7 +109,8 @@ def run_study(
 
 
 def written(frame: pd.DataFrame, file: Path, name: str) -> None:
-    """Write a frame as Parquet. name: what sentences call it. Raises `UsageError`, `DataRefused`; neither holds a value of it."""
+    """Write a frame as Parquet. name: what sentences call it. Raises `UsageError`, `DataRefused`; neither
+    holds a value of it."""
     import pyarrow as pa
 
     if not hasattr(frame, "to_parquet"):

@@ -3,8 +3,8 @@
     params.toml                                   parameters, in the study file's words; those that are None are left out
     run.json, model.npz, synthetic.csv, ..        files of the result (`docs/reference/outputs.md`), as they are
 
-No pickle: opening it runs nothing. Only these names are taken out of it, each of at most `MAX_BYTES`, and run.json must be one.
-Nothing in it is private.
+No pickle: opening it runs nothing. Only these names are taken out of it, each of at most `MAX_BYTES`, and
+run.json must be one. Nothing in it is private.
 """
 
 from __future__ import annotations

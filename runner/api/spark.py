@@ -13,11 +13,13 @@ from runner.study import Study
 def tally_spark(
     study: Study | str | os.PathLike[str], frame: Any, out: str | os.PathLike[str], *, name: str
 ) -> Path:
-    """Write the tally of a whole DataFrame, for `data = { tallies = "..." }` (`docs/howto/large-tables.md`); its path.
+    """Write the tally of a whole DataFrame, for `data = { tallies = "..." }` (`docs/howto/large-tables.md`);
+    its path.
 
-    frame: a PySpark DataFrame whose columns and values are the study's; others are ignored. It is read twice where the unit
-    of privacy is an identifier: cache one that may change. name: what the table is called; two tallies of one name are not added.
-    The file is readable by its owner alone, and replaced if it is there. Raises `DataRefused`, `StudyInvalid`, OSError.
+    frame: a PySpark DataFrame whose columns and values are the study's; others are ignored. It is read twice
+    where the unit of privacy is an identifier: cache one that may change. name: what the table is called; two
+    tallies of one name are not added. The file is readable by its owner alone, and replaced if it is there.
+    Raises `DataRefused`, `StudyInvalid`, OSError.
     """
     from parties.data.tallies.engines.spark import count_frame
     from parties.inbox.files import write_private

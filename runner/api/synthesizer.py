@@ -1,7 +1,8 @@
-"""Fit and sample on one table, as other libraries have it: for experiments, teaching, and the custodian of a whole table.
+"""Fit and sample on one table, as other libraries have it: for experiments, teaching, and the custodian of a
+whole table.
 
-The backend is `ideal`: this process sees every row, and no cryptography is at work. What comes out, rows and model, has the
-study's differential privacy all the same; the budget is charged to this user's ledger.
+The backend is `ideal`: this process sees every row, and no cryptography is at work. What comes out, rows and
+model, has the study's differential privacy all the same; the budget is charged to this user's ledger.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class Synthesizer:
         synthesizer = Synthesizer(columns={"age": {"kind": "integer", "low": 0, "high": 99, "bins": 20}, "sex": 2}, epsilon=1.0)
         synthesizer.fit(frame).sample(1000)
 
-    columns: of each column its size or its table, in the study file's words: public, never taken from the rows. workload,
-    tables: as `Study.of`. name: of the study, and of the data in the ledger. Raises `StudyInvalid` for settings that make no
-    study.
+    columns: of each column its size or its table, in the study file's words: public, never taken from the
+    rows. workload, tables: as `Study.of`. name: of the study, and of the data in the ledger. Raises
+    `StudyInvalid` for settings that make no study.
 
-    Parameters are kept as they were given and hold no data, as scikit-learn expects of an estimator (`get_params`,
-    `set_params`, its clones); what `fit` leaves has been released.
+    Parameters are kept as they were given and hold no data, as scikit-learn expects of an estimator
+    (`get_params`, `set_params`, its clones); what `fit` leaves has been released.
     """
 
     def __init__(
@@ -79,9 +80,10 @@ class Synthesizer:
     ) -> Synthesizer:
         """For a table that SDV's metadata describe: their object of one table, or its dict.
 
-        limits: of each column what metadata do not say: `low` and `high` of numbers, dates and times, `values` of categories:
-        public, in the study file's words, and before what metadata say. Identifiers and personal fields (sdtypes "id", "email",
-        ..) are left out unless limits have them. params: as of the class. Raises `UsageError`, `StudyInvalid`.
+        limits: of each column what metadata do not say: `low` and `high` of numbers, dates and times,
+        `values` of categories: public, in the study file's words, and before what metadata say. Identifiers
+        and personal fields (sdtypes "id", "email", ..) are left out unless limits have them. params: as of
+        the class. Raises `UsageError`, `StudyInvalid`.
         """
         return cls(columns_of(metadata, limits or {}), **params)
 
@@ -125,9 +127,10 @@ class Synthesizer:
     ) -> Synthesizer:
         """Run the algorithm on the frame's rows; returns itself. Each call spends epsilon anew.
 
-        y: for scikit-learn's pipelines, and None: a label is a column of the frame. ledger: the keys of a private file's
-        [ledger], such as `dataset` and a cap. out: where the run's files go (default: a temporary directory that lives as
-        long as this object or its run). Raises `UsageError`, `DataRefused`, `BudgetRefused`.
+        y: for scikit-learn's pipelines, and None: a label is a column of the frame. ledger: the keys of a
+        private file's [ledger], such as `dataset` and a cap. out: where the run's files go (default: a
+        temporary directory that lives as long as this object or its run). Raises `UsageError`, `DataRefused`,
+        `BudgetRefused`.
         """
         if y is not None:
             raise UsageError(
@@ -154,14 +157,15 @@ class Synthesizer:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write parameters and the released files of the run into one file, a zip archive; its path.
 
-        Nothing in it is private, and nothing of it is run when it is opened. Raises `UsageError`: not fitted, path taken or not
-        writable.
+        Nothing in it is private, and nothing of it is run when it is opened. Raises `UsageError`: not fitted,
+        path taken or not writable.
         """
         return save(Path(path), self._params, self.run)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
-        """What `save` has written, fitted: no budget is spent. Raises `UsageError` for another or a damaged file."""
+        """What `save` has written, fitted: no budget is spent. Raises `UsageError` for another or a damaged
+        file."""
         params, run = load(Path(path))
         try:
             synthesizer = cls(**params)
@@ -179,7 +183,8 @@ class Synthesizer:
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """The fitted table's columns, as scikit-learn calls them: an object array. `AttributeError` before `fit`."""
+        """The fitted table's columns, as scikit-learn calls them: an object array. `AttributeError` before
+        `fit`."""
         if self._run is None:
             raise AttributeError("The synthesizer has no feature names before fit.")
         return np.array([column["name"] for column in self._run.summary["columns"]], dtype=object)

@@ -9,5 +9,6 @@
     output/         the JSON line of each point, lines for a terminal, and the same as an HTML page
     utility/        how good the tables are: algorithms against algorithms, in the clear
 
-Data are invented, processes are ours, everything runs on this machine: a benchmark protects nothing and needs no protection.
+Data are invented, processes are ours, everything runs on this machine: a benchmark protects nothing and needs
+no protection.
 """

@@ -1,8 +1,10 @@
-"""Benchmarks that every backend runs, through its own engine (`mpc_protocols.engine.interface`): `--backend`, `--parties`.
+"""Benchmarks that every backend runs, through its own engine (`mpc_protocols.engine.interface`): `--backend`,
+`--parties`.
 
-A backend over the engine interface names its computing party (`backend.OracleParts`); a benchmark drives that party's engine, or
-its steps as the leader's oracle does. Which of `--parties` compute is the backend's affair, as in a study that does not say it:
-the first ones; the others contribute. So one more backend needs no code here.
+A backend over the engine interface names its computing party (`backend.OracleParts`); a benchmark drives that
+party's engine, or its steps as the leader's oracle does. Which of `--parties` compute is the backend's
+affair, as in a study that does not say it: the first ones; the others contribute. So one more backend needs
+no code here.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from mpc_protocols.backend import BACKENDS, AllowAll, Backend, EngineBackend, Or
 from mpc_protocols.engine.oracle import LeadingOracle
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.functionality import Clique, Handle, LocalCounts, StudyFacts
-from mpc_protocols.partition import VerticalData
 from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, parse
 from mpc_protocols.registry import not_installed
+from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import BACKEND, PARTIES, PROOFS, PROVED, Params
 from runner.bench.registry import Kernel
@@ -44,7 +46,8 @@ def misfit(backend: Backend, parties: int, computing: int) -> str | None:
 
 
 class EngineKernel(Kernel):
-    """A kernel over any backend's engine; its parameters hold `BACKEND`, and `PARTIES` unless it says who takes part."""
+    """A kernel over any backend's engine; its parameters hold `BACKEND`, and `PARTIES` unless it says who
+    takes part."""
 
     def computing(self, params: Params) -> int:
         return computing_of(params)
@@ -85,7 +88,8 @@ def parts_of(params: Params) -> OracleParts:
 def party_of(
     wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None, params: Params
 ) -> ComputingParty[Any, Any]:
-    """This computing party over its backend's engine; it makes no noise ahead, and its guard allows everything."""
+    """This computing party over its backend's engine; it makes no noise ahead, and its guard allows
+    everything."""
     party = parts_of(params).party
     assert party is not None
     found: ComputingParty[Any, Any] = party(wire, facts, data, AllowAll(), None, ahead=False)
@@ -106,7 +110,8 @@ def facts_of(wire: Wire, sizes: dict[str, int], adjacency: Any, rows: int, param
 def shared(
     wire: Wire, facts: StudyFacts, counts: LocalCounts, cliques: Sequence[Clique], params: Params
 ) -> tuple[ComputingParty[Any, Any], LeadingOracle | None, list[Handle]] | None:
-    """Everybody's counts become shares, in one step. This computing party, the oracle where it leads, and handles there.
+    """Everybody's counts become shares, in one step. This computing party, the oracle where it leads, and
+    handles there.
 
     None at a contributor, which is done.
     """

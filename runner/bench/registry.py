@@ -1,9 +1,9 @@
 """What a benchmark is, and how one is found: a file in `runner/bench/benches`, or in
 `runner/bench/research/benches`, that holds `BENCH`. Nothing else needs to know it.
 
-Three kinds. A `Kernel` is protocol code between party processes that are connected already: the harness starts them, repeats,
-times, counts, and checks the result. A `Program` is whole runs of this project as a user would start them. A `Survey` measures
-something else than speed, and has a command line of its own.
+Three kinds. A `Kernel` is protocol code between party processes that are connected already: the harness
+starts them, repeats, times, counts, and checks the result. A `Program` is whole runs of this project as a
+user would start them. A `Survey` measures something else than speed, and has a command line of its own.
 
     class Multiply(Kernel):                     runner/bench/benches/multiply.py
         name, purpose, counts = "multiply", "elementwise products of two secret vectors", "products"
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.plug_ins import plug_ins
+from mpc_protocols.process.plug_ins import plug_ins
 from mpc_protocols.registry import modules_of
 from runner.bench.net.network import Net
 from runner.bench.parameters import PARTIES, Parameter, Params
@@ -42,10 +42,11 @@ def _nothing(*result: Any) -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """One party's part of what is repeated and timed, and a check of the last result (untimed; it may talk to the others).
+    """One party's part of what is repeated and timed, and a check of the last result (untimed; it may talk to
+    the others).
 
-    before: what each repetition begins with, untimed and uncounted; it may talk to the others, too. `check` raises
-    `CosynthError` if the result is wrong; it must take the same messages at every party.
+    before: what each repetition begins with, untimed and uncounted; it may talk to the others, too. `check`
+    raises `CosynthError` if the result is wrong; it must take the same messages at every party.
     """
 
     run: Callable[[], Any]
@@ -93,7 +94,8 @@ class Bench(ABC):
 
 
 class Kernel(Bench):
-    """Protocol code of connected parties (the first wire numbers compute, usually three; the others contribute)."""
+    """Protocol code of connected parties (the first wire numbers compute, usually three; the others
+    contribute)."""
 
     @abstractmethod
     def prepare(self, wire: Wire, params: Params) -> Task:
@@ -104,21 +106,25 @@ class Kernel(Bench):
         return None
 
     def floor(self, params: Params) -> Task | None:
-        """The same work in the clear, on NumPy arrays, at one party; None if there is nothing to compare with."""
+        """The same work in the clear, on NumPy arrays, at one party; None if there is nothing to compare
+        with."""
         return None
 
     def peer(self, params: Params) -> Params | None:
-        """The parameters at which MPyC's own secure arrays do the same work in about a second; None if they cannot."""
+        """The parameters at which MPyC's own secure arrays do the same work in about a second; None if they
+        cannot."""
         return None
 
     def mpyc(self, mpc: Any, params: Params) -> Task:
-        """The same work by MPyC's secure arrays, at every computing party. Only called if `peer` gives parameters."""
+        """The same work by MPyC's secure arrays, at every computing party. Only called if `peer` gives
+        parameters."""
         raise UsageError(f"The benchmark {self.name} has no baseline by MPyC.")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program runs: an empty directory of its own, the network, and its namespaces if it is emulated by those."""
+    """Where a program runs: an empty directory of its own, the network, and its namespaces if it is emulated
+    by those."""
 
     directory: Path
     net: Net
@@ -134,7 +140,8 @@ class Program(Bench):
 
     @abstractmethod
     def run(self, params: Params, place: Place) -> dict[str, Any]:
-        """One run: wall_s, and per party cpu_s, bytes_sent, bytes_received, peak_mb; rounds; more keys are kept as they are."""
+        """One run: wall_s, and per party cpu_s, bytes_sent, bytes_received, peak_mb; rounds; more keys are
+        kept as they are."""
 
     def predicted(self, params: Params, place: Place) -> Predicted | None:
         """What `plan` says of such a run, after `prepare`."""

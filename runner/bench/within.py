@@ -2,9 +2,9 @@
 
     python -m runner.bench.within PLACE run STUDY --out DIR ...
 
-PLACE is JSON: `network` (delay_s, bytes_per_s) emulated in the session of each party's process, or `namespaces` (party to
-namespace), in which the party's process is run. Without `--party` this is the launcher, which starts every party through this
-program again; with it, the party itself.
+PLACE is JSON: `network` (delay_s, bytes_per_s) emulated in the session of each party's process, or
+`namespaces` (party to namespace), in which the party's process is run. Without `--party` this is the
+launcher, which starts every party through this program again; with it, the party itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What `check` says of an earlier release, or of public rows, that a run begins from (`docs/howto/next-release.md`)."""
+"""What `check` says of an earlier release, or of public rows, that a run begins from
+(`docs/howto/next-release.md`)."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
     from runner.study import Study
-    from runner.study.prior import StudyPrior
+    from runner.study.sections.prior import StudyPrior
     from synth.plan import Plan
 
 
 def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     """What the run begins from, and what that means for who is in both."""
-    from runner.study.prior import DISJOINT
+    from runner.study.sections.prior import DISJOINT
     from synth.budget.accounting import epsilon_of
 
     of = "public rows" if before.name is None else f"the release of {before.name}, session {before.run}"

@@ -1,4 +1,5 @@
-"""Findings about a study's collection of bundles: what it will hold, a party's inbox, a contributor's own key."""
+"""Findings about a study's collection of bundles: what it will hold, a party's inbox, a contributor's own
+key."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
-    from mpc_protocols.bundles.bundle import part_bytes
+    from mpc_protocols.backends.bundles.bundle import part_bytes
 
     public = collection_of(study, plan)
     size = in_bytes(sum(part_bytes(public.layout.cells).values()))
@@ -126,8 +127,8 @@ def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
 
 
 def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Finding]:
-    """Whether the rows of a table are in a wave already, or may be: by the party that has it, and by its ledger. Nothing for a
-    study over no bundles."""
+    """Whether the rows of a table are in a wave already, or may be: by the party that has it, and by its
+    ledger. Nothing for a study over no bundles."""
     if study.contributors is None:
         return
     try:

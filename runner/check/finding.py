@@ -1,11 +1,12 @@
-"""One line of `check`: something that is fine, worth knowing, or a problem with the error that a run would end with."""
+"""One line of `check`: something that is fine, worth knowing, or a problem with the error that a run would
+end with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 
 
 @dataclass(frozen=True)

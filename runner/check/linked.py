@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
-    """Children without a parent, and people with more children than the study allows; nothing of tables that a run refuses for
-    another reason, which is told with them."""
+    """Children without a parent, and people with more children than the study allows; nothing of tables that
+    a run refuses for another reason, which is told with them."""
     place = data.locate()
     if place.linked is None:
         return

@@ -1,7 +1,7 @@
 """What `check --party NAME` shows its owner of its own table, column by column (`docs/howto/harmonise.md`).
 
-Shares, counts and line numbers of private data: for the terminal of whoever runs the command as this party. Nothing of it is
-logged, sent or written to a file, and a run never makes it.
+Shares, counts and line numbers of private data: for the terminal of whoever runs the command as this party.
+Nothing of it is logged, sent or written to a file, and a run never makes it.
 """
 
 from __future__ import annotations

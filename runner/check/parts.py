@@ -1,4 +1,5 @@
-"""What `check` says of a table whose parts were counted elsewhere: whether their counts add up to a table that fits the study."""
+"""What `check` says of a table whose parts were counted elsewhere: whether their counts add up to a table
+that fits the study."""
 
 from __future__ import annotations
 

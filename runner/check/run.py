@@ -1,7 +1,9 @@
-"""Every problem of a run in one go, before the appointed hour: what `check` looks at (`docs/reference/command-line.md`).
+"""Every problem of a run in one go, before the appointed hour: what `check` looks at
+(`docs/reference/command-line.md`).
 
-Each look is a function that yields findings: fine, worth knowing, or a problem with the error that a run would end with.
-Nothing is sent, released or charged. Names and places of this party's own data may appear: they are shown to its owner.
+Each look is a function that yields findings: fine, worth knowing, or a problem with the error that a run
+would end with. Nothing is sent, released or charged. Names and places of this party's own data may appear:
+they are shown to its owner.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from parties.certificates import read
-from parties.data.local_marginals import validate
-from parties.data.scan import inspect
+from parties.data.counting.local_marginals import validate
+from parties.data.counting.scan import inspect
 from parties.data.source import open_source
 from runner.check import contributors, linked, parts, vertical
 from runner.check.begins import begins
@@ -39,9 +41,9 @@ from runner.party.session import session_config, study_digest
 from runner.results.formulas import formulas
 from runner.starting.files import UNCONFIRMED
 from runner.study import DataLocation, Party, Study, VerticalStudy, load, private_file, problems
+from runner.study.declared.table import nearest
 from runner.study.method import algorithm_of
 from runner.study.private_file import Private
-from runner.study.table import nearest
 from runner.study.warned import warned_of
 from synth.algorithm import ALGORITHMS
 from synth.config import CELL_BYTES
@@ -73,8 +75,8 @@ def findings(
 ) -> Iterator[Finding]:
     """All findings about a study, and about one party of it if named.
 
-    private: that party's private file. here: where no party is named, the private files of parties on this machine.
-    without_certificates: those that a party's private file does not name yet are no problem.
+    private: that party's private file. here: where no party is named, the private files of parties on this
+    machine. without_certificates: those that a party's private file does not name yet are no problem.
     """
     wrong = [StudyInvalid(sentence) for sentence in problems(path)]
     for file in (*filter(None, [private]), *here.values()):
@@ -292,7 +294,8 @@ def _own_data(
 def _table(
     study: Study, party: str, data: DataLocation, allow_empty: bool, *, owner: bool
 ) -> Generator[Finding, None, int | None]:
-    """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner asks."""
+    """Returns the number of rows of a vertical study's table, if it could be read. owner: whether its owner
+    asks."""
     if owner and data.linked is not None:
         yield from linked.own_children(party, data)
     if isinstance(study, VerticalStudy):

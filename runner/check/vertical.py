@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, StudyInvalid
-from mpc_protocols.partition import MAX_OWNERS
 from mpc_protocols.psu.dummies import centre
+from mpc_protocols.vertical.partition import MAX_OWNERS
 from parties.budget.aborted import MAX_ABORTED, aborted_in_a_row, refusal
 from parties.budget.account import used_up
 from parties.data.records import read, validate
@@ -59,11 +59,12 @@ def alignment(study: VerticalStudy) -> Iterator[Finding]:
 def ownership(
     study: VerticalStudy, plan: Plan | None, tables: Mapping[str, DataLocation]
 ) -> Iterator[Finding]:
-    """Whether the tables that the study names hold every column once, where all of them are on this machine, and whether the
-    backend can make what a run asks these owners for.
+    """Whether the tables that the study names hold every column once, where all of them are on this machine,
+    and whether the backend can make what a run asks these owners for.
 
-    plan: None if there is none. tables: by party, as far as the study or a private file here says. A party whose data stands in a
-    private file elsewhere may yet bring what is lacking: then that is only worth knowing.
+    plan: None if there is none. tables: by party, as far as the study or a private file here says. A party
+    whose data stands in a private file elsewhere may yet bring what is lacking: then that is only worth
+    knowing.
     """
     announced: dict[str, tuple[str, ...]] = {}
     for party in study.parties:
@@ -94,7 +95,8 @@ def ownership(
 def records(
     study: VerticalStudy, party: str, data: DataLocation, allow_empty: bool, *, owner: bool
 ) -> Generator[Finding, None, int | None]:
-    """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if it could be read.
+    """An owner's table: every row is read, every identifier normalised, as a run would. Returns its rows if
+    it could be read.
 
     owner: whether its owner asks, who alone is told of its columns.
     """
@@ -130,7 +132,8 @@ def records(
 
 
 def quota(study: VerticalStudy, party: str, own: Private, ledger: Ledger, dataset: str) -> Iterator[Finding]:
-    """How many alignments with each of the others were aborted in a row, and how many the owner's private file still allows."""
+    """How many alignments with each of the others were aborted in a row, and how many the owner's private
+    file still allows."""
     yield from _retries(study, party, ledger, dataset)
     allowed = own.ledger.max_alignments
     if allowed is None:
@@ -180,7 +183,8 @@ def _retries(study: VerticalStudy, party: str, ledger: Ledger, dataset: str) -> 
 
 
 def sizes(study: VerticalStudy, party: str) -> tuple[Event, ...]:
-    """What an owner's ledger will be charged for its sizes on top of the study's budget, by the owners to be expected."""
+    """What an owner's ledger will be charged for its sizes on top of the study's budget, by the owners to be
+    expected."""
     from runner.forecast.alignment import owners
 
     try:

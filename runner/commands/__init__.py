@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.installation import as_started
+from mpc_protocols.process.installation import as_started
 from runner.commands.listing import HELP
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ Run = Callable[[argparse.Namespace], None]
 def command(
     commands: Commands, name: str, run: Run, *, help: str = "", description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """Declare a command whose `--help` says what it is for and shows it in use. help: the line of a command within another;
-    the others' are in `runner.commands.listing`."""
+    """Declare a command whose `--help` says what it is for and shows it in use. help: the line of a command
+    within another; the others' are in `runner.commands.listing`."""
     parser = commands.add_parser(
         name,
         help=help or HELP[name],
@@ -47,8 +47,9 @@ def whole_number(text: str) -> int:
 
 
 def one_thread() -> None:
-    """Have this process multiply in one thread, unless the user has said how many: before NumPy is imported, in a command that
-    does all the work itself. None of its products is large enough for a second thread, which would only spin."""
+    """Have this process multiply in one thread, unless the user has said how many: before NumPy is imported,
+    in a command that does all the work itself. None of its products is large enough for a second thread,
+    which would only spin."""
     if "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -15,9 +15,9 @@ from runner.commands import command
 from runner.failures import reason
 
 if TYPE_CHECKING:
-    from runner.audit.broken_builds.faults.mutation import Mutation
-    from runner.audit.check import Check, Group
     from runner.commands import Commands
+    from runner.review.audit.broken_builds.faults.mutation import Mutation
+    from runner.review.audit.check import Check, Group
 
 SEEDS = 20
 """With which each broken build is tried, deep."""
@@ -115,10 +115,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command; ends with the audit's exit code."""
-    from runner.audit import check, driver, target
-    from runner.audit.broken_builds import mutations
-    from runner.audit.output import facts, lines, page
-    from runner.audit.subjects.subject import Part, silent, subject
+    from runner.review.audit import check, driver, target
+    from runner.review.audit.broken_builds import mutations
+    from runner.review.audit.output import facts, lines, page
+    from runner.review.audit.subjects.subject import Part, silent, subject
 
     groups = _groups(arguments)
     if arguments.list:
@@ -175,8 +175,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
-    """What is audited: this build, or a deployment from outside. Raises `UsageError` for options that do not go together."""
-    from runner.audit import check, target
+    """What is audited: this build, or a deployment from outside. Raises `UsageError` for options that do not
+    go together."""
+    from runner.review.audit import check, target
 
     if not arguments.target:
         return check.load()
@@ -189,7 +190,7 @@ def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
 
 def _jobs(arguments: argparse.Namespace) -> int:
     """How many checks at a time. Raises `UsageError`."""
-    from runner.audit.side_by_side import cores
+    from runner.review.audit.side_by_side import cores
 
     if arguments.target:
         return 1  # its checks measure how soon a party answers while another one attacks
@@ -200,15 +201,15 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 def _named(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[tuple[Group, Check]]:
     """The checks that may be named for broken builds: what was asked for, whatever its profile."""
-    from runner.audit import check, driver
+    from runner.review.audit import check, driver
 
     return driver.chosen(groups, arguments.groups, arguments.only, check.Profile.DEEP)
 
 
 def _meant(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[Mutation] | None:
     """The broken builds that are asked for; None if it is this build that is audited."""
-    from runner.audit import driver
-    from runner.audit.broken_builds import mutations
+    from runner.review.audit import driver
+    from runner.review.audit.broken_builds import mutations
 
     if not arguments.mutations and not arguments.mutation:
         return None
@@ -217,7 +218,7 @@ def _meant(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[Muta
 
 
 def _list(groups: dict[str, Group]) -> None:
-    from runner.audit.driver import full_name
+    from runner.review.audit.driver import full_name
 
     for group in groups.values():
         print(f"{group.letter}  {group.title}: {group.question}")

@@ -46,7 +46,8 @@ BY_HELP = "who slows it down: the session itself (default), or namespaces with n
 
 
 def add(commands: Commands) -> None:
-    """Declare the command. Its options depend on the benchmarks there are, which are found when it runs (`parser`)."""
+    """Declare the command. Its options depend on the benchmarks there are, which are found when it runs
+    (`parser`)."""
     # without a prefix character options are arguments like any other, and left to `parser`
     command = commands.add_parser(
         "bench",
@@ -60,7 +61,7 @@ def add(commands: Commands) -> None:
 
 def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     """The command's own arguments."""
-    from mpc_protocols.installation import as_started, program
+    from mpc_protocols.process.installation import as_started, program
     from runner.bench.parameters import TLS
     from runner.cli import Parser
 
@@ -95,7 +96,8 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     made.add_argument("--html", metavar="FILE", type=Path, help="a page of curves that loads nothing")
     group = made.add_argument_group("parameters, each a list of values")
     for parameter in [*_parameters(benches).values(), TLS]:
-        # kept as text: how the values read depends on the parameter alone, but their errors on the benchmarks chosen
+        # kept as text: how the values read depends on the parameter alone, but their errors on the benchmarks
+        # chosen
         bare = {"nargs": "?", "const": "on"} if parameter is TLS else {}
         group.add_argument(f"--{parameter.name}", metavar="V,..", help=parameter.help, **bare)  # type: ignore[arg-type]
     return made
@@ -166,7 +168,7 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     from runner.bench.parameters import TLS
     from runner.bench.registry import Survey
     from runner.bench.running.driver import Order
-    from runner.study.table import nearest
+    from runner.study.declared.table import nearest
 
     timed = [name for name, bench in benches.items() if not isinstance(bench, Survey)]
     installed = [name for name in timed if not_installed(benches[name]) is None]

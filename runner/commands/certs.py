@@ -1,4 +1,5 @@
-"""`certs make | request | sign | show`: the certificates by which parties know one another (`docs/design/session.md` 3)."""
+"""`certs make | request | sign | show`: the certificates by which parties know one another
+(`docs/design/session.md` 3)."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity, UsageError
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from runner.commands import command
 from runner.commands.listing import HELP
 from runner.failures import reason
 from runner.study import load
-from runner.study.parties import NAME
-from runner.study.table import nearest
+from runner.study.declared.table import nearest
+from runner.study.sections.parties import NAME
 
 if TYPE_CHECKING:
     from parties.certificates import Facts

@@ -1,4 +1,5 @@
-"""`completion SHELL`: what a shell reads to complete this program's commands, options, files and parties (by shtab)."""
+"""`completion SHELL`: what a shell reads to complete this program's commands, options, files and parties (by
+shtab)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.installation import COMMAND, pip_install
+from mpc_protocols.process.installation import COMMAND, pip_install
 from runner.commands import command
 
 if TYPE_CHECKING:

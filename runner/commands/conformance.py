@@ -8,13 +8,13 @@ import time
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from mpc_protocols.registry import not_installed
 from runner.commands import command
 
 if TYPE_CHECKING:
     from runner.commands import Commands
-    from runner.conformance import Check
+    from runner.review.conformance import Check
 
 KINDS = ("algorithm", "backend", "alignment")
 DESCRIPTION = """\
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _holds(check: Check) -> bool:
     """Run a check and print how it ended."""
-    from runner.conformance import NonconformingError
+    from runner.review.conformance import NonconformingError
 
     began, verdict, said = time.monotonic(), "holds", ""
     try:
@@ -75,7 +75,7 @@ def _suite(kind: str, name: str) -> list[Check]:
     """Raises `UsageError` for what is no such thing, or has no suite."""
     from mpc_protocols.backend import BACKENDS
     from mpc_protocols.psu.method import METHODS
-    from runner import conformance
+    from runner.review import conformance
     from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
     if kind == "algorithm" and (algorithm := ALGORITHMS.get(name)) is not None:

@@ -13,7 +13,7 @@ from runner.study import load, private_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpc_protocols.bundles.bundle import Bundle
+    from mpc_protocols.backends.bundles.bundle import Bundle
     from runner.commands import Commands
     from runner.contributors.contributing import Contribution
 
@@ -113,8 +113,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _make_key(name: str, file: Path) -> None:
     from runner.contributors.contributing import make_key
-    from runner.study.contributors import key_line
-    from runner.study.parties import NAME
+    from runner.study.sections.contributors import key_line
+    from runner.study.sections.parties import NAME
 
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -126,7 +126,7 @@ def _make_key(name: str, file: Path) -> None:
 def _send(contribution: Contribution, file: Path, to: Sequence[str], own: private_file.Private) -> None:
     """To each party; one that cannot be reached does not keep the others from getting theirs."""
     from parties.inbox.upload import Box, client_tls
-    from runner.study.parties import address_of
+    from runner.study.sections.parties import address_of
 
     boxes, tls = [], client_tls(own.ca)
     for text in to:

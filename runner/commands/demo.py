@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.demo import demo
+    from runner.starting.demo import demo
 
     demo(
         arguments.out,

@@ -1,4 +1,5 @@
-"""`ids --normalise RULE VALUE...`: what a rule of `[alignment] normalise` makes of identifiers, before two owners rely on it."""
+"""`ids --normalise RULE VALUE...`: what a rule of `[alignment] normalise` makes of identifiers, before two
+owners rely on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`inbox STUDY --party NAME`: a computing party's inbox for bundles of contributors (`docs/howto/contribute.md`)."""
+"""`inbox STUDY --party NAME`: a computing party's inbox for bundles of contributors
+(`docs/howto/contribute.md`)."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, PeerUnreachable, UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.commands import command
 from runner.study import Study, load, private_file
-from runner.study.table import nearest, read_toml
+from runner.study.declared.table import nearest, read_toml
 
 if TYPE_CHECKING:
     from parties.inbox.store import Inbox
@@ -122,7 +123,7 @@ def _make_key(path: Path, party: str, own: private_file.Private) -> None:
     from parties.inbox.files import discard_unfinished
     from parties.inbox.store import make_key
     from runner.contributors.collection import inbox_folder
-    from runner.study.contributors import read_receivers, receivers_text
+    from runner.study.sections.contributors import read_receivers, receivers_text
 
     tree = read_toml(path)
     table, parties = tree.get("contributors"), tree.get("party")
@@ -195,7 +196,7 @@ def _listen(inbox: Inbox, address: str, party: str, own: private_file.Private) -
     import asyncio
 
     from parties.inbox.drop_box import DropBox, server_tls
-    from runner.study.parties import address_of
+    from runner.study.sections.parties import address_of
 
     if (place := address_of(address)) is None:
         raise UsageError(f"--listen {address} is not HOST:PORT with a port from 1 to 65535.")

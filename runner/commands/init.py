@@ -1,4 +1,5 @@
-"""`init DIR`: a commented, valid study to start from, horizontal or `--vertical`, and a private file to go with it."""
+"""`init DIR`: a commented, valid study to start from, horizontal or `--vertical`, and a private file to go
+with it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from runner.commands import command
 from runner.failures import reason
 from runner.starting.template import CONFIRM, called, private_template, template, with_custodians
@@ -84,7 +85,8 @@ def _tables(
     once: str = "a custodian has one table",
     called: Callable[[str], str] = lambda stem: stem.lower().replace(" ", "-"),
 ) -> dict[str, Path]:
-    """`--from [NAME=]FILE`..., by the custodian; one that is not named is called as its file. Raises `UsageError`."""
+    """`--from [NAME=]FILE`..., by the custodian; one that is not named is called as its file. Raises
+    `UsageError`."""
     tables: dict[str, Path] = {}
     for text in given:
         name, mark, file = text.partition("=")
@@ -205,7 +207,7 @@ def run(arguments: argparse.Namespace) -> None:
         files = _looked_at(arguments, tables)
     else:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
-    from runner.study.schema import schema_text
+    from runner.study.declared.schema import schema_text
 
     files["study.toml"] = called(files["study.toml"], directory.resolve().name)
     files["study.schema.json"] = schema_text()

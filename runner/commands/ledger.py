@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.commands import command
 from runner.commands.listing import HELP
 from runner.study import private_file
@@ -98,7 +98,8 @@ def add(commands: Commands) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> None:
-    """Run `ledger check`. Raises `DataRefused` for a file that is not whole, `BudgetRefused` for a cap that is passed."""
+    """Run `ledger check`. Raises `DataRefused` for a file that is not whole, `BudgetRefused` for a cap that
+    is passed."""
     import sqlite3
 
     settings = private_file.load(arguments.private).ledger

@@ -1,6 +1,8 @@
-"""What commands there are, in the order in which a person meets them, by what they are for, each with its line of help.
+"""What commands there are, in the order in which a person meets them, by what they are for, each with its
+line of help.
 
-The help of the whole command line needs no more than this: a command's file is imported when that command is asked for.
+The help of the whole command line needs no more than this: a command's file is imported when that command is
+asked for.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.commands import (
     command,
     one_thread,

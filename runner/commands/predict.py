@@ -140,7 +140,8 @@ def _check_new(out: Path) -> None:
 
 
 def _passive_settings(given: str | None, owner: str) -> Private:
-    """Of the owner without the label, where both are here. given: its NAME=FILE, if it has one. Raises `UsageError`."""
+    """Of the owner without the label, where both are here. given: its NAME=FILE, if it has one. Raises
+    `UsageError`."""
     from runner.study import private_file
 
     if given is None:

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.foreign_text import for_stream, shown
+from mpc_protocols.process.foreign_text import for_stream, shown
 from runner.commands import command
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.demo import comparison_of
     from runner.report import render
+    from runner.starting.demo import comparison_of
 
     print(render(arguments.dir, comparison=comparison_of(arguments.dir)))

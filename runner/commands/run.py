@@ -35,7 +35,7 @@ from runner.results.outdir import (
 )
 from runner.results.warnings import tell, texts_of
 from runner.study import load, private_file
-from runner.study.table import nearest
+from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -251,14 +251,15 @@ def _party(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _watched(arguments: argparse.Namespace, out: Path) -> Iterator[None]:
-    """As long as the run in `out` lasts: with --watch a page that follows it, with --health a file, and what systemd is told."""
+    """As long as the run in `out` lasts: with --watch a page that follows it, with --health a file, and what
+    systemd is told."""
     with ExitStack() as watchers:
         if arguments.health is not None or (SYSTEMD in os.environ and arguments.job is None):
-            from runner.watch.health import Health
+            from runner.report.watch.health import Health
 
             watchers.enter_context(Health(out, arguments.health))
         if arguments.watch:
-            from runner.watch.server import Watch
+            from runner.report.watch.server import Watch
 
             page = watchers.enter_context(closing(Watch(out)))
             _note(f"watch it: {page.address}", arguments.json)
@@ -278,7 +279,8 @@ def _check_key(certs: CertificateFiles, as_json: bool) -> None:
 
 
 def _is_done(arguments: argparse.Namespace, out: Path, told: bool = True) -> bool:
-    """Whether a run that is to be resumed is finished here; then, if it is to be `told`, its user is. Raises `UsageError`."""
+    """Whether a run that is to be resumed is finished here; then, if it is to be `told`, its user is. Raises
+    `UsageError`."""
     if state(out) != "finished":
         return False
     if finished(out).get("public_study") != json.loads(json.dumps(load(arguments.study).public())):
@@ -321,14 +323,15 @@ def _note_earlier(out: Path, earlier: int | None, as_json: bool) -> None:
 
 def _warn_if_faint(facts: Mapping[str, Any]) -> None:
     """As the report does."""
-    from runner.report.statement import faint
+    from runner.report.words.statement import faint
 
     if sentence := faint(facts):
         _warn(sentence.translate({0x2019: "'", 0x201C: '"', 0x201D: '"'}), False)
 
 
 def _warn(sentence: str, as_json: bool) -> None:
-    """Something that does not end the run but that its user must know; not an event, for these are handed to the others."""
+    """Something that does not end the run but that its user must know; not an event, for these are handed to
+    the others."""
     print(json.dumps({"warning": sentence}) if as_json else f"warning: {sentence}", flush=True)
 
 
@@ -338,7 +341,8 @@ def _note(text: str, as_json: bool) -> None:
 
 
 def _interruptible() -> None:
-    """Ctrl-C and SIGTERM raise KeyboardInterrupt, also where a shell has started this process with SIGINT ignored."""
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt, also where a shell has started this process with SIGINT
+    ignored."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.foreign_text import for_stream
+from mpc_protocols.process.foreign_text import for_stream
 from runner.commands import command, one_thread, whole_number
 from runner.failures import reason
 from runner.results import outdir

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import UsageError
 from runner.commands import command
 from runner.study import DataLocation, load, private_file
-from runner.study.table import nearest
+from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
     from runner.commands import Commands

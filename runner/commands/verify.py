@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ def run(arguments: argparse.Namespace) -> None:
     from parties.budget.ledger import Ledger
     from runner.check.finding import problem
     from runner.results.outdir import RUN
+    from runner.review.verification.files import files
+    from runner.review.verification.linked import linked_tables
+    from runner.review.verification.place import Place
+    from runner.review.verification.recomputed import recomputed
+    from runner.review.verification.signers import Authority
+    from runner.review.verification.spending import spending
     from runner.study import load, private_file
-    from runner.verification.files import files
-    from runner.verification.linked import linked_tables
-    from runner.verification.place import Place
-    from runner.verification.recomputed import recomputed
-    from runner.verification.signers import Authority
-    from runner.verification.spending import spending
 
     own = None if arguments.study is None else load(arguments.study)
     ca = None if arguments.ca is None else Authority.of(arguments.ca)

@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.watch.server import watching
+    from runner.report.watch.server import watching
 
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port must be from 0 to 65535, got {arguments.port}.")

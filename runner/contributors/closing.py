@@ -1,4 +1,5 @@
-"""The end of a collection, at a computing party of a run: the agreed list, this party's sum, and what keeps a study to one run.
+"""The end of a collection, at a computing party of a run: the agreed list, this party's sum, and what keeps a
+study to one run.
 
     agree       the intersection of what the three hold; not before the collection is over, not below the minimum (exit 40); once
                 all three have it on disk, on record in this party's ledger, once for the study (another list later: exit 50)
@@ -6,12 +7,13 @@
     begin       before the first release: this run is the study's only one (another run later: exit 50), in ledger and inbox
     finish      the results are in place: bundles, sum and keys are deleted
 
-A study that selects while contributors arrive has a list for each round, which holds the one before: `next_round`, then `agree`
-and `collected` again, when the round is over; parties look into their inboxes until then. Fewer newcomers than the minimum wait
-for a later round.
+A study that selects while contributors arrive has a list for each round, which holds the one before:
+`next_round`, then `agree` and `collected` again, when the round is over; parties look into their inboxes
+until then. Fewer newcomers than the minimum wait for a later round.
 
-Before `begin` nothing is opened: a run that ends earlier may be started anew, on the same list. A study that will not be run is
-declared void (`runner.contributors.void`): only then do contributors, who have reserved its budget, get that back.
+Before `begin` nothing is opened: a run that ends earlier may be started anew, on the same list. A study that
+will not be run is declared void (`runner.contributors.void`): only then do contributors, who have reserved
+its budget, get that back.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from parties.budget.collected_lists import CollectedList
 from parties.budget.ledger import Ledger
 from runner.contributors.collection import inbox_of
@@ -34,7 +36,7 @@ from runner.contributors.collection import inbox_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.bundles.collected import CollectedCounts
+    from mpc_protocols.backends.bundles.collected import CollectedCounts
     from mpc_protocols.functionality import LocalCounts
     from mpc_protocols.wire import Wire
     from parties.inbox.close import Close
@@ -46,13 +48,15 @@ if TYPE_CHECKING:
 
 
 POLL_S, MAX_POLL_S = 1.0, 15.0
-"""Between two looks into the inboxes while the next round's contributors arrive: longer while nothing changes in the own one."""
+"""Between two looks into the inboxes while the next round's contributors arrive: longer while nothing changes
+in the own one."""
 
 
 @dataclass
 class Closing:
-    """One computing party's side of it. agreed: the list, once `agree` has returned. custodians: computing parties with tables of
-    their own, once they are known. round: of arrivals, from 1. lists: those of the rounds before."""
+    """One computing party's side of it. agreed: the list, once `agree` has returned. custodians: computing
+    parties with tables of their own, once they are known. round: of arrivals, from 1. lists: those of the
+    rounds before."""
 
     inbox: Inbox
     record: CollectedList
@@ -99,7 +103,8 @@ class Closing:
         )
 
     def held(self) -> Mapping[bytes, str]:
-        """The bundles that this party offers: those of the list that it has fixed, else those it has accepted.
+        """The bundles that this party offers: those of the list that it has fixed, else those it has
+        accepted.
 
         Raises `DataRefused` if the list is gone that its ledger knows to be fixed.
         """
@@ -109,7 +114,8 @@ class Closing:
         return {**self.inbox.accepted(_now()), **before}
 
     def list_of(self, fixed: bytes) -> AgreedList:
-        """The list that is fixed, here or at another party. Raises `DataRefused` if the inbox does not hold it."""
+        """The list that is fixed, here or at another party. Raises `DataRefused` if the inbox does not hold
+        it."""
         for kept in (self.inbox.agreed(self.round), self.inbox.proposed(self.round)):
             if kept is not None and kept.hash == fixed:
                 return kept
@@ -119,8 +125,8 @@ class Closing:
         )
 
     def agree(self, wire: Wire, run: bytes) -> None:
-        """Agree with the other two on the list; after the first round of arrivals wait until it is over. 2 or 4 rounds, and two
-        for each look. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
+        """Agree with the other two on the list; after the first round of arrivals wait until it is over. 2 or
+        4 rounds, and two for each look. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
         from parties.inbox.agreement import agree, confirm, standing
 
         self.check(run)
@@ -135,7 +141,8 @@ class Closing:
         self.fix(agreed)
 
     def _arrived(self, wire: Wire) -> AgreedList:
-        """The list of a later round, once it is over at all three parties. Blocks until then. Raises `ProtocolAborted`."""
+        """The list of a later round, once it is over at all three parties. Blocks until then. Raises
+        `ProtocolAborted`."""
         from parties.inbox.agreement import agree, all_say, grown, looks
 
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
@@ -167,12 +174,14 @@ class Closing:
         self.inbox.check_run(run)
 
     def begin(self, run: bytes) -> None:
-        """Before a release: this run is the study's only one. Raises `BudgetRefused` if another one may be, or none ever may."""
+        """Before a release: this run is the study's only one. Raises `BudgetRefused` if another one may be,
+        or none ever may."""
         self.record.begin(run)
         self.inbox.begin(run)
 
     def propose(self, agreed: AgreedList) -> None:
-        """Put the list on disk, if the collection is over with it. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
+        """Put the list on disk, if the collection is over with it. Raises `ProtocolAborted`, `BudgetRefused`,
+        `DataRefused`."""
         if self.round == 1:
             check_over(self.collection, len(agreed.entries))
         self.inbox.propose(agreed, self.round)
@@ -185,7 +194,7 @@ class Closing:
 
     def collected(self, own: LocalCounts | None) -> CollectedCounts:
         """What this party brings to the run. own: its own table's counts. Raises as `Inbox.sum`."""
-        from mpc_protocols.bundles.collected import CollectedCounts
+        from mpc_protocols.backends.bundles.collected import CollectedCounts
 
         return CollectedCounts(
             self.collection.layout, self.inbox.sum(self.agreed, self.round), self.agreed.hash, own
@@ -194,7 +203,8 @@ class Closing:
 
 @dataclass
 class _Watch:
-    """A party's looks into its inbox while a round is open. mark: changes with what is to be found there; 32 random bytes.
+    """A party's looks into its inbox while a round is open. mark: changes with what is to be found there; 32
+    random bytes.
 
     pause_s: until the next look.
     """
@@ -227,8 +237,9 @@ def check_over(collection: Collection, bundles: int) -> None:
 
 
 def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
-    """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of (cells,); after the first
-    round of arrivals, once the round is over. IT PROTECTS NOTHING. Raises as `Closing.agree` and `Inbox.sum`."""
+    """All contributors' counts together, from the inboxes of all three parties on one machine, int64 of
+    (cells,); after the first round of arrivals, once the round is over. IT PROTECTS NOTHING. Raises as
+    `Closing.agree` and `Inbox.sum`."""
     if all(closing.fixed is None for closing in closings):
         common = _common(closings) if closings[0].round == 1 else _common_later(closings)
         for closing in closings:
@@ -266,7 +277,8 @@ def _common_later(closings: Sequence[Closing]) -> AgreedList:
 
 
 def check_custodians(study: Study, custodians: Sequence[str]) -> None:
-    """Raise `StudyInvalid` if computing parties bring tables to a later wave: these may be in an earlier one already."""
+    """Raise `StudyInvalid` if computing parties bring tables to a later wave: these may be in an earlier one
+    already."""
     if study.contributors is not None and study.contributors.after and custodians:
         raise StudyInvalid(
             f"{study.path} comes after an earlier wave, and {', '.join(custodians)} has a table of its own, which may be in "

@@ -1,26 +1,28 @@
-"""From a study to its collection of bundles: layout, keys, digest, and where a party's inbox lies. The same at everybody."""
+"""From a study to its collection of bundles: layout, keys, digest, and where a party's inbox lies. The same
+at everybody."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.bundles import layout
+from mpc_protocols.backends.bundles import layout
 from mpc_protocols.errors import UsageError
 from runner.party.synthesis import counted, facts_of
 from runner.study import Study, digest
-from runner.study.table import nearest
+from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
-    from mpc_protocols.bundles.layout import Layout
+    from mpc_protocols.backends.bundles.layout import Layout
     from parties.inbox.collection import Collection
     from parties.inbox.store import Inbox
-    from runner.study.contributors import Contributors
     from runner.study.private_file import Private
+    from runner.study.sections.contributors import Contributors
     from synth.plan import Plan
 
 INBOXES = "inbox"
-"""The folder beside the study that holds a folder for each computing party, unless its private file names another place."""
+"""The folder beside the study that holds a folder for each computing party, unless its private file names
+another place."""
 
 
 def contributors_of(study: Study) -> Contributors:
@@ -59,7 +61,8 @@ def bundle_digest(study: Study) -> bytes:
 
 
 def waves_of(study: Study) -> tuple[str, ...]:
-    """How the waves of the study's table are known in ledgers, hex: by its own digest first, then by the earlier ones'."""
+    """How the waves of the study's table are known in ledgers, hex: by its own digest first, then by the
+    earlier ones'."""
     if study.contributors is None:
         return ()
     return (bundle_digest(study).hex(), *(wave.study for wave in study.contributors.after))
@@ -71,7 +74,8 @@ def inbox_folder(study: Path, party: str, private: Private) -> Path:
 
 
 def inbox_of(study: Study, party: str, private: Private, plan: Plan) -> Inbox:
-    """A computing party's inbox. Raises `UsageError` for a party that is none, or a study without [contributors]."""
+    """A computing party's inbox. Raises `UsageError` for a party that is none, or a study without
+    [contributors]."""
     from parties.inbox.store import Inbox
 
     collection = collection_of(study, plan)

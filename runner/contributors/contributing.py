@@ -1,9 +1,10 @@
 """A contributor's two visits: leave a bundle, and learn what it has cost.
 
-The study's whole rho is in the contributor's ledger before the file exists. It stays there until the signed result says what was
-spent: the events of the run if the bundle was in it, nothing if it was not, for then no run of this study can use it any more;
-or until all three parties have signed that the study is void.
-A bundle made again for the same study (a file that was lost) is charged once: of one contributor the parties take one bundle.
+The study's whole rho is in the contributor's ledger before the file exists. It stays there until the signed
+result says what was spent: the events of the run if the bundle was in it, nothing if it was not, for then no
+run of this study can use it any more; or until all three parties have signed that the study is void. A bundle
+made again for the same study (a file that was lost) is charged once: of one contributor the parties take one
+bundle.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from mpc_protocols.bundles.bundle import HASH, Header, seal_bundle
+from mpc_protocols.backends.bundles.bundle import HASH, Header, seal_bundle
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import (
     BudgetRefused,
@@ -36,7 +37,7 @@ from mpc_protocols.errors import (
     StudyInvalid,
     UsageError,
 )
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from parties.budget.ledger import Ledger
 from parties.budget.waves import check_waves
 from runner.contributors import result, statement, void
@@ -44,24 +45,26 @@ from runner.contributors.collection import collection_of, contributors_of, waves
 from runner.party.custodian import REFUSALS, Custodian
 from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, Study
+from runner.study.declared.table import nearest
 from runner.study.private_file import Private, read_by_rules
-from runner.study.table import nearest
 
 if TYPE_CHECKING:
-    from mpc_protocols.bundles.bundle import Bundle
+    from mpc_protocols.backends.bundles.bundle import Bundle
     from parties.inbox.collection import Collection
     from parties.inbox.upload import Box
     from runner.contributors.result import Result
     from synth.plan import Plan
 
 DAYS = 90
-"""How long after the collection's last day, or after its own making, a bundle may still enter a list. One that is in a list of a
-round of arrivals is in the sums of the later ones, too, though it expires in the meantime."""
+"""How long after the collection's last day, or after its own making, a bundle may still enter a list. One
+that is in a list of a round of arrivals is in the sums of the later ones, too, though it expires in the
+meantime."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """took_part: whether the bundle was in the run. void: there was none. rho: what it was charged in the end."""
+    """took_part: whether the bundle was in the run. void: there was none. rho: what it was charged in the
+    end."""
 
     took_part: bool
     void: bool
@@ -69,7 +72,8 @@ class Settled:
 
 
 def ledger_run(study: bytes, name: str) -> bytes:
-    """What stands for the study's one run in a contributor's ledger, before it has an id: the same for all its bundles. 32 bytes.
+    """What stands for the study's one run in a contributor's ledger, before it has an id: the same for all
+    its bundles. 32 bytes.
 
     study: its digest.
     """
@@ -135,7 +139,8 @@ class Contribution:
     ) -> None:
         """data: what replaces the private file's. like: another one to this very study, which knows its plan.
 
-        Raises `UsageError` (no contributor of the study), `PeerIdentity` (another key), `StudyInvalid` (no data).
+        Raises `UsageError` (no contributor of the study), `PeerIdentity` (another key), `StudyInvalid` (no
+        data).
         """
         own = contributors_of(study)
         if name not in own.keys:
@@ -166,8 +171,9 @@ class Contribution:
     def leave(self, write: Callable[[Bundle], None]) -> Bundle:
         """Count the table, reserve, make a bundle, hand it to `write`.
 
-        Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; the study has settled already; the rows are in an
-        earlier wave, or in this one, or may be), and what `write` raises (the reservation stands).
+        Raises `DataRefused` (nothing is reserved), `BudgetRefused` (by cap; the study has settled already;
+        the rows are in an earlier wave, or in this one, or may be), and what `write` raises (the reservation
+        stands).
         """
         digest = self.collection.study
         self._check_waves()
@@ -191,7 +197,8 @@ class Contribution:
         return bundle
 
     def _check_waves(self) -> None:
-        """Raise `BudgetRefused` if the rows are in an earlier wave, as its result or this contributor's own ledger says."""
+        """Raise `BudgetRefused` if the rows are in an earlier wave, as its result or this contributor's own
+        ledger says."""
         if self._name in contributors_of(self._study).earlier:
             raise in_earlier_wave(self._study, self._name)
         ledger = Ledger(self._custodian.ledger_file)
@@ -200,8 +207,9 @@ class Contribution:
         )
 
     def deliver(self, file: Path, box: Box) -> str:
-        """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and as `upload.send`."""
-        from mpc_protocols.bundles.bundle import file_bytes, parse
+        """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and
+        as `upload.send`."""
+        from mpc_protocols.backends.bundles.bundle import file_bytes, parse
         from parties.inbox.upload import send
 
         most = file_bytes(self.collection.layout.cells)
@@ -218,10 +226,11 @@ class Contribution:
         return send(box, content, self.collection.study, self._name, self._sign)
 
     def settle(self, *paths: Path) -> Settled:
-        """Charge what the signed result says instead of the reservation, or nothing for a study that all three say is void.
+        """Charge what the signed result says instead of the reservation, or nothing for a study that all
+        three say is void.
 
-        Raises `UsageError` (a file that is none of these, or cannot be read), `StudiesDiffer`, `PeerIdentity` (not signed by all
-        three), `BudgetRefused`.
+        Raises `UsageError` (a file that is none of these, or cannot be read), `StudiesDiffer`, `PeerIdentity`
+        (not signed by all three), `BudgetRefused`.
         """
         told = self._told(paths)
         ledger = Ledger(self._custodian.ledger_file)

@@ -1,8 +1,10 @@
-"""The result that goes back to contributors: what was released, on which list, signed by the three computing parties.
+"""The result that goes back to contributors: what was released, on which list, signed by the three computing
+parties.
 
-A contributor's ledger holds the whole reservation of a study until it knows what was spent. This file tells it: the events, who
-took part, and the hash of the released model, so that the table that came with it can be told from another. Each computing party
-signs only what it has authorised itself, with the key that the study lists for it. Public.
+A contributor's ledger holds the whole reservation of a study until it knows what was spent. This file tells
+it: the events, who took part, and the hash of the released model, so that the table that came with it can be
+told from another. Each computing party signs only what it has authorised itself, with the key that the study
+lists for it. Public.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.bundles.sealing import SIGNATURE_BYTES, verifies
+from mpc_protocols.backends.bundles.sealing import SIGNATURE_BYTES, verifies
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event
 from mpc_protocols.public.rationals import rational
@@ -22,7 +24,7 @@ from runner.contributors import statement
 from runner.contributors.collection import contributors_of
 from runner.results.outputs import measurements_json
 from runner.study.hashing import canonical
-from runner.study.waves import promise_of
+from runner.study.sections.waves import promise_of
 
 if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
@@ -35,11 +37,13 @@ KIND, FORMAT = "result", "cosynth-result-2"
 
 @dataclass(frozen=True)
 class Result:
-    """study, run, list, model: hex of hashes. contributors: who took part. events: what was released, with what each costs.
+    """study, run, list, model: hex of hashes. contributors: who took part. events: what was released, with
+    what each costs.
 
-    For a study that comes after this one (`runner.study.waves`): keys: SHA-256 of each contributor's key, hex. custodians:
-    computing parties whose own tables were in it. measurements: SHA-256 of measurements.json, hex. promise: `promise_of`.
-    registered, after: digests of registered columns and of earlier waves' studies.
+    For a study that comes after this one (`runner.study.sections.waves`): keys: SHA-256 of each contributor's
+    key, hex. custodians: computing parties whose own tables were in it. measurements: SHA-256 of
+    measurements.json, hex. promise: `promise_of`. registered, after: digests of registered columns and of
+    earlier waves' studies.
     """
 
     study: str
@@ -118,8 +122,9 @@ def signed(content: bytes) -> bytes:
 def exchange(wire: Wire, closing: Closing, result: Result, earlier: Path) -> dict[str, bytes]:
     """Signatures of all three computing parties on their common result. 1 round of 64 bytes. Blocks.
 
-    earlier: this party's file of the result, if it has finished before; one of another run or study is not used. Raises
-    `ProtocolAborted` for a signature of something else, `PeerIdentity` for an own key that is gone.
+    earlier: this party's file of the result, if it has finished before; one of another run or study is not
+    used. Raises `ProtocolAborted` for a signature of something else, `PeerIdentity` for an own key that is
+    gone.
     """
     names = list(closing.collection.receivers)
     own = _own(closing, result, earlier)
@@ -139,7 +144,8 @@ def exchange(wire: Wire, closing: Closing, result: Result, earlier: Path) -> dic
 
 
 def parse(path: Path, content: bytes) -> Result:
-    """The result whose canonical JSON this is. Call it once the signatures are verified. path: its file, for the sentence.
+    """The result whose canonical JSON this is. Call it once the signatures are verified. path: its file, for
+    the sentence.
 
     Raises `UsageError`.
     """

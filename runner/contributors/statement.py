@@ -1,11 +1,12 @@
-"""What computing parties sign for contributors: one JSON file, whose signatures are checked over its bytes before it is read.
+"""What computing parties sign for contributors: one JSON file, whose signatures are checked over its bytes
+before it is read.
 
     {"KIND":CONTENT,
     "signatures":{"PARTY":"HEX",...}}
 
-CONTENT is canonical JSON on one line; each signature is Ed25519 over FORMAT and CONTENT, by the key that the study lists for the
-party. Nothing of the content is parsed before all three have been verified: not its numbers, which may be of any size, nor its
-texts.
+CONTENT is canonical JSON on one line; each signature is Ed25519 over FORMAT and CONTENT, by the key that the
+study lists for the party. Nothing of the content is parsed before all three have been verified: not its
+numbers, which may be of any size, nor its texts.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from mpc_protocols.bundles.sealing import SIGNATURE_BYTES, ReceiverKey, verifies
+from mpc_protocols.backends.bundles.sealing import SIGNATURE_BYTES, ReceiverKey, verifies
 from mpc_protocols.errors import PeerIdentity, StudiesDiffer, UsageError
-from runner.study.public_files import read_public
+from runner.study.sections.public_files import read_public
 
 _MAX_SIGNATURES = 4096
 _SIGNATURES = b',\n"signatures":'
@@ -31,7 +32,8 @@ def to_bytes(kind: str, content: bytes, signatures: Mapping[str, bytes]) -> byte
 def read(paths: Collection[Path], kinds: Mapping[str, str]) -> tuple[str, bytes, dict[str, bytes]]:
     """Kind, content and signatures of files that say the same. kinds: the FORMAT of each kind.
 
-    Nothing is verified yet. Raises `UsageError`: a file that cannot be read, that is none of these, or that says something else.
+    Nothing is verified yet. Raises `UsageError`: a file that cannot be read, that is none of these, or that
+    says something else.
     """
     found = [_parsed(path, kinds) for path in paths]
     kind, content, _ = found[0]

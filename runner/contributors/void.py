@@ -1,18 +1,20 @@
-"""The closing of a collection that nothing comes of: each computing party signs that no run of the study opens anything.
+"""The closing of a collection that nothing comes of: each computing party signs that no run of the study
+opens anything.
 
-A contributor's budget is reserved before its bundle exists, and only what the three parties sign gives it back. Where no run
-comes about (too few bundles, a study given up), each party can say so for itself, in this order:
+A contributor's budget is reserved before its bundle exists, and only what the three parties sign gives it
+back. Where no run comes about (too few bundles, a study given up), each party can say so for itself, in this
+order:
 
     record     in its ledger: no run of the study has begun to release here, and none will; a run that has begun refuses this (50)
     sign       the study's digest; on disk
     delete     bundles, sum and keys
 
-A release needs all three parties, each of which puts its run on record before anything of it is opened. So the record of one
-of them that follows the protocol is enough for "nothing was opened"; all three sign, because each speaks for its own ledger,
-which may have been set back. A party that names another ledger than its runs' is found out by its inbox, which holds the
-agreed list from the closing on and the run's id from before the first release on. What this cannot give back: the budget of a
-study of which a run has begun to release, whose events may have been opened; and that of a study with a party that does not
-sign.
+A release needs all three parties, each of which puts its run on record before anything of it is opened. So
+the record of one of them that follows the protocol is enough for "nothing was opened"; all three sign,
+because each speaks for its own ledger, which may have been set back. A party that names another ledger than
+its runs' is found out by its inbox, which holds the agreed list from the closing on and the run's id from
+before the first release on. What this cannot give back: the budget of a study of which a run has begun to
+release, whose events may have been opened; and that of a study with a party that does not sign.
 """
 
 from __future__ import annotations
@@ -41,10 +43,12 @@ def signed(content: bytes) -> bytes:
 
 
 def declare(closing: Closing) -> tuple[Path, list[Path]]:
-    """Declare the study void at this party: its signed word, and the paths of what could not be deleted. May be repeated.
+    """Declare the study void at this party: its signed word, and the paths of what could not be deleted. May
+    be repeated.
 
-    Raises `BudgetRefused` (a run has begun to release; a ledger that does not know what the inbox shows; a file that cannot be
-    written), `PeerIdentity` (the key), `StudiesDiffer` (the word about another study is there), `DataRefused` (a damaged inbox).
+    Raises `BudgetRefused` (a run has begun to release; a ledger that does not know what the inbox shows; a
+    file that cannot be written), `PeerIdentity` (the key), `StudiesDiffer` (the word about another study is
+    there), `DataRefused` (a damaged inbox).
     """
     inbox, own = closing.inbox, closing.collection.receivers[closing.party]
     content = declaration(closing.collection.study)
@@ -68,7 +72,8 @@ def declare(closing: Closing) -> tuple[Path, list[Path]]:
 
 
 def _check_ledger(closing: Closing) -> None:
-    """Raise `BudgetRefused` if the inbox has seen a closing or a run that the ledger does not know, which then is another one."""
+    """Raise `BudgetRefused` if the inbox has seen a closing or a run that the ledger does not know, which
+    then is another one."""
     inbox, record = closing.inbox, closing.record
     if record.begun:
         return  # it refuses by itself

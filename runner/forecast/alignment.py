@@ -1,9 +1,10 @@
-"""What is assumed of a vertical study before anybody has met: who owns what, how long the lists are, how far they overlap.
+"""What is assumed of a vertical study before anybody has met: who owns what, how long the lists are, how far
+they overlap.
 
-Owners that the study or the tables on this machine do not tell are presumed: columns that nobody is known to own are dealt out
-evenly to parties of which nothing is known. The overlap is nobody's to know: half of each list is taken to be common to all
-owners and the rest to be nobody else's, as in `docs/design/psu.md`. What joining then costs is exact
-(`mpc_protocols.psu.forecast`).
+Owners that the study or the tables on this machine do not tell are presumed: columns that nobody is known to
+own are dealt out evenly to parties of which nothing is known. The overlap is nobody's to know: half of each
+list is taken to be common to all owners and the rest to be nobody else's, as in `docs/design/psu.md`. What
+joining then costs is exact (`mpc_protocols.psu.forecast`).
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from runner.study import VerticalStudy
 from runner.study.owners import Ownership, ownership
 
 if TYPE_CHECKING:
-    from mpc_protocols.partition import Partition
     from mpc_protocols.psu.forecast import Forecast
+    from mpc_protocols.vertical.partition import Partition
     from synth.plan import Plan
 
 
 @dataclass(frozen=True)
 class Joining:
-    """presumed: owners of which neither the study nor this machine knows. records: at each owner. population: rows the table is
-    about. split: of the common table. cost: of the alignment."""
+    """presumed: owners of which neither the study nor this machine knows. records: at each owner. population:
+    rows the table is about. split: of the common table. cost: of the alignment."""
 
     owned: Ownership
     presumed: tuple[str, ...]
@@ -61,7 +62,8 @@ def joining(study: VerticalStudy, records: int) -> Joining:
 
 
 def owners(study: VerticalStudy) -> tuple[Ownership, tuple[str, ...]]:
-    """Who owns what, as far as it is known or else presumed, and whose columns are presumed. Raises `StudyInvalid`."""
+    """Who owns what, as far as it is known or else presumed, and whose columns are presumed. Raises
+    `StudyInvalid`."""
     known: dict[str, tuple[str, ...]] = {}
     unknown = []
     for party in study.parties:
@@ -86,7 +88,8 @@ def owners(study: VerticalStudy) -> tuple[Ownership, tuple[str, ...]]:
 
 
 def joined_facts(study: VerticalStudy, plan: Plan, joined: Joining) -> dict[str, Any]:
-    """What is assumed and known about joining the owners' records; what it costs, and what it tells the parties."""
+    """What is assumed and known about joining the owners' records; what it costs, and what it tells the
+    parties."""
     cost = joined.cost
     return {
         **alignment_facts(study, plan, joined.owned),

@@ -1,4 +1,5 @@
-"""A dry run of a study that selects while contributors arrive: one for each round of arrivals, on a presumed table that grows.
+"""A dry run of a study that selects while contributors arrive: one for each round of arrivals, on a presumed
+table that grows.
 
 Presumed is that as many rows come in each round as in any other.
 """
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from runner.study import Study
 
 LOOK_ROUNDS = 6
-"""To agree on a round's list: what is fixed, whether it is over, hash and list, whether it is over with it, what to fix."""
+"""To agree on a round's list: what is fixed, whether it is over, hash and list, whether it is over with it,
+what to fix."""
 
 
 class DryRounds:

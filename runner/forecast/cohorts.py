@@ -1,7 +1,8 @@
-"""What a run will take whose custodians choose by themselves: it is done on presumed tables, and its messages are counted.
+"""What a run will take whose custodians choose by themselves: it is done on presumed tables, and its messages
+are counted.
 
-Which marginals enough clients choose depends on the data, and with it how much is sent: presumed tables are alike, so that
-clients agree more than real ones do.
+Which marginals enough clients choose depends on the data, and with it how much is sent: presumed tables are
+alike, so that clients agree more than real ones do.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, AllowAll, ClearBackend, DistributedBackend
 from mpc_protocols.functionality import CohortsDryRun, unobserved
-from runner.forecast.presumed_rows import presumed_rows
-from runner.forecast.presumed_tables import PresumedTable
+from runner.forecast.presumed.presumed_rows import presumed_rows
+from runner.forecast.presumed.presumed_tables import PresumedTable
 from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, ROW_BYTES, Forecast, told
 from runner.party.synthesis import plan_of, row_limit, sample
 from synth.algorithm import ALGORITHMS
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Cohorts:
-    """rounds; sent: bytes by wire number; handed: bytes of what is handed out; seconds: of the leader, secure_seconds of them for
-    the protocol."""
+    """rounds; sent: bytes by wire number; handed: bytes of what is handed out; seconds: of the leader,
+    secure_seconds of them for the protocol."""
 
     def __init__(self, cohorts: CohortRounds[Any], plan: Any, study: Study, rows: int) -> None:
         """rows: presumed of all custodians together. Raises `StudyInvalid`."""
@@ -62,8 +63,8 @@ def forecast_cohorts(
     rows: int | None,
     networks: Mapping[str, tuple[float, float]],
 ) -> Forecast:
-    """Of a study whose custodians choose by themselves: they are asked, each about a presumed table of its own. Raises
-    `StudyInvalid`."""
+    """Of a study whose custodians choose by themselves: they are asked, each about a presumed table of its
+    own. Raises `StudyInvalid`."""
     presumed = presumed_rows(study, rows)
     work = Cohorts(cohorts, plan_of(study), study, presumed[0])
     plan, ideal, sent = work.plan, study.descriptor.ideal, list(work.sent)

@@ -1,9 +1,11 @@
-"""One study by every backend: what each would cost, who must not work together, and what would have to change in the study.
+"""One study by every backend: what each would cost, who must not work together, and what would have to change
+in the study.
 
-`plan --compare`. Everything is asked of the backends' descriptors and of dry runs (`predict`). A backend is tried with the study
-as it is but for the line that names it; if other parties would have to compute, with the roles dealt anew: those that compute
-today first, then those with data, then the others, and with parties added that only compute where there are too few. What such a
-study is told is what its reader would say of the changed file. Costs are those of the changed study.
+`plan --compare`. Everything is asked of the backends' descriptors and of dry runs (`predict`). A backend is
+tried with the study as it is but for the line that names it; if other parties would have to compute, with the
+roles dealt anew: those that compute today first, then those with data, then the others, and with parties
+added that only compute where there are too few. What such a study is told is what its reader would say of the
+changed file. Costs are those of the changed study.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ _HEAD = (
 class Alternative:
     """The study by one backend.
 
-    own: whether the study names it. ideal: nobody is protected. claim: the backend's own. changes: what must change in the study
-    besides the backend's name; empty if nothing. problem: why it cannot run the study all the same; then there are no costs.
-    computing, contributing: names of parties. together: what the computing parties must not do. colluding: who must not work
-    together. computing_bytes, contributor_bytes: what the busiest of each sends; None if there is none. cpu_s, time_s: as in
-    `Forecast`.
+    own: whether the study names it. ideal: nobody is protected. claim: the backend's own. changes: what must
+    change in the study besides the backend's name; empty if nothing. problem: why it cannot run the study all
+    the same; then there are no costs. computing, contributing: names of parties. together: what the computing
+    parties must not do. colluding: who must not work together. computing_bytes, contributor_bytes: what the
+    busiest of each sends; None if there is none. cpu_s, time_s: as in `Forecast`.
     """
 
     backend: str
@@ -86,7 +88,8 @@ def compare(
     networks: Mapping[str, tuple[float, float]] = NETWORKS,
     tell: Callable[[float], None] = lambda _: None,
 ) -> Comparison:
-    """The study by every backend. rows, networks, tell: as for `forecast`. Raises `StudyInvalid`: not by its own backend."""
+    """The study by every backend. rows, networks, tell: as for `forecast`. Raises `StudyInvalid`: not by its
+    own backend."""
     shared = SharedCourse()
     own = forecast(study, rows, networks, tell, shared)
     found = [
@@ -158,11 +161,13 @@ def _told(
     )
 
 
-# -- the study with another backend ----------------------------------------------------------------------------------------
+# -- the study with another backend
+# ----------------------------------------------------------------------------------------
 
 
 def _trials(study: Study, backend: Backend) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
-    """Trees of the study with this backend, the least changed first, and what was changed besides the backend's name."""
+    """Trees of the study with this backend, the least changed first, and what was changed besides the
+    backend's name."""
     flags = [entry.get("compute") for entry in study.tree["party"]]
     names = [party.name for party in study.parties]
     roles = backend.roles(flags)
@@ -197,7 +202,8 @@ def _changes(names: Sequence[str], computing: Sequence[str], added: Sequence[str
 
 
 def _tree(study: Study, backend: Backend, computing: Sequence[str] | None) -> dict[str, Any]:
-    """The study's file with another backend. computing: who is to compute, new parties included; None: as it says itself."""
+    """The study's file with another backend. computing: who is to compute, new parties included; None: as it
+    says itself."""
     tree = copy.deepcopy(dict(study.tree))
     tree["study"]["backend"] = backend.name
     tree.pop(study.backend, None)
@@ -215,7 +221,8 @@ def _tree(study: Study, backend: Backend, computing: Sequence[str] | None) -> di
     return tree
 
 
-# -- in words --------------------------------------------------------------------------------------------------------------
+# -- in words
+# --------------------------------------------------------------------------------------------------------------
 
 
 def comparison(of: Comparison) -> str:

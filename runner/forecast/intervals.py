@@ -1,8 +1,9 @@
 """How wide the intervals of a study's registered questions will be, before anybody runs it.
 
-What is measured whatever happens, the columns and the marginals that the questions need, has a noise that the study fixes. So an
-interval's width follows from it and from how people differ, which nobody knows beforehand: it is taken from invented rows, or
-from rows that the caller has. What else the run measures can only make it narrower. Nothing here is private unless the rows are.
+What is measured whatever happens, the columns and the marginals that the questions need, has a noise that the
+study fixes. So an interval's width follows from it and from how people differ, which nobody knows beforehand:
+it is taken from invented rows, or from rows that the caller has. What else the run measures can only make it
+narrower. Nothing here is private unless the rows are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runner.forecast.invented_table import invented_rows
+from runner.forecast.presumed.invented_table import invented_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +31,8 @@ SHOWN = 12
 
 @dataclass(frozen=True)
 class Foretold:
-    """A number that a registered question asks for. half: of its interval; None, then reason says why there will be none.
-    noise_share: of the variance, the part of the noise."""
+    """A number that a registered question asks for. half: of its interval; None, then reason says why there
+    will be none. noise_share: of the variance, the part of the noise."""
 
     question: str
     name: str
@@ -55,7 +56,7 @@ def foretold(
         return ()
     from runner.api.conditions import allowed
     from synth.inference import infer
-    from synth.metrics import marginal
+    from synth.judgement.metrics import marginal
     from synth.mrf import Measurement, fit
     from synth.run import Measured
 

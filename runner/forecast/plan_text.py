@@ -69,7 +69,8 @@ def _questions(study: Study, expected: Forecast) -> list[str]:
 
 
 def _offered(expected: Forecast) -> list[str]:
-    """Of how many marginals a round chooses one: fewer than are candidates, and the report of a run counts those."""
+    """Of how many marginals a round chooses one: fewer than are candidates, and the report of a run counts
+    those."""
     low, high = expected.questions["offered"]
     count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return [

@@ -1,7 +1,7 @@
 """Rounds, bytes, memory, time and privacy of a run, predicted by a dry run of it (the backend's cost model).
 
-Exact given the public sizes: which messages each step takes. Guessed: the number of rows (`presumed_rows`), and how uneven the
-data is (`presumed_tables`).
+Exact given the public sizes: which messages each step takes. Guessed: the number of rows (`presumed_rows`),
+and how uneven the data is (`presumed_tables`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import AllowAll, DryRun
 from mpc_protocols.functionality import Reports
-from mpc_protocols.owners import REPORT_PROTOCOLS, ReportCost
-from mpc_protocols.partition import OwnRows
+from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, ReportCost
+from mpc_protocols.vertical.partition import OwnRows
 from runner.forecast.alignment import Joining, joined_facts, joining
 from runner.forecast.arrivals import DryRounds, arrives
 from runner.forecast.cohorts import forecast_cohorts
-from runner.forecast.presumed_rows import presumed_rows
+from runner.forecast.presumed.presumed_rows import presumed_rows
 from runner.forecast.result import (
     COUNTERS_BYTES,
     COUNTERS_ROUNDS,
@@ -61,12 +61,12 @@ def forecast(
     tell: Callable[[float], None] = lambda _: None,
     shared: SharedCourse | None = None,
 ) -> Forecast:
-    """Carry out the study in a dry run. networks: as `NETWORKS`. tell: is told the share of the budget spent so far. shared: what
-    the dry run of the same study with another backend was asked.
+    """Carry out the study in a dry run. networks: as `NETWORKS`. tell: is told the share of the budget spent
+    so far. shared: what the dry run of the same study with another backend was asked.
 
     Raises `StudyInvalid`.
     """
-    from runner.forecast.presumed_tables import PresumedTable
+    from runner.forecast.presumed.presumed_tables import PresumedTable
     from synth.plan import RoundPlan
 
     if (trainer := trained(study)) is not None and isinstance(study, VerticalStudy):
@@ -193,8 +193,8 @@ def forecast(
 
 
 class _Seen:
-    """What a dry run tells on its way. offered: how many candidates each selection had. rest: what each party sends, and rounds,
-    in batches that are foreseen and were not made."""
+    """What a dry run tells on its way. offered: how many candidates each selection had. rest: what each party
+    sends, and rounds, in batches that are foreseen and were not made."""
 
     def __init__(
         self, oracle: DryRun | DryRounds, plan: Plan, parties: int, tell: Callable[[float], None]
@@ -229,8 +229,9 @@ class _Seen:
 def _handed_out(
     study: Study, release: Release, part: float, reported: ReportCost, rounds: int, sent: list[int]
 ) -> tuple[int, list[int]]:
-    """Rounds, and bytes of each party, with what follows the release: it is handed out, its table is agreed on, a collection is
-    closed. part: of how many times as many rows the table is. reported: what owners' reports cost."""
+    """Rounds, and bytes of each party, with what follows the release: it is handed out, its table is agreed
+    on, a collection is closed. part: of how many times as many rows the table is. reported: what owners'
+    reports cost."""
     codes = release.code_bytes(study.domain)
     handed = len(release.to_bytes(study.domain)) + round((part - 1) * codes)
     sent = [own + COUNTERS_BYTES for own in sent]
@@ -283,7 +284,8 @@ def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
 
 
 def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
-    """Reports of owners of a small table of nobody's rows: what is made of them hardly depends on the number of rows."""
+    """Reports of owners of a small table of nobody's rows: what is made of them hardly depends on the number
+    of rows."""
     import numpy as np
 
     rows, sizes = min(REPORTED_ROWS, joined.split.rows), study.domain.sizes
@@ -303,7 +305,7 @@ def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
 
 def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
     """What each contributor leaves, and when a run can be. Public."""
-    from mpc_protocols.bundles.bundle import part_bytes
+    from mpc_protocols.backends.bundles.bundle import part_bytes
     from runner.contributors.collection import contributors_of, layout_of
 
     own, layout = contributors_of(study), layout_of(study, plan)
@@ -326,8 +328,8 @@ def _range(
     found: tuple[int, int],
     foreseen: tuple[int, int],
 ) -> dict[str, list[int]]:
-    """Fewest and most, if the data decides how many steps select; else what one dry run found: rounds, bytes. foreseen: part of
-    that, by steps which were not made."""
+    """Fewest and most, if the data decides how many steps select; else what one dry run found: rounds, bytes.
+    foreseen: part of that, by steps which were not made."""
     if not algorithm_of(study).adaptive(study.config) or len(marks) < 3:
         return {"rounds": [found[0]] * 2, "bytes_sent": [found[1]] * 2}
     steps = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in itertools.pairwise(marks)]

@@ -1,9 +1,11 @@
-"""Whether to run at all where there is a release already: three tables compared on invented rows, before anything is spent.
+"""Whether to run at all where there is a release already: three tables compared on invented rows, before
+anything is spent.
 
-Rows are drawn from the release itself, and an earlier release of them is made at what that one has cost; then this study runs on
-other rows of the same law, with it and without. So nothing has changed between the two, which is the best that can happen to a
-prior; what a change makes of it only the run tells. Of a public table one half is the prior, and rows of the other one are asked.
-Everything is in the clear, in this process, of public values, with seeded noise.
+Rows are drawn from the release itself, and an earlier release of them is made at what that one has cost; then
+this study runs on other rows of the same law, with it and without. So nothing has changed between the two,
+which is the best that can happen to a prior; what a change makes of it only the run tells. Of a public table
+one half is the prior, and rows of the other one are asked. Everything is in the clear, in this process, of
+public values, with seeded noise.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ MAX_ROWS, MAX_MARGINALS = 50_000, 200
 
 @dataclass(frozen=True)
 class Refresh:
-    """Mean L1 distance of the workload's marginals from the rows. unchanged: of the earlier table as it is. alone, together: of
-    a run without and with it."""
+    """Mean L1 distance of the workload's marginals from the rows. unchanged: of the earlier table as it is.
+    alone, together: of a run without and with it."""
 
     rows: int
     unchanged: float
@@ -87,7 +89,7 @@ def refresh(study: Study, rows: int) -> Refresh | None:
     cliques = study.workload.cliques[:MAX_MARGINALS]
 
     def distance(table: Rows) -> float:
-        from synth.metrics import marginal
+        from synth.judgement.metrics import marginal
 
         return float(
             np.mean(
@@ -111,10 +113,10 @@ def refresh(study: Study, rows: int) -> Refresh | None:
 
 
 def _run(study: Study, rows: Rows, seed: int, prior: Prior | None) -> Synthesis:
+    from mpc_protocols.backends.ideal.oracle import IdealOracle
     from mpc_protocols.functionality import unobserved
-    from mpc_protocols.ideal.oracle import IdealOracle
     from synth.budget.accounting import Accountant
-    from synth.metrics import marginal
+    from synth.judgement.metrics import marginal
 
     plan = plan_of(study)
     plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan

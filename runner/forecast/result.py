@@ -32,15 +32,18 @@ class PartyForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data decides.
+    """What `plan` tells. bytes_sent: payload of all parties together. range: fewest and most, where the data
+    decides.
 
-    cpu_s: of a computing party for the secure part, by the backend's cost model. inputs: whose counts are checked on shares, what
-    becomes of a bad one, rounds and bytes of it; None if there is nobody else than computing parties, else why nothing is.
-    soundness: of a run with proofs, their number (proofs) and lg of the chance that a deviation passes them (lg_chance).
+    cpu_s: of a computing party for the secure part, by the backend's cost model. inputs: whose counts are
+    checked on shares, what becomes of a bad one, rounds and bytes of it; None if there is nobody else than
+    computing parties, else why nothing is. soundness: of a run with proofs, their number (proofs) and lg of
+    the chance that a deviation passes them (lg_chance).
 
-    questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one (offered: fewest, most, for
-    these rows; None where the algorithm has no rounds), whether for these rows single columns would get the whole budget
-    (`synth.fallback`; then with a few more rows there is more to send), shared cells, the standard deviation of the noise.
+    questions: rounds (fewest, most), candidates of the plan, of how many of them a round chooses one
+    (offered: fewest, most, for these rows; None where the algorithm has no rounds), whether for these rows
+    single columns would get the whole budget (`synth.small.fallback`; then with a few more rows there is more
+    to send), shared cells, the standard deviation of the noise.
     """
 
     study: str
@@ -84,9 +87,9 @@ def told(
     bounds: dict[str, list[int]] | None = None,
     **others: Any,
 ) -> Forecast:
-    """A forecast of these figures. presumed: rows, and where that number is from. sent: bytes, by wire number. work_s: of the
-    whole run without its network. questions: beside what every run is told about. bounds: None if the data decides nothing.
-    others: fields of `Forecast` that not every run has."""
+    """A forecast of these figures. presumed: rows, and where that number is from. sent: bytes, by wire
+    number. work_s: of the whole run without its network. questions: beside what every run is told about.
+    bounds: None if the data decides nothing. others: fields of `Forecast` that not every run has."""
     total, ideal = sum(sent), study.descriptor.ideal
     return Forecast(
         study.name,

@@ -1,9 +1,11 @@
-"""The public part of a dry run, made once for several backends: what is asked, answered and reported, played to another oracle.
+"""The public part of a dry run, made once for several backends: what is asked, answered and reported, played
+to another oracle.
 
-Problem: `plan --compare` would choose, fit and draw the same for each backend, which takes longer than counting what most send.
-The oracles of dry runs answer about one presumed table with one seed: who asks two of them the same, with the same public facts
-but for who leads, is answered the same. So what the first was asked is asked of the next as well, without a synthesizer; if one
-answers differently all the same (a backend of others may), its dry run is made by itself.
+Problem: `plan --compare` would choose, fit and draw the same for each backend, which takes longer than
+counting what most send. The oracles of dry runs answer about one presumed table with one seed: who asks two
+of them the same, with the same public facts but for who leads, is answered the same. So what the first was
+asked is asked of the next as well, without a synthesizer; if one answers differently all the same (a backend
+of others may), its dry run is made by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ MAX_KEPT_CELLS = 1 << 25
 
 @dataclass(frozen=True)
 class Key:
-    """What decides the answers. facts: whoever leads. rows: of the presumed table, and the most that are drawn."""
+    """What decides the answers. facts: whoever leads. rows: of the presumed table, and the most that are
+    drawn."""
 
     facts: StudyFacts
     plan: Plan
@@ -64,7 +67,8 @@ class SharedCourse:
         return self._key is None and not self._steps
 
     def recorded(self, oracle: MarginalOracle, observe: Observe) -> tuple[MarginalOracle, Observe]:
-        """The oracle and the observer of a synthesizer whose course is recorded; `keep` ends that. For an empty one."""
+        """The oracle and the observer of a synthesizer whose course is recorded; `keep` ends that. For an
+        empty one."""
 
         def told(phase: str, event: str, **fields: object) -> None:
             def report(_: object, observer: Observe) -> bool:

@@ -1,6 +1,7 @@
 """What a run that trains a model costs: joining, the tensors, and the questions about the finished model.
 
-The tensors' bytes and rounds are exact for the presumed size of the common table; the rest is as in any forecast.
+The tensors' bytes and rounds are exact for the presumed size of the common table; the rest is as in any
+forecast.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner.forecast.alignment import joined_facts, joining
-from runner.forecast.presumed_rows import presumed_rows
+from runner.forecast.presumed.presumed_rows import presumed_rows
 from runner.forecast.result import (
     COUNTERS_BYTES,
     COUNTERS_ROUNDS,
@@ -85,8 +86,8 @@ def forecast_training(
 
 def _questions(study: VerticalStudy, plan: Plan, joined: Joining) -> DryRun | None:
     """The evaluation on a presumed table, ended."""
-    from mpc_protocols.partition import Partition
-    from runner.forecast.presumed_tables import PresumedTable
+    from mpc_protocols.vertical.partition import Partition
+    from runner.forecast.presumed.presumed_tables import PresumedTable
 
     training = training_of(study)
     assert training is not None

@@ -1,4 +1,5 @@
-"""What a training will take: every message has a size known beforehand, so rounds and bytes are exact but for the table.
+"""What a training will take: every message has a size known beforehand, so rounds and bytes are exact but for
+the table.
 
 CPU is a guess from one machine: 2 ms a step of a critic and 0.2 us for each one-hot cell that it looks at.
 """
@@ -7,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpc_protocols.owners import STAR_PROTOCOLS
+from mpc_protocols.vertical.owners import STAR_PROTOCOLS
 from runner.forecast.alignment import owners
-from runner.forecast.presumed_rows import presumed_rows
+from runner.forecast.presumed.presumed_rows import presumed_rows
 from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, Forecast, told
 from runner.party.collective import MEETING_ROUNDS
 from runner.party.synthesis import plan_of

@@ -1,9 +1,11 @@
-"""Whether a run of a study will keep relations between columns: tried on invented tables, before anybody runs it.
+"""Whether a run of a study will keep relations between columns: tried on invented tables, before anybody runs
+it.
 
-The study's algorithm runs with its own plan, noise and budget, in this process and in the clear, on invented rows
-(`invented_table`) with and without relations, and each result is judged as a run's is (`synth.judgement.relations`). What may
-help is tried too, and advised only if it did. Everything follows from the study and a guess at its number of rows; noise is
-seeded, so that the same study is told the same each time: a simulation, which protects nobody.
+The study's algorithm runs with its own plan, noise and budget, in this process and in the clear, on invented
+rows (`invented_table`) with and without relations, and each result is judged as a run's is
+(`synth.judgement.relations`). What may help is tried too, and advised only if it did. Everything follows from
+the study and a guess at its number of rows; noise is seeded, so that the same study is told the same each
+time: a simulation, which protects nobody.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import unobserved
 from runner.forecast.arrivals import arrives
-from runner.forecast.invented_table import invented_rows
+from runner.forecast.presumed.invented_table import invented_rows
 from runner.party.synthesis import facts_of, plan_of
 from runner.study.method import algorithm_of
 from synth.algorithm import ALGORITHMS, proposed
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from runner.study import Study
 
 MAX_COLUMNS, MAX_ROWS, MAX_SECONDS = 40, 50_000, 12.0
-"""A study of more columns is not tried; more rows are taken as so many; what may help is tried while so many CPU seconds last."""
+"""A study of more columns is not tried; more rows are taken as so many; what may help is tried while so many
+CPU seconds last."""
 TABLES = 3
 """Invented tables with relations, and as many without."""
 FEWER_BINS, MIN_MORE = 8, 1.0
@@ -59,7 +62,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class Trial:
-    """related, unrelated: on tables with and without relations. helps: what was tried and kept more, with what it kept."""
+    """related, unrelated: on tables with and without relations. helps: what was tried and kept more, with
+    what it kept."""
 
     rows: int
     related: Tried
@@ -131,9 +135,9 @@ def _tried(study: Study, rows: int, tables: int, until: float, *, related: bool)
 
 
 def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
-    from mpc_protocols.ideal.oracle import IdealOracle
+    from mpc_protocols.backends.ideal.oracle import IdealOracle
     from synth.budget.accounting import Accountant
-    from synth.metrics import marginal
+    from synth.judgement.metrics import marginal
 
     plan, algorithm = plan_of(study), algorithm_of(study)
     plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan
@@ -153,7 +157,8 @@ def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
 
 
 def _others(study: Study, *, kept: bool) -> Iterator[tuple[str, Study]]:
-    """Studies that may keep more, and what is different in them, the least costly first. kept: whether this one keeps any."""
+    """Studies that may keep more, and what is different in them, the least costly first. kept: whether this
+    one keeps any."""
     spec, algorithm, better = dict(study.workload_spec), algorithm_of(study), proposed()
     if any(len(clique) > 2 for clique in study.workload.cliques):
         pairs = {key: value for key, value in spec.items() if key == "label"} | {"degree": 2}

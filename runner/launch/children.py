@@ -1,12 +1,11 @@
 """The launcher's party processes: started together, watched, and ended together; none is left behind
 (`docs/design/session.md` 7).
 
-Each process has its own process group, so that Ctrl-C reaches the launcher alone, which passes it on; a pipe on which the
-launcher writes one byte a second (`runner.launch.watchdog`), the first when everything is ready
-for it; and a report file. As soon as
-one process fails, the others get a few seconds to end by themselves: they lose a peer, and say so. A process that is stopped
-(SIGSTOP) for silence_s is killed.
-Standard library only.
+Each process has its own process group, so that Ctrl-C reaches the launcher alone, which passes it on; a pipe
+on which the launcher writes one byte a second (`runner.launch.watchdog`), the first when everything is ready
+for it; and a report file. As soon as one process fails, the others get a few seconds to end by themselves:
+they lose a peer, and say so. A process that is stopped (SIGSTOP) for silence_s is killed. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpc_protocols import errors
-from mpc_protocols.installation import STARTED_AS, program
+from mpc_protocols.process.installation import STARTED_AS, program
 from runner.failures import append_private
 from runner.launch.first_failure import Report, interrupted, killed, read_report, stopped, unexplained
 from runner.launch.fork_server import PROGRAM, begin, forked
@@ -39,14 +38,16 @@ GRACE_KILL = 3.5
 """The same for SIGKILL: everything ends within silence_s + 5 s."""
 MAX_LINE = 1 << 20
 PACKAGES = Path(__file__).resolve().parents[2]
-"""The directory that holds the packages; party processes import them from here, whatever the current directory holds."""
+"""The directory that holds the packages; party processes import them from here, whatever the current
+directory holds."""
 
 
 def environment(processes: int = 1) -> dict[str, str]:
     """The environment of processes that run `PROGRAM`, so many at once on this machine.
 
-    Each gets its share of the processors for linear algebra, unless the user has said how many threads: OpenBLAS would start
-    one per processor in every process, and an idle one spins on the processor that another party needs.
+    Each gets its share of the processors for linear algebra, unless the user has said how many threads:
+    OpenBLAS would start one per processor in every process, and an idle one spins on the processor that
+    another party needs.
     """
     share = (
         {}
@@ -65,7 +66,8 @@ def environment(processes: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Command:
-    """One party process: its arguments after the program, where it reports, where its standard error goes, its private log."""
+    """One party process: its arguments after the program, where it reports, where its standard error goes,
+    its private log."""
 
     party: str
     arguments: tuple[str, ...]
@@ -188,7 +190,8 @@ class Child:
             self.report = unexplained(self.party, code, place)
 
     def _last_words(self) -> Path | None:
-        """What the process wrote to its standard error goes to its private log; that log's path, None if it wrote nothing."""
+        """What the process wrote to its standard error goes to its private log; that log's path, None if it
+        wrote nothing."""
         words = self.command.stderr.read_bytes()
         if not words:
             return None
@@ -204,7 +207,8 @@ class Child:
 def _start(
     program: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[int]
 ) -> int:
-    """Start a process in a process group of its own: forked from one that has imported everything where that can be had.
+    """Start a process in a process group of its own: forked from one that has imported everything where that
+    can be had.
 
     streams: its standard input, output and error. Returns its number: a child's. Raises `OSError`.
     """
@@ -230,10 +234,9 @@ def supervise(
 ) -> tuple[list[Child], bool]:
     """Run all commands to their end; afterwards none of the processes is left.
 
-    on_line(party, line) gets what they write to standard output. interruptions: a non-blocking file descriptor on which each
-    byte is a Ctrl-C. prepare: makes what the processes will read, while their
-    fork server loads. Returns the children, and whether the user
-    ended the run: before anything else did.
+    on_line(party, line) gets what they write to standard output. interruptions: a non-blocking file
+    descriptor on which each byte is a Ctrl-C. prepare: makes what the processes will read, while their fork
+    server loads. Returns the children, and whether the user ended the run: before anything else did.
     """
     children: list[Child] = []
     presses = 0

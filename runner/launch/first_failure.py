@@ -1,8 +1,10 @@
-"""Which of several failures came first: one party's failure makes the others fail too, and only the cause is worth telling.
+"""Which of several failures came first: one party's failure makes the others fail too, and only the cause is
+worth telling.
 
-Every process that fails leaves a report (exit code, sentence, time); a process that died without one was killed. A lost peer
-(41), an abort (40) or an unreachable party (20) that names a party with a failure of its own is a consequence of that. Times
-are CLOCK_MONOTONIC, one clock for all processes of a machine. Standard library only.
+Every process that fails leaves a report (exit code, sentence, time); a process that died without one was
+killed. A lost peer (41), an abort (40) or an unreachable party (20) that names a party with a failure of its
+own is a consequence of that. Times are CLOCK_MONOTONIC, one clock for all processes of a machine. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ def stopped(party: str, number: int, seconds: float, since: float) -> Report:
 
 
 def unexplained(party: str, code: int, place: Path | str) -> Report:
-    """The report on a process that left none, as on a full disk: its code holds, unless it is none of a failure's."""
+    """The report on a process that left none, as on a full disk: its code holds, unless it is none of a
+    failure's."""
     if code not in {kind.exit_code for kind in CosynthError.__subclasses__()}:
         sentence = f"Party {party} ended with code {code} and no reason; its last words: {place}."
         return Report(party, CosynthError.exit_code, sentence, time.monotonic(), seen=True)
@@ -100,15 +103,16 @@ def unexplained(party: str, code: int, place: Path | str) -> Report:
 def first_cause(reports: Sequence[Report]) -> Report | None:
     """The failure that the others follow from; None if nothing failed.
 
-    The earliest failure of a party's own, if there is one. Else all tell of peers: of those that do not merely pass on, at first
-    or third hand, what a party said that said it here too, the earliest that names no party which failed too, unless that one
-    names it back; if nothing decides, the earliest.
+    The earliest failure of a party's own, if there is one. Else all tell of peers: of those that do not
+    merely pass on, at first or third hand, what a party said that said it here too, the earliest that names
+    no party which failed too, unless that one names it back; if nothing decides, the earliest.
     """
     failures = sorted((report for report in reports if report.code), key=lambda report: report.time)
     for report in failures:
         if _own(report):
             return report
-    # what a party was told by one that left a reason itself; a reason may name several parties without blaming them
+    # what a party was told by one that left a reason itself; a reason may name several parties without
+    # blaming them
     told = {report.party: found.group(1) for report in failures if (found := _STOPPED.match(report.sentence))}
     reasons = {report.party for report in failures} - told.keys()
     failures = [

@@ -1,11 +1,11 @@
-"""A process that has imported what party processes need, and forks one whenever it is asked: imports are paid for once, not once
-a party (`docs/design/session.md` 7).
+"""A process that has imported what party processes need, and forks one whenever it is asked: imports are paid
+for once, not once a party (`docs/design/session.md` 7).
 
-The fork server reads no study, no data and no key, runs one thread, and ends when its launcher does. A process that it forks
-becomes the launcher's own child, as if the launcher had started it: the fork's parent ends at once, and the kernel gives its
-child to the launcher, who is its *subreaper* for that moment (prctl(2), PR_SET_CHILD_SUBREAPER). So waiting, stopping, killing
-and accounting are those of any child. Linux only; elsewhere, and where anything here fails, party processes are started as
-usual. Standard library only.
+The fork server reads no study, no data and no key, runs one thread, and ends when its launcher does. A
+process that it forks becomes the launcher's own child, as if the launcher had started it: the fork's parent
+ends at once, and the kernel gives its child to the launcher, who is its *subreaper* for that moment
+(prctl(2), PR_SET_CHILD_SUBREAPER). So waiting, stopping, killing and accounting are those of any child. Linux
+only; elsewhere, and where anything here fails, party processes are started as usual. Standard library only.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ ROOM = 4096
 MAX_ORDER = 1 << 17
 """Bytes of an order: a process's environment, directory and arguments."""
 PATIENCE_S = 600.0
-"""Seconds until a server that does not answer is given up; what it should have started is then started without it."""
+"""Seconds until a server that does not answer is given up; what it should have started is then started
+without it."""
 LATE = ("COSYNTH_", "HOME", "PYTEST_", "XDG_")
-"""Variables that nobody reads while it is imported begin so: each process has its own, whenever its fork server was started."""
+"""Variables that nobody reads while it is imported begin so: each process has its own, whenever its fork
+server was started."""
 _STATUS = Path("/proc/self/status")
 
 
@@ -58,10 +60,12 @@ class ForkServer:
     def start(
         self, environment: Mapping[str, str], directory: str, arguments: Sequence[str], streams: Sequence[int]
     ) -> int:
-        """Fork a process that runs `cosynth` with these arguments in a process group of its own. Returns its number: a child's.
+        """Fork a process that runs `cosynth` with these arguments in a process group of its own. Returns its
+        number: a child's.
 
-        environment: may differ from that of the server in variables that nobody reads while it is imported. directory: where it
-        runs. streams: descriptors that become its standard input, output and error. Raises `OSError` if it cannot be had.
+        environment: may differ from that of the server in variables that nobody reads while it is imported.
+        directory: where it runs. streams: descriptors that become its standard input, output and error.
+        Raises `OSError` if it cannot be had.
         """
         order = json.dumps([dict(environment), directory, list(arguments)]).encode("utf-8", "surrogatepass")
         if len(order) > MAX_ORDER:
@@ -116,7 +120,8 @@ def begin(environment: Mapping[str, str]) -> None:
 
 
 def forked(environment: Mapping[str, str], arguments: Sequence[str], streams: Sequence[int]) -> int | None:
-    """`ForkServer.start` by this process's server; None where there can be none: once one has failed, there is none any more."""
+    """`ForkServer.start` by this process's server; None where there can be none: once one has failed, there
+    is none any more."""
     global _available
     with _lock:
         server = _server(environment)
@@ -140,8 +145,8 @@ def abandon() -> None:
 
 
 def _server(environment: Mapping[str, str]) -> ForkServer | None:
-    """One that was started under another environment (but for `LATE`), under other limits or in another process (before a fork)
-    is not taken: what is forked from it would inherit those."""
+    """One that was started under another environment (but for `LATE`), under other limits or in another
+    process (before a fork) is not taken: what is forked from it would inherit those."""
     global _running, _available
     if not _available:
         return None
@@ -165,7 +170,8 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """In a fork of this process: the server is its parent's, and the lock may have been held by a thread that is not here."""
+    """In a fork of this process: the server is its parent's, and the lock may have been held by a thread that
+    is not here."""
     global _lock, _running
     _lock = threading.Lock()
     if _running is not None:

@@ -1,8 +1,8 @@
-"""The fork server itself: `python -m runner.launch.fork_server_process DESCRIPTOR`, for the launcher's own use
-(`runner.launch.fork_server`).
+"""The fork server itself: `python -m runner.launch.fork_server_process DESCRIPTOR`, for the launcher's own
+use (`runner.launch.fork_server`).
 
-It imports what a party's run needs whatever the study says, but nothing that starts a thread (pyarrow) or reads the command
-line when it is imported (MPyC), for neither survives a fork.
+It imports what a party's run needs whatever the study says, but nothing that starts a thread (pyarrow) or
+reads the command line when it is imported (MPyC), for neither survives a fork.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ IMPORTED = (
     "parties.core_dumps",
     "parties.session.admission",
     "parties.session.transport.codec",
-    "parties.data.local_marginals",
+    "parties.data.counting.local_marginals",
     "parties.data.tallies.counting",
     "parties.data.tallies.workers",
     "_strptime",
@@ -51,7 +51,7 @@ IMPORTED = (
     "mpc_protocols.engine.inputs.check.seed",
     "mpc_protocols.engine.inputs.sourced_engine",
     "mpc_protocols.engine.oracle",
-    "mpc_protocols.replicated.oracle",
+    "mpc_protocols.backends.replicated.oracle",
     "synth.algorithms.aim.plan",
     "synth.budget.noisy_sizes",
     "synth.domain.decoding",
@@ -87,8 +87,9 @@ def _fork(
     directory: str,
     arguments: Sequence[str],
 ) -> None:
-    """Fork a process that runs these arguments there, and answer with its number, or None. It begins once it is the launcher's;
-    if this server ends before that, so does it: it would run beside the one that takes its place."""
+    """Fork a process that runs these arguments there, and answer with its number, or None. It begins once it
+    is the launcher's; if this server ends before that, so does it: it would run beside the one that takes its
+    place."""
     number, tell_number = os.pipe()
     begin, tell_begin = os.pipe()
     between = os.fork()
@@ -140,7 +141,8 @@ def _run(
 
 
 def _show_as(arguments: Sequence[str]) -> None:
-    """What ps(1) and /proc show of this process from now on: written where the kernel keeps what it was started with (proc(5)).
+    """What ps(1) and /proc show of this process from now on: written where the kernel keeps what it was
+    started with (proc(5)).
 
     The fork server's own arguments end with blanks (`ROOM`), so that there is room; what is longer is cut.
     """

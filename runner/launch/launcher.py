@@ -1,12 +1,13 @@
-"""`run STUDY` without `--party`: all parties of a study as processes of this machine (`docs/design/session.md` 7).
+"""`run STUDY` without `--party`: all parties of a study as processes of this machine
+(`docs/design/session.md` 7).
 
-The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even here), shows their
-progress, and puts the leader's results into DIR when all have succeeded; each party's own files lie in DIR/parties/NAME. If
-anything fails, the first cause decides the exit code and the sentence, an earlier run's results in DIR stay as they were, and
-no process is left; what a launcher that is killed leaves behind (throw-away keys) the next one removes
-(`parties.data.scratch`). A
-run on one machine protects nobody from that machine: run.json says `deployment = "one-machine"`.
-Standard library only, and `cryptography` for the certificates: the processes load what they need themselves.
+The launcher starts one process per party, makes throw-away certificates while these load (TLS is on even
+here), shows their progress, and puts the leader's results into DIR when all have succeeded; each party's own
+files lie in DIR/parties/NAME. If anything fails, the first cause decides the exit code and the sentence, an
+earlier run's results in DIR stay as they were, and no process is left; what a launcher that is killed leaves
+behind (throw-away keys) the next one removes (`parties.data.scratch`). A run on one machine protects nobody
+from that machine: run.json says `deployment = "one-machine"`. Standard library only, and `cryptography` for
+the certificates: the processes load what they need themselves.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ def launch(
 ) -> dict[str, Any]:
     """Run a study on this machine; the results are in `out` afterwards. Returns the content of its run.json.
 
-    data: files that replace the study's `data` of the parties named. private: their private files; keys, addresses and `out` in
-    them are not used here. ledger: by the keys of [ledger], what replaces that table of their private files; a relative `file` is
-    in the current directory. allow_retry: see `PartyOptions`. replace: an earlier run in `out` may be replaced. resume: an
-    interrupted run in `out` goes on. program: what party processes run.
-    Raises the first cause as the `CosynthError` of its exit code.
+    data: files that replace the study's `data` of the parties named. private: their private files; keys,
+    addresses and `out` in them are not used here. ledger: by the keys of [ledger], what replaces that table
+    of their private files; a relative `file` is in the current directory. allow_retry: see `PartyOptions`.
+    replace: an earlier run in `out` may be replaced. resume: an interrupted run in `out` goes on. program:
+    what party processes run. Raises the first cause as the `CosynthError` of its exit code.
     """
     study = load(path)
     for what, given in (("data", data), ("a private file", private), ("a ledger", ledger)):

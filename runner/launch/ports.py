@@ -7,8 +7,8 @@ import socket
 from contextlib import suppress
 
 _LOW, _HIGH = 20_000, 32_768
-"""Below the ports that Linux, the BSDs and Windows give to outgoing connections: a port that is free when it is chosen and taken
-when the party comes to listen on it would end the run."""
+"""Below the ports that Linux, the BSDs and Windows give to outgoing connections: a port that is free when it
+is chosen and taken when the party comes to listen on it would end the run."""
 _ATTEMPTS = 1_000
 MAX_SHARES = (_HIGH - _LOW) // 100
 _share = (0, 1)

@@ -1,8 +1,10 @@
-"""A party process that the launcher started: it reports to the launcher and never outlives it (`docs/design/session.md` 7).
+"""A party process that the launcher started: it reports to the launcher and never outlives it
+(`docs/design/session.md` 7).
 
-The launcher writes one byte a second to the process's standard input, the first when the certificates exist. When that input
-ends, the launcher is gone; when it is silent for silence_s, the launcher is stopped or stuck: either way the process ends by
-itself. On Linux the kernel kills it together with the launcher, too (PR_SET_PDEATHSIG). Standard library only.
+The launcher writes one byte a second to the process's standard input, the first when the certificates exist.
+When that input ends, the launcher is gone; when it is silent for silence_s, the launcher is stopped or stuck:
+either way the process ends by itself. On Linux the kernel kills it together with the launcher, too
+(PR_SET_PDEATHSIG). Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols import errors
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.threads import start_thread
 from runner.launch.first_failure import Report, write_report
 
 PR_SET_PDEATHSIG = 1
@@ -53,7 +55,8 @@ class Job:
 
 
 def watch(job: Job, party: str) -> threading.Event:
-    """Tie this process to its launcher, in a daemon thread. Returns an event that the launcher's first heartbeat sets."""
+    """Tie this process to its launcher, in a daemon thread. Returns an event that the launcher's first
+    heartbeat sets."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

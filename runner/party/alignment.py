@@ -6,11 +6,12 @@
     join(...)                             phase "align" of one party: its part in the protocol, and what it brings to the oracle
     ideal_join(...)                       the same for all owners at once, in the clear
 
-Who learns what: owners and computing parties learn the list sizes and u, the size of the union (`docs/design/psu.md` 0 says which
-of them for which protocol); with adjacency "add-remove" all of them carry noise, and each release is an event that `authorise`
-has put on record before the first message of the alignment leaves. Nothing of it goes into the run's outputs: recipients see
-neither list sizes, nor u, nor how many records are in common. An empty intersection is no error either, for an error would tell
-it: the run goes on, and its counts are noise around zero.
+Who learns what: owners and computing parties learn the list sizes and u, the size of the union
+(`docs/design/psu.md` 0 says which of them for which protocol); with adjacency "add-remove" all of them carry
+noise, and each release is an event that `authorise` has put on record before the first message of the
+alignment leaves. Nothing of it goes into the run's outputs: recipients see neither list sizes, nor u, nor how
+many records are in common. An empty intersection is no error either, for an error would tell it: the run goes
+on, and its counts are noise around zero.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, OutOfResources, StudyInvalid
 from mpc_protocols.functionality import Event
-from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.psu.dummies import size_events, view_events
 from mpc_protocols.psu.functionality import MAX_IDENTIFIERS, AlignmentSpec, Context, Member, ideal_align
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from mpc_protocols.psu.row_order.protocol import UNEQUAL
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from parties.budget.aborted import ABORTED
 from parties.budget.spending import STARTED
-from parties.data.scan import unknown
+from parties.data.counting.scan import unknown
 from parties.data.source import open_source
 from runner.study import DataLocation, Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
@@ -54,7 +55,8 @@ def identifier_policy(study: VerticalStudy) -> IdentifierPolicy | None:
 
 
 def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]:
-    """The columns that a party with data owns: those the study declares, else the domain's in its data. Raises `DataRefused`."""
+    """The columns that a party with data owns: those the study declares, else the domain's in its data.
+    Raises `DataRefused`."""
     names, declared = study.domain.names, study.party(party).columns
     if declared is not None:
         return tuple(name for name in names if name in declared)
@@ -66,7 +68,8 @@ def own_columns(study: Study, party: str, data: DataLocation) -> tuple[str, ...]
 
 
 def check_size(study: VerticalStudy, owner: str, records: int) -> None:
-    """Raise `DataRefused` if an owner has too few records for an alignment to hide anybody, or more than its list is padded to.
+    """Raise `DataRefused` if an owner has too few records for an alignment to hide anybody, or more than its
+    list is padded to.
 
     Before anything is sent, and before the other owners have put on record what their sizes reveal.
     """
@@ -133,7 +136,8 @@ def partition(study: VerticalStudy, owned: Ownership, rows: int) -> Partition:
 
 
 def own_events(study: VerticalStudy, owned: Ownership, owner: str) -> tuple[Event, ...]:
-    """What an owner's sizes reveal to the others in one run: charged to its data on top of the study's budget."""
+    """What an owner's sizes reveal to the others in one run: charged to its data on top of the study's
+    budget."""
     psu = study.alignment.psu  # aligned tables have as many rows at every owner, who so learn nothing
     others = [party.name for party in (study.parties if psu else study.computing) if party.name != owner]
     outside = [name for name in others if name not in owned.owners]
@@ -150,11 +154,13 @@ def view_of(study: VerticalStudy, owned: Ownership, viewer: str) -> tuple[Event,
 
 
 class Account:
-    """What an alignment releases, put on record before it is: a guard (`mpc_protocols.functionality`) of its own.
+    """What an alignment releases, put on record before it is: a guard (`mpc_protocols.functionality`) of its
+    own.
 
-    The events are no part of the study's budget: they are what the other parties of the run learn beyond the released results,
-    so they are charged to the owner's data on top of it. As a context manager it records that the alignment was started, before
-    its first message, and an abort. Everything stays on record however the run ends.
+    The events are no part of the study's budget: they are what the other parties of the run learn beyond the
+    released results, so they are charged to the owner's data on top of it. As a context manager it records
+    that the alignment was started, before its first message, and an abort. Everything stays on record however
+    the run ends.
     """
 
     def __init__(self, record: Callable[[Event, bytes], None], session: bytes, owned: Ownership) -> None:
@@ -191,8 +197,8 @@ def join(
 ) -> VerticalData:
     """This party's part in the alignment, whatever its role; what it brings to the oracle. Blocks.
 
-    wire: a stream of the alignment's own. records: an owner's. Raises `DataRefused` (before anything is sent), `BudgetRefused`,
-    `ProtocolAborted`, `PeerLost`.
+    wire: a stream of the alignment's own. records: an owner's. Raises `DataRefused` (before anything is
+    sent), `BudgetRefused`, `ProtocolAborted`, `PeerLost`.
     """
     aligned = take_part(study, owned, wire, study_digest, records, account)
     own = None if records is None else OwnRows(aligned.rows, cast("Mapping[str, Any]", records.codes))
@@ -215,7 +221,8 @@ def take_part(
 
 
 def context(study: VerticalStudy, owned: Ownership, study_digest: bytes) -> Context:
-    """Who takes part. The study's digest covers every party's pinned certificate, or the CA whose name for it is checked."""
+    """Who takes part. The study's digest covers every party's pinned certificate, or the CA whose name for it
+    is checked."""
 
     def member(number: int, name: str) -> Member:
         return Member(name, hashlib.sha256(study_digest + name.encode()).digest(), number)

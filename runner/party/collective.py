@@ -1,7 +1,9 @@
-"""What all parties of a run do at once, through the leader: assemble, hand out the release, gather and hand out the counters.
+"""What all parties of a run do at once, through the leader: assemble, hand out the release, gather and hand
+out the counters.
 
-Each is a stream of its own. Who learns what: everybody the same; what a peer sends is judged before it is used (`run_json`,
-`results.release`). Contributors have links with computing parties only, so everything goes by way of the leader.
+Each is a stream of its own. Who learns what: everybody the same; what a peer sends is judged before it is
+used (`run_json`, `results.release`). Contributors have links with computing parties only, so everything goes
+by way of the leader.
 """
 
 from __future__ import annotations
@@ -35,18 +37,19 @@ class Collective:
         return self._wire.me == self._leader
 
     def assemble(self, complete: Callable[[], None]) -> None:
-        """Wait until every party has its counts and its budget: what one of them refuses must not cost the others any.
+        """Wait until every party has its counts and its budget: what one of them refuses must not cost the
+        others any.
 
-        complete: called as soon as this party knows that all are there; at the leader before the others do. Before it nothing
-        leaves a party.
+        complete: called as soon as this party knows that all are there; at the leader before the others do.
+        Before it nothing leaves a party.
         """
         self.meet("assembly", complete)
 
     def meet(self, name: str, complete: Callable[[], None] = lambda: None) -> None:
         """Wait until every party has come to the point that `name` stands for. Raises `PeerLost`.
 
-        MEETING_ROUNDS of empty messages: to the leader, and back. complete: called as soon as this party knows that all are
-        there; at the leader before the others do.
+        MEETING_ROUNDS of empty messages: to the leader, and back. complete: called as soon as this party
+        knows that all are there; at the leader before the others do.
         """
         stream = self._wire.fork(name)
         if not self.leads:
@@ -71,7 +74,8 @@ class Collective:
         return self._wire.fork("release").receive_up_to(self._leader, size_limit)
 
     def gather(self, name: str, own: bytes, limit: int) -> dict[str, bytes]:
-        """What every party says, to all, by way of the leader. name: of the exchange. limit: bytes of one party's.
+        """What every party says, to all, by way of the leader. name: of the exchange. limit: bytes of one
+        party's.
 
         Raises `ProtocolAborted` for what the leader cannot have gathered.
         """
@@ -104,7 +108,8 @@ class Collective:
     ) -> Mapping[str, Any]:
         """Everybody's counters, gathered and handed out by the leader, so that all reports are the same.
 
-        own: this party's. shared: what the leader makes of everybody's, in the study's order. Raises `ProtocolAborted`.
+        own: this party's. shared: what the leader makes of everybody's, in the study's order. Raises
+        `ProtocolAborted`.
         """
         stream = self._wire.fork("counters")
         names = [party.name for party in self._study.numbered]

@@ -1,7 +1,8 @@
 """One party's own side of a run: its table, counted or read beside the connecting, and its ledger entry.
 
-Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its private log, as
-does all that this file logs. What a refusal tells the others, and what the account adds up: `docs/design/accounts.md`.
+Nothing here is sent. What only the custodian may know (its row count, clamped and missing values) goes to its
+private log, as does all that this file logs. What a refusal tells the others, and what the account adds up:
+`docs/design/accounts.md`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from mpc_protocols.functionality import Clique
     from parties.budget.ledger import OpenRun
-    from parties.data.local_marginals import LocalTable
+    from parties.data.counting.local_marginals import LocalTable
     from parties.data.records import Records
     from synth.plan import Plan
 
@@ -92,7 +93,8 @@ class Custodian:
 
     @property
     def dataset(self) -> str:
-        """The account's name: as the private file says, else "study/party" on one machine, else the place of the data.
+        """The account's name: as the private file says, else "study/party" on one machine, else the place of
+        the data.
 
         Raises `StudyInvalid` or `DataRefused` for data whose place cannot be told.
         """
@@ -125,8 +127,9 @@ class Custodian:
     def ready(self, cliques: Sequence[Clique], asked: bool = True) -> None:
         """Read the table; takes its time. Raises `DataRefused` before anything has been sent.
 
-        cliques: what a custodian with all the columns counts. An owner of a vertical study keeps its rows instead. asked: whether
-        other parties will ask for marginals, and see how long an answer takes: then that does not depend on the rows.
+        cliques: what a custodian with all the columns counts. An owner of a vertical study keeps its rows
+        instead. asked: whether other parties will ask for marginals, and see how long an answer takes: then
+        that does not depend on the rows.
         """
         if self._data is None:
             return
@@ -222,8 +225,9 @@ class Custodian:
     ) -> None:
         """Charge the reservation to the ledger. Raises `BudgetRefused`.
 
-        recorded: how many releases of the run this party has in its journal, if it can tell: `Ledger.reserve`. A contributor has
-        none; its ledger knows of releases only when the leader has handed out what it holds, after which nothing is computed.
+        recorded: how many releases of the run this party has in its journal, if it can tell:
+        `Ledger.reserve`. A contributor has none; its ledger knows of releases only when the leader has handed
+        out what it holds, after which nothing is computed.
 
         released: nothing more of the run is computed, so that a run that is settled already may stay so.
         """
@@ -260,7 +264,8 @@ class Custodian:
         check_retries(self.dataset, Ledger(self._private.ledger.file).entries(self.dataset), owners)
 
     def refuse(self, digest: bytes, code: int) -> None:
-        """Put on record that this custodian does not take part in the study; what it was told is in its private log.
+        """Put on record that this custodian does not take part in the study; what it was told is in its
+        private log.
 
         A ledger that cannot be written changes nothing about the refusal.
         """
@@ -270,7 +275,8 @@ class Custodian:
             Ledger(self._private.ledger.file).refuse(self.proposal(digest), code)
 
     def begin(self, event: Event, release: int | None = None) -> None:
-        """Record an event in the ledger, before anything of its release is opened. release: its number, as in `OpenRun.begin`."""
+        """Record an event in the ledger, before anything of its release is opened. release: its number, as in
+        `OpenRun.begin`."""
         if self._run is not None:
             self._run.begin(event, release)
         elif self._data is not None and not self._charged:
@@ -285,7 +291,8 @@ class Custodian:
             self._run = None
 
     def close(self) -> None:
-        """The run is over, however it ended: one that was not settled is as dead to the ledger as its process would be."""
+        """The run is over, however it ended: one that was not settled is as dead to the ledger as its process
+        would be."""
         if self._run is not None:
             self._run.close()
             self._run = None

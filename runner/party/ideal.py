@@ -1,6 +1,7 @@
 """A run on a backend of one process (`ideal`): all custodians' tables in the clear. IT PROTECTS NOTHING.
 
-The same plan, the same ledgers, the same events and files as a run of parties, for tests, simulations and baselines.
+The same plan, the same ledgers, the same events and files as a run of parties, for tests, simulations and
+baselines.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS, ClearBackend
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import LocalCounts
-from mpc_protocols.partition import ideal_counts
+from mpc_protocols.vertical.partition import ideal_counts
 from parties.budget.run_state import RunState, discard_others
 from runner.contributors.closing import Closing, check_custodians, in_the_clear
 from runner.contributors.result import Result
@@ -41,8 +42,8 @@ from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event, MarginalOracle, Observe, Reports, StudyFacts
-    from mpc_protocols.partition import OwnRows, Partition
     from mpc_protocols.public.history import History
+    from mpc_protocols.vertical.partition import OwnRows, Partition
     from parties.data.records import Records
     from runner.results.release import Release
     from runner.study.owners import Ownership
@@ -63,7 +64,8 @@ def run_ideal(options: PartyOptions) -> None:
 
 
 def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitStack) -> None:
-    """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may live on."""
+    """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may
+    live on."""
     from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample
 
     meter = Meter()
@@ -146,7 +148,8 @@ def _custodians(options: PartyOptions, study: Study) -> dict[str, Custodian]:
 def _closed(
     options: PartyOptions, study: Study, plan: Plan, session: bytes, custodians: tuple[str, ...]
 ) -> tuple[list[Closing], list[LocalCounts]]:
-    """Of a study with bundles: the three parties' closings, whose list is agreed, and what the bundles add up to."""
+    """Of a study with bundles: the three parties' closings, whose list is agreed, and what the bundles add up
+    to."""
     if study.contributors is None:
         return [], []
     closings = [
@@ -163,8 +166,8 @@ def _closed(
 class _Clear:
     """What one process knows of everybody before anything is released.
 
-    owned: of a vertical study. closings: of the three parties, where there are bundles, in the round of arrivals that is under
-    way. collected: what bundles add up to.
+    owned: of a vertical study. closings: of the three parties, where there are bundles, in the round of
+    arrivals that is under way. collected: what bundles add up to.
     """
 
     study: Study
@@ -178,7 +181,8 @@ class _Clear:
     releases: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def counted(self) -> tuple[LocalCounts | None, Joined | None]:
-        """The marginals of all tables, and the common table of split columns; neither where owners train on their own ones."""
+        """The marginals of all tables, and the common table of split columns; neither where owners train on
+        their own ones."""
         if trained(self.study) is not None:
             return None, None
         if self.owned is None or not isinstance(self.study, VerticalStudy):
@@ -268,7 +272,8 @@ def _cohorts(
     observe: Observe,
     releases: Iterator[int],
 ) -> tuple[Synthesis, list[Event]]:
-    """All clients in the clear, and what was charged; each custodian's ledger has what is about its own records."""
+    """All clients in the clear, and what was charged; each custodian's ledger has what is about its own
+    records."""
     backend, names = BACKENDS[study.backend], [party.name for party in study.numbered]
     assert isinstance(backend, ClearBackend)
     plan = rounds.fitted(plan, len(custodians), study.privacy.max_rows)

@@ -1,4 +1,5 @@
-"""What one process of a run is told: arguments of `process.run_party` and `ideal.run_ideal`. Standard library only."""
+"""What one process of a run is told: arguments of `process.run_party` and `ideal.run_ideal`. Standard library
+only."""
 
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ if TYPE_CHECKING:
     from runner.study.private_file import LedgerSettings, Private
 
 Progress = Literal["human", "json", "verbose", "quiet"]
-"""human: a line a phase and batch, bars on a terminal. verbose: a line a step. json: every event. quiet: nothing."""
+"""human: a line a phase and batch, bars on a terminal. verbose: a line a step. json: every event. quiet:
+nothing."""
 
 
 @dataclass(frozen=True)
 class CertificateFiles:
     """Paths of the session CA's certificate, this party's certificate and this party's key, all PEM.
 
-    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read the key.
+    ca: None if the study pins every party's certificate. insecure_key: go on although other users can read
+    the key.
     """
 
     ca: Path | None
@@ -32,14 +35,15 @@ class CertificateFiles:
 class PartyOptions:
     """One process of a run.
 
-    party: its name (`--party`); None for the ideal backend, where one process holds everything. out: an existing directory of
-    this program's own (`runner.results.outdir.claim`). certs: None only with `tls = "insecure-loopback"` or the ideal backend.
-    one_machine: the launcher started it, so `run.json` says `deployment = "one-machine"`. private: the private file of each party
-    that has one. data: files that replace the study's `data` of the parties named (the Python API writes them). ledger: what
-    replaces [ledger] of their private files. allow_retry: align although alignments with the same owner were aborted too often.
-    resume: go on with an interrupted run in `out`. progress: how events appear on stdout, by
-    `runner.party.record.progress.printer(progress)`.
-    way_in: of the session (`SessionConfig`), for programs that embed a party.
+    party: its name (`--party`); None for the ideal backend, where one process holds everything. out: an
+    existing directory of this program's own (`runner.results.outdir.claim`). certs: None only with `tls =
+    "insecure-loopback"` or the ideal backend. one_machine: the launcher started it, so `run.json` says
+    `deployment = "one-machine"`. private: the private file of each party that has one. data: files that
+    replace the study's `data` of the parties named (the Python API writes them). ledger: what replaces
+    [ledger] of their private files. allow_retry: align although alignments with the same owner were aborted
+    too often. resume: go on with an interrupted run in `out`. progress: how events appear on stdout, by
+    `runner.party.record.progress.printer(progress)`. way_in: of the session (`SessionConfig`), for programs
+    that embed a party.
     """
 
     study: Path

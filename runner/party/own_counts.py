@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import Clique
+    from parties.data.counting.local_marginals import LocalTable
+    from parties.data.counting.scan import Unit
     from parties.data.harmony.recipe import Recipe
-    from parties.data.local_marginals import LocalTable
-    from parties.data.scan import Unit
 
 
 def own_counts(
@@ -50,8 +50,8 @@ def own_counts(
 def counting_of(study: Study, cliques: Sequence[Clique], recipe: Recipe | None) -> Counting:
     """What the study asks of each part of a table. recipe: what the private file makes of it.
 
-    The study's digest is that of study and software: engines that count parts need not know the session's certificates. Raises
-    `StudyInvalid` for owners of columns.
+    The study's digest is that of study and software: engines that count parts need not know the session's
+    certificates. Raises `StudyInvalid` for owners of columns.
     """
     if isinstance(study, VerticalStudy):
         raise StudyInvalid(
@@ -69,6 +69,7 @@ def counting_of(study: Study, cliques: Sequence[Clique], recipe: Recipe | None) 
 
 
 def unit_of(study: Study) -> Unit | None:
-    """The unit's identifier and the most rows that one may have at a custodian; None of a study whose unit is a row."""
+    """The unit's identifier and the most rows that one may have at a custodian; None of a study whose unit is
+    a row."""
     unit = study.privacy.unit
     return None if unit.id is None else (unit.id, unit.max_rows)

@@ -4,10 +4,11 @@
     passive   finds its records of these people, puts on record that it shows them, sends f(X), float32, a block at a time
     active    computes probabilities and writes them; nothing comes back
 
-Who learns what: the active owner gets an embedding of everybody on the list, from which features can be inferred, and that the
-other owner holds a record of each; the passive one learns nothing but the list. No claim holds for features, so under a cap the
-passive owner refuses (50). Somebody whom it does not hold makes it refuse the list (30), before anything is sent; the other hears
-only that it refused. Third parties of the study take no part.
+Who learns what: the active owner gets an embedding of everybody on the list, from which features can be
+inferred, and that the other owner holds a record of each; the passive one learns nothing but the list. No
+claim holds for features, so under a cap the passive owner refuses (50). Somebody whom it does not hold makes
+it refuse the list (30), before anything is sent; the other hears only that it refused. Third parties of the
+study take no part.
 
 Both halves on one machine need no session: `here`, a rehearsal.
 """
@@ -27,8 +28,8 @@ import numpy as np
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudiesDiffer, UsageError
 from mpc_protocols.functionality import Event
-from mpc_protocols.installation import program
-from mpc_protocols.owners import SPLIT_PROTOCOLS, Link
+from mpc_protocols.process.installation import program
+from mpc_protocols.vertical.owners import SPLIT_PROTOCOLS, Link
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
 from parties.data.records import read
@@ -86,7 +87,8 @@ class TrainedModel:
         return cls(study, training, str(facts["session"]), facts["model"]["owners"])
 
     def passive_half(self, directory: Path) -> PassiveModel:
-        """From the directory of its owner. Raises `UsageError`, `DataRefused`; `StudiesDiffer` for another run's."""
+        """From the directory of its owner. Raises `UsageError`, `DataRefused`; `StudiesDiffer` for another
+        run's."""
         half = self.training.passive_model(reader(directory))
         self._check(directory, half.run)
         return half
@@ -120,8 +122,8 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class People:
-    """Whom a prediction is asked for: private to both owners. canonical: identifiers in the order in which they are sent;
-    shown: the fields of each in the file, in the same order."""
+    """Whom a prediction is asked for: private to both owners. canonical: identifiers in the order in which
+    they are sent; shown: the fields of each in the file, in the same order."""
 
     canonical: tuple[bytes, ...] = field(repr=False)
     columns: tuple[str, ...]
@@ -194,7 +196,8 @@ class Records:
         return self._half.cut
 
     def find(self, people: People) -> None:
-        """Read the records of the people. Raises `DataRefused`: somebody is not held, or the half is of other columns."""
+        """Read the records of the people. Raises `DataRefused`: somebody is not held, or the half is of other
+        columns."""
         study, owner = self._model.study, self._model.roles[PASSIVE]
         sizes = {name: study.domain.sizes[name] for name in self._half.columns if name in study.domain}
         if sizes != dict(self._half.columns):
@@ -266,8 +269,8 @@ class Records:
 def here(
     model: TrainedModel, directory: Path, people: People, own: Private, data: DataLocation | None
 ) -> Probabilities:
-    """Both halves on this machine, of a run of all parties here. own: settings of the passive owner; its account must be the
-    one in which the run stands. data: instead of its own. Raises `CosynthError`."""
+    """Both halves on this machine, of a run of all parties here. own: settings of the passive owner; its
+    account must be the one in which the run stands. data: instead of its own. Raises `CosynthError`."""
     owner = model.roles[PASSIVE]
     folder = directory / PARTY_FOLDERS
     active = model.active_half(folder / model.roles[ACTIVE])

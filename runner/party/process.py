@@ -9,9 +9,10 @@
     sample    the leader samples the table and hands the release to everybody
     report    counters are exchanged, every party writes its own files
 
-Who learns what: see each course; all of it is what the study's (epsilon, delta) covers. A run that was interrupted goes on from
-the last opened release (`docs/design/resume.md`). Each computing party keeps its own accountant and journal, and refuses a step
-that the budget does not allow. The release comes from the leader and is believed by nobody: see `runner.results.release`.
+Who learns what: see each course; all of it is what the study's (epsilon, delta) covers. A run that was
+interrupted goes on from the last opened release (`docs/design/resume.md`). Each computing party keeps its own
+accountant and journal, and refuses a step that the budget does not allow. The release comes from the leader
+and is believed by nobody: see `runner.results.release`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
 
 
 def run_party(options: PartyOptions) -> None:
-    """Take part in a run as `options.party`; the files are in `options.out` afterwards. Raises `CosynthError`.
+    """Take part in a run as `options.party`; the files are in `options.out` afterwards. Raises
+    `CosynthError`.
 
     With `options.resume`, where the run is finished: give the others what they lack.
     """
@@ -142,8 +144,8 @@ class _Party:
         )
 
     def _facts(self) -> dict[str, object]:
-        """What this party announces: whether it has data, what it holds of an interrupted run and, in a vertical study that does
-        not say it, which columns."""
+        """What this party announces: whether it has data, what it holds of an interrupted run and, in a
+        vertical study that does not say it, which columns."""
         facts: dict[str, object] = {"data": self._custodian.has_data, **self._attempt.facts()}
         if (
             isinstance(self._study, VerticalStudy)
@@ -253,7 +255,8 @@ class _Party:
         return owned
 
     def _reserve(self, plan: Plan, run: bytes, owned: Ownership | None, computes: bool) -> None:
-        """The budget of this attempt, and of what its joining tells, in this custodian's ledger. Raises `BudgetRefused`."""
+        """The budget of this attempt, and of what its joining tells, in this custodian's ledger. Raises
+        `BudgetRefused`."""
         attempt = self._attempt
         sizes: tuple[Event, ...] = ()
         joins = self._course.joins and owned is not None and self._name in owned.owners
@@ -264,7 +267,8 @@ class _Party:
         self._custodian.reserve(plan, run, self._digest, computes, sizes, attempt.released, attempt.recorded)
 
     def _assemble(self, wire: SessionWire, collective: Collective, computes: bool) -> None:
-        """Wait for all, with the clock at 0. Raises `PeerLost`, `ProtocolAborted`: then nothing has left this party."""
+        """Wait for all, with the clock at 0. Raises `PeerLost`, `ProtocolAborted`: then nothing has left this
+        party."""
         try:
             collective.assemble(lambda: self._begin(wire, collective))
         except CosynthError:
@@ -277,7 +281,8 @@ class _Party:
             raise
 
     def _released(self, run: Run) -> Release:
-        """Everything was opened before the run was interrupted: the leader hands out what it holds, the others check it."""
+        """Everything was opened before the run was interrupted: the leader hands out what it holds, the
+        others check it."""
         from runner.results.release import parse
 
         if run.collective.leads:
@@ -319,7 +324,8 @@ def _course_of(study: Study) -> Course:
 
 
 def _columns_of(facts: Mapping[str, object], study: Study, name: str) -> Sequence[str]:
-    """The columns that a party with data owns: as the study says, else as it announces. Raises `ProtocolAborted`."""
+    """The columns that a party with data owns: as the study says, else as it announces. Raises
+    `ProtocolAborted`."""
     declared = study.party(name).columns
     columns = facts.get("columns") if declared is None else declared
     if not isinstance(columns, list | tuple) or not all(column in study.domain for column in columns):

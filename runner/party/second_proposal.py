@@ -1,8 +1,10 @@
-"""What a custodian should know before it answers a study: the same peers have asked something slightly different before.
+"""What a custodian should know before it answers a study: the same peers have asked something slightly
+different before.
 
-A refusal, and a consent, tell the proposer whether the table fits the study: uncharged, and exactly. One study tells little; a
-series of studies in which the domain, max_rows or the unit changes step by step can find a value, a count of rows or a person
-(`docs/design/accounts.md`). The ledger has every proposal; this says so to its owner, who decides. Nothing is sent or charged.
+A refusal, and a consent, tell the proposer whether the table fits the study: uncharged, and exactly. One
+study tells little; a series of studies in which the domain, max_rows or the unit changes step by step can
+find a value, a count of rows or a person (`docs/design/accounts.md`). The ledger has every proposal; this
+says so to its owner, who decides. Nothing is sent or charged.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def warnings(study: Study, party: str, own: Private, certs: CertificateFiles | None) -> tuple[str, ...]:
-    """Sentences about earlier proposals that this one differs from; at most one for each kind of difference, the latest.
+    """Sentences about earlier proposals that this one differs from; at most one for each kind of difference,
+    the latest.
 
     Empty if the data, the ledger or the certificates cannot be looked at: whoever needs them says so.
     """

@@ -1,5 +1,5 @@
-"""From a study and a party's own settings to its part in a session (`docs/design/session.md`): the same for a run and for
-`check --connect`."""
+"""From a study and a party's own settings to its part in a session (`docs/design/session.md`): the same for a
+run and for `check --connect`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ MAX_DEADLINE_S = 1e6
 
 
 def study_digest(study: Study, certs: CertificateFiles | None) -> bytes:
-    """What all parties compare: the study's, with the session's CA if there is one (`docs/reference/study-file.md`)."""
+    """What all parties compare: the study's, with the session's CA if there is one
+    (`docs/reference/study-file.md`)."""
     return digest(study, ca_fingerprint(certs))
 
 
@@ -46,7 +47,8 @@ def session_config(
     way_in: WayIn | None = None,
     deadline_s: Callable[[], float] | None = None,
 ) -> SessionConfig:
-    """agreed: the `study_digest`. facts: what the party announces to all. deadline_s: `run_deadline`. Raises `StudyInvalid`."""
+    """agreed: the `study_digest`. facts: what the party announces to all. deadline_s: `run_deadline`. Raises
+    `StudyInvalid`."""
     from parties.session import Peer, SessionConfig
 
     return SessionConfig(
@@ -84,8 +86,9 @@ def is_bounded(study: Study, party: str) -> bool:
 def run_deadline(study: Study, party: str) -> float | None:
     """Seconds that a run may take at a computing party where another one may deviate; None elsewhere.
 
-    A party that answers each message just in time could otherwise hold the others for days. It follows from public facts: not
-    from the tables that happen to lie on this machine. A dry run of the study, which takes its CPU seconds.
+    A party that answers each message just in time could otherwise hold the others for days. It follows from
+    public facts: not from the tables that happen to lie on this machine. A dry run of the study, which takes
+    its CPU seconds.
     """
     if not is_bounded(study, party):
         return None

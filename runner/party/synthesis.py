@@ -1,6 +1,8 @@
-"""From a study to its synthesizer: the plan that every party derives alike, and what is made of the run's result.
+"""From a study to its synthesizer: the plan that every party derives alike, and what is made of the run's
+result.
 
-Public and deterministic: check, plan, the leader and every follower call this with the same study and get the same numbers.
+Public and deterministic: check, plan, the leader and every follower call this with the same study and get the
+same numbers.
 """
 
 from __future__ import annotations
@@ -14,22 +16,22 @@ import numpy as np
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import InputRule, Reports, StudyFacts
-from mpc_protocols.owners import REPORT_PROTOCOLS, Exchange
+from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, Exchange
 from runner.results.release import Release
 from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
-from runner.study.waves import together
+from runner.study.sections.waves import together
 from synth.algorithm import ALGORITHMS, WhileArriving
+from synth.budget.reserved import Reserved
 from synth.mrf import Measurement
 from synth.mrf.raking import rake
-from synth.reserved import Reserved
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe
-    from runner.study.registered import Registered
+    from runner.study.sections.registered import Registered
     from synth.plan import Plan
     from synth.run import Synthesis
 
@@ -59,8 +61,9 @@ def plan_of(study: Study) -> Plan:
 
 
 def _offered(plan: Plan, rows: int) -> Plan:
-    """The plan of a study with bundles: these are made before a noisy total is known, so what may be offered is decided by the
-    rows that the study expects; a marginal outside is never a candidate (`docs/design/federated.md` 3)."""
+    """The plan of a study with bundles: these are made before a noisy total is known, so what may be offered
+    is decided by the rows that the study expects; a marginal outside is never a candidate
+    (`docs/design/federated.md` 3)."""
     likely = set(plan.likely(rows))
     if plan.candidates and not likely:
         raise StudyInvalid(
@@ -75,7 +78,8 @@ def _offered(plan: Plan, rows: int) -> Plan:
 def facts_of(study: Study, custodians: int, session: bytes, plan: Plan | None = None) -> StudyFacts:
     """The mechanisms' public facts, once it is known how many parties have data.
 
-    plan: of a run, in which nobody may ask custodians for what they have not counted; owners of columns keep their rows.
+    plan: of a run, in which nobody may ask custodians for what they have not counted; owners of columns keep
+    their rows.
     """
     privacy = study.privacy
     rule = InputRule(privacy.max_rows, study.session.bad_input == "exclude") if study.checks_inputs else None
@@ -97,7 +101,8 @@ def facts_of(study: Study, custodians: int, session: bytes, plan: Plan | None = 
 def most_rows(study: Study, custodians: int) -> int:
     """The most rows that all together can have: every custodian refuses to bring more than max_rows.
 
-    Horizontal tables add up, and so may the people of a union; an intersection has no more rows than any owner.
+    Horizontal tables add up, and so may the people of a union; an intersection has no more rows than any
+    owner.
     """
     alone = isinstance(study, VerticalStudy) and study.alignment.population == "intersection"
     return study.privacy.max_rows * (1 if alone else custodians)
@@ -132,7 +137,8 @@ def synthesize(
     answers: MarginalOracle | Reports | Iterator[MarginalOracle],
     observe: Observe,
 ) -> Synthesis:
-    """Run the study's algorithm on an oracle, on those of rounds of arrivals, or on owners' reports. Raises what these raise."""
+    """Run the study's algorithm on an oracle, on those of rounds of arrivals, or on owners' reports. Raises
+    what these raise."""
     algorithm = algorithm_of(study)
     synthesis: Synthesis
     if isinstance(answers, Reports):
@@ -164,9 +170,11 @@ def _raked(synthesis: Synthesis, registered: Registered, plan: Plan, observe: Ob
 def sample(
     synthesis: Synthesis, plan: Plan, observe: Observe, most_rows: int, events: Sequence[Event]
 ) -> Release:
-    """What is released: the model and what was measured, and a table of at most `most_rows` rows sampled from the model.
+    """What is released: the model and what was measured, and a table of at most `most_rows` rows sampled from
+    the model.
 
-    Sampling from the released model is post-processing: its seed is no secret and costs nothing. events: what was charged.
+    Sampling from the released model is post-processing: its seed is no secret and costs nothing. events: what
+    was charged.
     """
     rows = min(synthesis.rows, most_rows)
     codes: NDArray[np.int64] = (

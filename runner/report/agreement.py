@@ -1,8 +1,10 @@
-"""Figures of the report: how the synthetic rows compare with the noisy measurements, and what the model ties together.
+"""Figures of the report: how the synthetic rows compare with the noisy measurements, and what the model ties
+together.
 
-Everything is computed from released values: noisy counts, synthetic rows and the model fitted to the former. Distances are
-between shares (counts over their own total), L1, from 0 to 2; the scale beside them is the L1 distance that the noise
-alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N (`docs/design/algorithms.md` 1, AIM's penalty).
+Everything is computed from released values: noisy counts, synthetic rows and the model fitted to the former.
+Distances are between shares (counts over their own total), L1, from 0 to 2; the scale beside them is the L1
+distance that the noise alone is expected to put into a marginal of n cells, sqrt(2/pi) sigma n / N
+(`docs/design/algorithms.md` 1, AIM's penalty).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agreement:
-    """One measured marginal against the synthetic rows; distance and noise as L1 of shares. bins: how many, where it has bins."""
+    """One measured marginal against the synthetic rows; distance and noise as L1 of shares. bins: how many,
+    where it has bins."""
 
     clique: Clique
     bins: Mapping[str, int]
@@ -37,7 +40,8 @@ class Agreement:
 
 @dataclass(frozen=True)
 class OneWay:
-    """One column's shares per code: of the synthetic rows and, with standard error `spread`, as measured (None: never)."""
+    """One column's shares per code: of the synthetic rows and, with standard error `spread`, as measured
+    (None: never)."""
 
     name: str
     synthetic: NDArray[np.float64]
@@ -49,7 +53,8 @@ class OneWay:
 def synthetic_counts(
     run: Run, clique: Clique, bins: Mapping[str, Sequence[int]] | None = None
 ) -> NDArray[np.int64]:
-    """Counts of the synthetic rows, row-major in the clique's columns; bins: of the values of those that are counted coarsely."""
+    """Counts of the synthetic rows, row-major in the clique's columns; bins: of the values of those that are
+    counted coarsely."""
     index, cells = np.zeros(len(run.codes), dtype=np.int64), 1
     for name in clique:
         of = np.arange(run.domain.sizes[name])
@@ -66,8 +71,8 @@ def sizes_of(measurement: Measured) -> dict[str, int]:
 
 
 def counted(run: Run, measurement: Measured) -> float:
-    """The noisy rows that a measurement is about: of the custodians that were asked, else of all; no fewer than the standard
-    deviation of one of its counts, below which nobody knows how many there are."""
+    """The noisy rows that a measurement is about: of the custodians that were asked, else of all; no fewer
+    than the standard deviation of one of its counts, below which nobody knows how many there are."""
     rows = run.noisy_total if measurement.rows is None else float(measurement.rows)
     return max(rows, math.sqrt(measurement.sigma2), 1.0)
 
@@ -89,7 +94,8 @@ def agreements(run: Run) -> list[Agreement]:
 
 
 def one_way(run: Run) -> list[OneWay]:
-    """Each column of the domain: measured by itself, else summed out of the measurement with the least noise per value."""
+    """Each column of the domain: measured by itself, else summed out of the measurement with the least noise
+    per value."""
     rows, found = max(len(run.codes), 1), []
     for name in run.domain.names:
         shares = synthetic_counts(run, (name,)) / rows

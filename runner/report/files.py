@@ -1,8 +1,9 @@
 """A finished run as its public files tell it: run.json, measurements.json, model.npz, synthetic.csv.
 
-Reading is strict about what the report needs and blind to everything else, so that a newer run still renders. Every value
-here has been released or was public from the start; the custodians' own files are never opened. A file that is missing or
-damaged is a `UsageError` that names it: the cure is to name the directory of a finished run.
+Reading is strict about what the report needs and blind to everything else, so that a newer run still renders.
+Every value here has been released or was public from the start; the custodians' own files are never opened. A
+file that is missing or damaged is a `UsageError` that names it: the cure is to name the directory of a
+finished run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from mpc_protocols.errors import CosynthError, UsageError
 from mpc_protocols.functionality import Level
-from parties.data.arrow import entries, present
+from parties.data.files.arrow import entries, present
 from runner.results.finished_run import domain_of
 from runner.results.outdir import table_of
 from synth.domain import Binned, Calendar, Categorical, Column, Domain
@@ -53,8 +54,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything the report is made from. `facts` is run.json; codes: int32 (rows, columns) of synthetic.csv, recoded.
-    inherited: marginals that it has of what it began from."""
+    """Everything the report is made from. `facts` is run.json; codes: int32 (rows, columns) of synthetic.csv,
+    recoded. inherited: marginals that it has of what it began from."""
 
     facts: Mapping[str, Any]
     domain: Domain
@@ -70,7 +71,8 @@ class Run:
 
 
 def load(directory: Path) -> Run:
-    """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it should."""
+    """Read a finished run. Raises `UsageError` naming the file that is missing or does not hold what it
+    should."""
     facts = _read(directory, "run.json", lambda path: _facts(path.read_text(encoding="utf-8")))
     domain = _read(directory, "run.json", lambda _: domain_of(facts))
     events = _read(directory, "run.json", lambda _: tuple(map(_release, facts["privacy"]["events"])))
@@ -190,7 +192,8 @@ def _clique(names: Sequence[str], domain: Domain) -> Clique:
 
 
 def _resolutions(facts: Mapping[str, Any], selected: Sequence[Clique]) -> tuple[Mapping[str, int], ...]:
-    """Of each selection the bins of columns that it asked for over bins; a run without bins has no such entry."""
+    """Of each selection the bins of columns that it asked for over bins; a run without bins has no such
+    entry."""
     found = facts.get("resolutions", [{}] * len(selected))
     if len(found) != len(selected) or not all(
         type(size) is int and name in clique
@@ -211,7 +214,8 @@ def _measurements(path: Path, domain: Domain) -> tuple[float, tuple[Measured, ..
 
 
 def measurements_in(text: str, domain: Domain) -> tuple[float, tuple[Measured, ...]]:
-    """The noisy total and the measurements of a measurements.json's text. Raises many kinds of errors for anything else."""
+    """The noisy total and the measurements of a measurements.json's text. Raises many kinds of errors for
+    anything else."""
     form = _object(text)
     found = []
     levels = {name: _level(name, level, domain) for name, level in form.get("levels", {}).items()}
@@ -291,7 +295,8 @@ def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:
 
 
 def _codes(array: Any, column: Column) -> NDArray[np.int64]:
-    """Codes 0..size-1 of one column of synthetic.csv (a pyarrow ChunkedArray); an empty field is the missing code."""
+    """Codes 0..size-1 of one column of synthetic.csv (a pyarrow ChunkedArray); an empty field is the missing
+    code."""
     if array.null_count and not column.missing:
         raise ValueError("an empty field where the study declares none")
     empty = column.size - 1

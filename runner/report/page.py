@@ -1,7 +1,9 @@
-"""Puts the report together: figures (`agreement.py`), drawings (`columns.py`, `graph.py`), words (`statement.py`), template.
+"""Puts the report together: figures (`agreement.py`), drawings (`columns`, `graph`), words
+(`statement`), template.
 
-The page is one file that loads nothing and runs nothing; a content security policy inside it says so to the browser too.
-Autoescaping is on for every value, whatever its source: names of columns, values, parties and studies are text, never markup.
+The page is one file that loads nothing and runs nothing; a content security policy inside it says so to the
+browser too. Autoescaping is on for every value, whatever its source: names of columns, values, parties and
+studies are text, never markup.
 """
 # ruff: noqa: RUF001 - Greek letters and the multiplication sign are meant
 
@@ -22,20 +24,21 @@ import jinja2
 from markupsafe import Markup
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.api.inference import answers, registered
 from runner.failures import reason
-from runner.report import charts, graph, number_format, resolutions, split_training
+from runner.report import number_format, split_training
 from runner.report.agreement import OneWay, agreements, associations, one_way, strengths
-from runner.report.alignment_text import joined
-from runner.report.collected_text import collected
-from runner.report.columns import measured, with_real
+from runner.report.drawings import charts, graph, resolutions
+from runner.report.drawings.columns import measured, with_real
+from runner.report.drawings.pair_chart import pair_chart
 from runner.report.files import Clique, Release, Run, facts_of, load
-from runner.report.head import unrelated
-from runner.report.pair_chart import pair_chart
-from runner.report.prior_text import prior_text
-from runner.report.statement import how, in_the_clear, statement, variances
-from runner.report.training_text import training
+from runner.report.words.alignment_text import joined
+from runner.report.words.collected_text import collected
+from runner.report.words.head import unrelated
+from runner.report.words.prior_text import prior_text
+from runner.report.words.statement import how, in_the_clear, statement, variances
+from runner.report.words.training_text import training
 from runner.results.finished_run import FinishedRun
 from synth.algorithm import ALGORITHMS, OWN_MODEL
 from synth.inference import Answer, UnfitRun
@@ -212,16 +215,19 @@ def spending(run: Run) -> dict[str, Any]:
 
 
 def _chose(run: Run) -> str:
-    """Who said which groups of columns are measured: "clients" by themselves, the "algorithm" with noise, or the "study"."""
+    """Who said which groups of columns are measured: "clients" by themselves, the "algorithm" with noise, or
+    the "study"."""
     if run.facts["privacy"].get("clients") and run.selected:
         return "clients"
     return "algorithm" if run.selected or any(event.what == "select" for event in run.events) else "study"
 
 
 def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
-    """What the samplers' statistical distances may take off delta, and the rest; a run that does not state the rest: None.
+    """What the samplers' statistical distances may take off delta, and the rest; a run that does not state
+    the rest: None.
 
-    epsilon: what the cap was solved at; less than the promised one where finite precision bounds it (`accounting.calibrate`).
+    epsilon: what the cap was solved at; less than the promised one where finite precision bounds it
+    (`accounting.calibrate`).
     """
     rest = privacy.get("delta_for_zcdp")
     epsilon = privacy.get("calibrated_epsilon", privacy["epsilon"])
@@ -235,7 +241,8 @@ def _calibration(privacy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _event_words(run: Run, event: Release, winner: Clique | None) -> tuple[str, str, str]:
-    """An event as (verb, cliques, figures); a selection's own record leaves out who won. Unknown events keep their name."""
+    """An event as (verb, cliques, figures); a selection's own record leaves out who won. Unknown events keep
+    their name."""
     detail = event.detail
     of = {level.name: level for m in run.measurements for level in m.levels}
     cliques = detail.get("cliques") or (
@@ -338,7 +345,8 @@ def measured_graph(run: Run) -> dict[str, Any]:
 
 
 def _resolutions(run: Run) -> dict[str, Any] | None:
-    """The pictures of columns asked for over bins, those of most values first if there are many; None if there are none."""
+    """The pictures of columns asked for over bins, those of most values first if there are many; None if
+    there are none."""
     found = resolutions.resolutions(run)
     kept = sorted(found, key=lambda name: -run.domain.sizes[name])[:MAX_ASSOCIATED]
     drawn = [
@@ -368,7 +376,8 @@ def _marginals(run: Run) -> list[dict[str, Any]]:
 
 
 def _sigmas(run: Run) -> list[str]:
-    """The least and the largest noise of a count, as written; one if they are written alike; none without measurements."""
+    """The least and the largest noise of a count, as written; one if they are written alike; none without
+    measurements."""
     found = [math.sqrt(m.sigma2) for m in run.measurements]
     return (
         list(dict.fromkeys(number_format.plain(sigma) for sigma in (min(found), max(found)))) if found else []

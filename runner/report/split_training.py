@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from runner.report.number_format import listed, plain
-from runner.report.statement import statement
+from runner.report.words.statement import statement
 from synth.algorithm import ALGORITHMS
 
 KEY = "model"
@@ -19,7 +19,8 @@ KEY = "model"
 
 
 def page(facts: Mapping[str, Any], style: str, template: Any) -> str:
-    """The whole HTML text. template: the compiled page of a training. Raises KeyError or TypeError for another run's facts."""
+    """The whole HTML text. template: the compiled page of a training. Raises KeyError or TypeError for
+    another run's facts."""
     model, algorithm = facts[KEY], ALGORITHMS.get(facts["algorithm"])
     said = statement(facts)
     text: str = template.render(

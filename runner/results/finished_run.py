@@ -1,4 +1,5 @@
-"""A finished run, opened for more rows or more marginals: its facts, domain and model. No further budget is spent."""
+"""A finished run, opened for more rows or more marginals: its facts, domain and model. No further budget is
+spent."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid, UsageError
 from runner.results.outdir import RUN, finished
-from runner.study.linked import tree_of
 from runner.study.read import read_tree
+from runner.study.sections.linked import tree_of
 from synth.domain import Domain
 from synth.domain.kinds import KINDS
 from synth.mrf import Model
@@ -61,10 +62,11 @@ def open_run(directory: Path) -> FinishedRun:
 
 
 def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
-    """The study that the parties agreed on, as run.json has it; without what files beside it held ([contributors],
-    [prior]).
+    """The study that the parties agreed on, as run.json has it; without what files beside it held
+    ([contributors], [prior]).
 
-    Raises `UsageError` for a run of another version, of a plug-in that is not installed here, or a run.json that was altered.
+    Raises `UsageError` for a run of another version, of a plug-in that is not installed here, or a run.json
+    that was altered.
     """
     plug_ins: object = None
     try:
@@ -94,7 +96,8 @@ def agreed_study(facts: Mapping[str, Any], file: Path) -> Study:
 
 
 def columns_of(domain: Domain) -> list[dict[str, Any]]:
-    """run.json's `columns`: each column's table, and the size of every column, which only integer codes declare."""
+    """run.json's `columns`: each column's table, and the size of every column, which only integer codes
+    declare."""
     specs = domain.to_spec()["columns"]
     assert isinstance(specs, list)
     return [{"size": column.size, **spec} for column, spec in zip(domain.columns, specs, strict=True)]

@@ -1,6 +1,8 @@
-"""Texts that a spreadsheet runs when it opens a CSV: "CSV injection" (OWASP). Names and categories come from the study.
+"""Texts that a spreadsheet runs when it opens a CSV: "CSV injection" (OWASP). Names and categories come from
+the study.
 
-A text is one if it begins with =, +, -, @, a tab or the end of a line, and is no number. An apostrophe before it keeps it a text.
+A text is one if it begins with =, +, -, @, a tab or the end of a line, and is no number. An apostrophe before
+it keeps it a text.
 """
 
 from __future__ import annotations

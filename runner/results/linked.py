@@ -1,6 +1,8 @@
-"""Files of linked tables: a CSV file a table, with fresh keys, folded from a released model (`docs/design/linked.md` 4).
+"""Files of linked tables: a CSV file a table, with fresh keys, folded from a released model
+(`docs/design/linked.md` 4).
 
-They follow from the table of people's rows and the model beside them: whoever has those two files makes the same ones (`verify`).
+They follow from the table of people's rows and the model beside them: whoever has those two files makes the
+same ones (`verify`).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ FOLD, VALUES = 1, 2
 
 
 def linked_of(facts: Mapping[str, Any], domain: Domain, directory: Path | str) -> LinkedTables | None:
-    """The linked tables of a run, None of one without. facts: run.json. Raises `UsageError` for a damaged statement."""
+    """The linked tables of a run, None of one without. facts: run.json. Raises `UsageError` for a damaged
+    statement."""
     if "linked" not in facts:
         return None
     try:
@@ -45,8 +48,8 @@ def linked_of(facts: Mapping[str, Any], domain: Domain, directory: Path | str) -
 
 
 def check_of_people(facts: Mapping[str, Any], domain: Domain, names: Iterable[str], asked: str) -> None:
-    """Raise `UsageError` for a column of a single child drawn, about which `asked` (the beginning of a sentence)
-    would mislead."""
+    """Raise `UsageError` for a column of a single child drawn, about which `asked` (the beginning of a
+    sentence) would mislead."""
     linked = linked_of(facts, domain, "run.json")
     if linked is None:
         return
@@ -98,7 +101,8 @@ class People:
 
     @classmethod
     def read(cls, linked: LinkedTables, codes: NDArray[np.integer[Any]], table: Path) -> People:
-        """As `write_table` has written them. codes: what the file holds, as codes. Raises KeyError or ValueError for another."""
+        """As `write_table` has written them. codes: what the file holds, as codes. Raises KeyError or
+        ValueError for another."""
         with table.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file)
             place = {name: j for j, name in enumerate(next(reader, []))}
@@ -117,8 +121,8 @@ def write_tables(
 ) -> list[Path]:
     """Write PARENT.csv and a file for each table of children; hand back where.
 
-    seed: public, of the fold. safe: as `write_table`. A person's key is its number among the rows, from 1; children stand by
-    person, and in their order.
+    seed: public, of the fold. safe: as `write_table`. A person's key is its number among the rows, from 1;
+    children stand by person, and in their order.
     """
     number = np.arange(1, len(people.codes) + 1)
     written = [folder / f"{linked.parent}.csv"]

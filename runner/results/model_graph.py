@@ -1,7 +1,9 @@
-"""The released model as networkx graphs: which columns it connects, and the junction tree in which it reasons.
+"""The released model as networkx graphs: which columns it connects, and the junction tree in which it
+reasons.
 
-Both are functions of what a run has released, and cost no further budget. Attributes are plain numbers and texts, so that
-`networkx.write_graphml` and the programs that read GraphML (Gephi, Cytoscape, yEd, igraph) take them as they are.
+Both are functions of what a run has released, and cost no further budget. Attributes are plain numbers and
+texts, so that `networkx.write_graphml` and the programs that read GraphML (Gephi, Cytoscape, yEd, igraph)
+take them as they are.
 
     attribute graph   a node per column: kind, values (missing included); an edge between columns that a measured clique holds
                       together: measured (how many hold both), mutual_information (of the model's two-way marginal, in nats),
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.results.finished_run import FinishedRun
 from synth.mrf import Chains
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 
 def attribute_graph(run: FinishedRun) -> nx.Graph:
-    """The measured columns' graph, nodes in domain order; graph attributes: study, session, rows (the model's total)."""
+    """The measured columns' graph, nodes in domain order; graph attributes: study, session, rows (the model's
+    total)."""
     import networkx as nx
 
     model, domain = run.model, run.domain

@@ -1,14 +1,15 @@
-"""The output directory of a run: whose it is, who may write to it, and how files get into it (`docs/reference/outputs.md`).
+"""The output directory of a run: whose it is, who may write to it, and how files get into it
+(`docs/reference/outputs.md`).
 
-Rule: a run writes into a directory that is new, empty, or this program's own. The mark is the file `.cosynth`, which is also
-the lock: two runs never share a directory. A finished run, which has been paid for with privacy budget, and an interrupted one,
-which has spent some and has no results yet, give way only to who says so (`replace`). Even then an earlier run's files are
-replaced only by those of a run that succeeded; until then, and if it fails, its events and its log stand beside them under
-names of their own (UNFINISHED).
-Anything else in such a directory is left alone. What only the party may know (its row count, a traceback
-that may quote a record) goes to a log of its own, PRIVATE_LOG, which is nobody else's to read and is never put beside the
-results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Every run appends to it. Standard library
-only.
+Rule: a run writes into a directory that is new, empty, or this program's own. The mark is the file
+`.cosynth`, which is also the lock: two runs never share a directory. A finished run, which has been paid for
+with privacy budget, and an interrupted one, which has spent some and has no results yet, give way only to who
+says so (`replace`). Even then an earlier run's files are replaced only by those of a run that succeeded;
+until then, and if it fails, its events and its log stand beside them under names of their own (UNFINISHED).
+Anything else in such a directory is left alone. What only the party may know (its row count, a traceback that
+may quote a record) goes to a log of its own, PRIVATE_LOG, which is nobody else's to read and is never put
+beside the results of a run on one machine: DIR can be passed on as it is, but for DIR/parties. Every run
+appends to it. Standard library only.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ PRIVATE_LOG = "private.log"
 PARTY_FOLDERS = "parties"
 """Where a run on one machine keeps each party's own files, inside its directory."""
 USAGE = "usage.json"
-"""A party's CPU seconds and largest resident memory (MiB) in a run on one machine: with its own files, not beside the results."""
+"""A party's CPU seconds and largest resident memory (MiB) in a run on one machine: with its own files, not
+beside the results."""
 EVENTS = "events.jsonl"
 RUN = "run.json"
 ONE_MACHINE, DISTRIBUTED = "one-machine", "distributed"
@@ -61,13 +63,15 @@ FILES = (
     LOG,
     RUN,
 )
-"""What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is there."""
+"""What a finished run leaves, in the order in which it is put in place: run.json last, the sign that all is
+there."""
 HALVES = ("*-passive.npz", "*-active.npz", "calibration.json", "evaluation.json")
 """An owner's own half of a trained model, and what goes with it: never copied to where results are passed on."""
 GRAPH, TREE = "graph.graphml", "junction-tree.graphml"
 """What `graph` writes beside them: gone when another run takes their place."""
 UNFINISHED = {EVENTS: "unfinished.jsonl", LOG: "unfinished.log"}
-"""Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's results."""
+"""Where a run that is under way, or has failed, tells of itself in a directory that holds an earlier run's
+results."""
 
 
 ATTEMPTS, AGAIN_S = 10, 0.03
@@ -75,7 +79,8 @@ ATTEMPTS, AGAIN_S = 10, 0.03
 
 
 State = Literal["free", "finished", "interrupted"]
-"""What a directory holds: nothing that a run would cost anybody, results, or a record of releases without results."""
+"""What a directory holds: nothing that a run would cost anybody, results, or a record of releases without
+results."""
 
 
 def state(directory: Path) -> State:
@@ -106,8 +111,9 @@ def claim(
 ) -> Iterator[Path]:
     """Make `directory` ours for the time of a run, creating it.
 
-    replace: an earlier run there, finished or interrupted, may be replaced, or gone on with. Raises `UsageError` if the directory
-    is foreign, busy, not writable, or holds a run that may not be replaced. wait: for seconds, between attempts to lock it.
+    replace: an earlier run there, finished or interrupted, may be replaced, or gone on with. Raises
+    `UsageError` if the directory is foreign, busy, not writable, or holds a run that may not be replaced.
+    wait: for seconds, between attempts to lock it.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -141,7 +147,8 @@ def claim(
 
 
 def _locked(lock: int, wait: Callable[[float], None]) -> bool:
-    """Lock the mark; False if another run holds it. A page that follows the directory holds it for an instant of each look."""
+    """Lock the mark; False if another run holds it. A page that follows the directory holds it for an instant
+    of each look."""
     for _ in range(ATTEMPTS):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -161,7 +168,8 @@ _OCCUPIED: dict[State, str] = {
 
 
 def sweep(directory: Path) -> None:
-    """Remove what a run that was killed was about to put in place. Only for who knows that no run is writing there."""
+    """Remove what a run that was killed was about to put in place. Only for who knows that no run is writing
+    there."""
     for entry in [*directory.glob(f"{STAGING}*"), *directory.glob(".*.part")]:
         shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
 
@@ -194,8 +202,9 @@ def table_of(run: Mapping[str, Any]) -> str:
 
 
 def linked_tables_of(run: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the files of a run's linked tables; none of a run of one table. run: the content of run.json, which may be of
-    another party and is not believed: nothing that is no plain name of a file comes back."""
+    """The names of the files of a run's linked tables; none of a run of one table. run: the content of
+    run.json, which may be of another party and is not believed: nothing that is no plain name of a file comes
+    back."""
     with contextlib.suppress(KeyError, TypeError, AttributeError):
         stated = run["linked"]
         names = [stated["parent"], *(one["name"] for one in stated["tables"])]
@@ -223,10 +232,12 @@ def finished(directory: Path) -> dict[str, Any]:
 def install(
     source: Path, target: Path, run: dict[str, Any], halves: Mapping[str, bytes] | None = None
 ) -> None:
-    """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before one is replaced.
+    """Copy a finished run's files from `source` to `target`, with `run` as run.json: all are written before
+    one is replaced.
 
-    halves: content of a party's own files (`HALVES`), by name: mode 0600, durable before run.json stands for them.
-    The events and the log that the run has written in `target` itself take their places there; they may still be open.
+    halves: content of a party's own files (`HALVES`), by name: mode 0600, durable before run.json stands for
+    them. The events and the log that the run has written in `target` itself take their places there; they may
+    still be open.
     """
     staged, places, gone = [], [], []
     with contextlib.suppress(UsageError):

@@ -1,9 +1,10 @@
-"""The files a finished run leaves at every party (`docs/reference/outputs.md`): written beside their final place, then moved
-there.
+"""The files a finished run leaves at every party (`docs/reference/outputs.md`): written beside their final
+place, then moved there.
 
-`synthetic.csv`, `measurements.json`, `model.npz`, `run.json` and `report.html` appear together, after everything has been
-written: a run that ends early leaves its events and its log, never half a table. All five are functions of the release and
-of public facts; what only this party knows (clamped values, missing counts, its own row count) stays in its private log.
+`synthetic.csv`, `measurements.json`, `model.npz`, `run.json` and `report.html` appear together, after
+everything has been written: a run that ends early leaves its events and its log, never half a table. All five
+are functions of the release and of public facts; what only this party knows (clamped values, missing counts,
+its own row count) stays in its private log.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def write_outputs(
     result: bytes | None = None,
     sign: Callable[[Path], bytes | None] = lambda _: None,
 ) -> None:
-    """Write all files of a finished run into `directory`. run: the content of run.json; result: of result.json, if there is
-    one. sign: of the folder where they lie before any is in its place, what signatures.json is to hold; it may raise."""
+    """Write all files of a finished run into `directory`. run: the content of run.json; result: of
+    result.json, if there is one. sign: of the folder where they lie before any is in its place, what
+    signatures.json is to hold; it may raise."""
     from runner.report import render
     from runner.results.linked import People, linked_of, seed_of, write_tables
 
@@ -112,10 +114,11 @@ def measurements_json(release: Release, domain: Domain) -> str:
 def write_table(
     path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int, *, safe: bool = False
 ) -> None:
-    """Write synthetic rows, (rows, columns) codes, as CSV: codes as integers, or values decoded by the public seed.
+    """Write synthetic rows, (rows, columns) codes, as CSV: codes as integers, or values decoded by the public
+    seed.
 
-    A missing value is an empty field; days and times are as ISO 8601 has them. safe: an apostrophe stands before what a
-    spreadsheet would run (`formulas`).
+    A missing value is an empty field; days and times are as ISO 8601 has them. safe: an apostrophe stands
+    before what a spreadsheet would run (`formulas`).
     """
     # the csv module rather than Arrow, whose arrays of NumPy values load pandas
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -139,10 +142,11 @@ def shown_in_csv(columns: Sequence[list[Any]], domain: Domain) -> list[list[Any]
 
 
 def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> None:
-    """Write the rows that `write_table` would write as Parquet, in the columns' own types; a missing value is a null.
+    """Write the rows that `write_table` would write as Parquet, in the columns' own types; a missing value is
+    a null.
 
-    Whole numbers are int64, others float64, days date32, times timestamps to the second, values of a category what they are in
-    the study (of different kinds: text).
+    Whole numbers are int64, others float64, days date32, times timestamps to the second, values of a category
+    what they are in the study (of different kinds: text).
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -162,7 +166,8 @@ def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, s
 
 
 def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.DataFrame:
-    """The rows that `write_table` would write as a data frame; a missing value is NaN or NaT, days and times are datetime64."""
+    """The rows that `write_table` would write as a data frame; a missing value is NaN or NaT, days and times
+    are datetime64."""
     import pandas as pd
 
     values: list[list[Any]] = [[] for _ in domain.names]
@@ -181,7 +186,8 @@ def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.D
 
 
 def decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Iterator[list[list[Any]]]:
-    """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten times the table."""
+    """Values of the rows, column by column, in blocks: as Python objects, all rows at once would take ten
+    times the table."""
     rng = np.random.default_rng(seed)
     for start in range(0, len(codes), BLOCK_ROWS):
         block = codes[start : start + BLOCK_ROWS]

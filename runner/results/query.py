@@ -1,8 +1,8 @@
 """Marginals of a finished run's model, with what noise alone makes of them. No further budget.
 
-A marginal that was counted has a standard error: that of its noisy counts, which the model follows. One that lies within several
-counted ones has the least that these give together. One whose columns were never counted together has none: what the model says
-of their relation follows from other measurements and may be far off.
+A marginal that was counted has a standard error: that of its noisy counts, which the model follows. One that
+lies within several counted ones has the least that these give together. One whose columns were never counted
+together has none: what the model says of their relation follows from other measurements and may be far off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 from mpc_protocols.errors import UsageError
 from runner.results.finished_run import FinishedRun
 from runner.results.linked import check_of_people
-from runner.study.table import nearest
+from runner.study.declared.table import nearest
 from synth.run import Measured
 
 MAX_LISTED_CELLS = 1 << 22
@@ -30,7 +30,8 @@ Basis = Literal["measured", "measured over bins", "not measured together"]
 class Answer:
     """A marginal: labels of its cells' values, expected counts and shares, cell by cell in row-major order.
 
-    standard_error: of a count, from the noise; None where the columns were not counted together at their full resolution.
+    standard_error: of a count, from the noise; None where the columns were not counted together at their full
+    resolution.
     """
 
     columns: tuple[str, ...]
@@ -54,7 +55,8 @@ class Answer:
 
 
 def ask(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[str], place: str) -> Answer:
-    """The marginal of these columns. place: the run, for sentences. Raises `UsageError` for columns that cannot be listed."""
+    """The marginal of these columns. place: the run, for sentences. Raises `UsageError` for columns that
+    cannot be listed."""
     domain, asked = run.domain, tuple(columns)
     for name in asked:
         if name not in domain:
@@ -82,13 +84,15 @@ def ask(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[st
 
 
 def _with_waves(error: float | None, run: FinishedRun) -> float | None:
-    """The standard error of a sum over waves, of which the run has measured the last (`docs/reference/outputs.md`)."""
+    """The standard error of a sum over waves, of which the run has measured the last
+    (`docs/reference/outputs.md`)."""
     waves = (run.facts.get("contributors") or {}).get("after", [])
     return error and error * math.sqrt(1 + sum(float(wave["noise"]) for wave in waves))
 
 
 def basis(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[str]) -> Basis:
-    """Whether these columns were counted together. A run without counts (a model of another kind) goes by the model's cliques."""
+    """Whether these columns were counted together. A run without counts (a model of another kind) goes by the
+    model's cliques."""
     asked = set(columns)
     if any(asked <= set(measured.clique) for measured in measurements):
         return "measured"
@@ -102,7 +106,8 @@ def basis(run: FinishedRun, measurements: Sequence[Measured], columns: Sequence[
 def standard_error(
     measurements: Sequence[Measured], sizes: dict[str, int], columns: Sequence[str]
 ) -> float | None:
-    """Of one cell's count, by inverse-variance weights over the released marginals that hold these columns; None if none does."""
+    """Of one cell's count, by inverse-variance weights over the released marginals that hold these columns;
+    None if none does."""
     asked, cells = set(columns), math.prod(sizes[name] for name in columns)
     weights = [
         cells / (float(measured.sigma2) * len(measured.values))

@@ -1,9 +1,11 @@
-"""The released part of a run, as the leader hands it to every other party: table, model, measurements, events.
+"""The released part of a run, as the leader hands it to every other party: table, model, measurements,
+events.
 
-All of it is a function of differentially private outputs. It arrives from another party, so nothing in it is believed: the
-message is a canonical JSON header and raw integer arrays, every size is bounded by the study before memory is taken, codes
-must lie in the domain, levels must be nested bins of its columns, measurements and selections must be those of the events, and
-a computing party compares events with those of its own accountant.
+All of it is a function of differentially private outputs. It arrives from another party, so nothing in it is
+believed: the message is a canonical JSON header and raw integer arrays, every size is bounded by the study
+before memory is taken, codes must lie in the domain, levels must be nested bins of its columns, measurements
+and selections must be those of the events, and a computing party compares events with those of its own
+accountant.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Clique, Event, Level
 from mpc_protocols.public.cliques import MAX_LEVELS
 from synth.algorithm import CHOICES, OWN_MODEL
-from synth.fallback import MAX_SHARE
 from synth.mrf import Chains, storage
 from synth.mrf.factor import varying
 from synth.run import Measured, without_levels
+from synth.small.fallback import MAX_SHARE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,11 +60,12 @@ _MAX_PART_BITS = 1023  # bits of a rational's numerator or denominator: as a flo
 class Release:
     """What every party of a run ends up with.
 
-    codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public, so that all
-    parties decode the same values; events: the leader's record of what was spent; selections, levels: as `synth.run.Synthesis`;
-    noise_share: set if the columns are independent because joint marginals were not worth their noise (`synth.fallback`).
-    left_out: parties whose counts are in nothing of it, since they turned out to be those of no table. prior: how what the run
-    began from fared; None of a run that began from nothing.
+    codes: (rows, columns) integer codes in domain order; model: the bytes of model.npz; decode_seed: public,
+    so that all parties decode the same values; events: the leader's record of what was spent; selections,
+    levels: as `synth.run.Synthesis`; noise_share: set if the columns are independent because joint marginals
+    were not worth their noise (`synth.small.fallback`). left_out: parties whose counts are in nothing of it,
+    since they turned out to be those of no table. prior: how what the run began from fared; None of a run
+    that began from nothing.
     """
 
     codes: NDArray[np.integer[Any]]
@@ -84,7 +87,8 @@ class Release:
 
     @property
     def by_client(self) -> dict[int, tuple[Event, ...]] | None:
-        """The events of each custodian, by number, where they are charged side by side; None where all are charged all."""
+        """The events of each custodian, by number, where they are charged side by side; None where all are
+        charged all."""
         named = [(event, clients_of(event)) for event in self.events]
         if not any("charged" in event.detail for event in self.events):
             return None
@@ -130,7 +134,8 @@ class Release:
     def tells_recorded(self, opened: Sequence[NDArray[np.int64]], events: Sequence[Event]) -> bool:
         """Whether it holds what another computing party has on record of an earlier attempt.
 
-        opened: the result of every step, in order: of a measurement its marginals one after the other, else something else.
+        opened: the result of every step, in order: of a measurement its marginals one after the other, else
+        something else.
         """
         if [event_to_json(event) for event in self.events] != [event_to_json(event) for event in events]:
             return False
@@ -183,7 +188,8 @@ def size_limit(domain: Domain, row_limit: int) -> int:
 
 
 def parse(payload: memoryview, domain: Domain, row_limit: int, sender: str) -> Release:
-    """Read a release received from `sender`. Raises `ProtocolAborted` on anything that the study does not allow."""
+    """Read a release received from `sender`. Raises `ProtocolAborted` on anything that the study does not
+    allow."""
     try:
         return _parse(payload, domain, row_limit)
     except (
@@ -301,7 +307,8 @@ def _names(value: object) -> tuple[str, ...]:
 def _check_events(
     events: Sequence[Event], measurements: Sequence[Measured], selections: Sequence[Clique]
 ) -> None:
-    """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with the same noise.
+    """Raise `ValueError` unless what was charged is what is told: as many selections, the same marginals with
+    the same noise.
 
     What clients chose by themselves is told as far as it was measured.
     """
@@ -314,7 +321,8 @@ def _check_events(
 
 
 def check_measured(events: Sequence[Event], measurements: Sequence[Measured]) -> None:
-    """Raise `ValueError`, `KeyError` or `TypeError` unless the marginals are those of the events, with the same noise.
+    """Raise `ValueError`, `KeyError` or `TypeError` unless the marginals are those of the events, with the
+    same noise.
 
     An owner's own model is charged as a whole: what is told of it are marginals of its own columns.
     """
@@ -357,7 +365,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 
 def event_from_json(form: dict[str, Any]) -> Event:
-    """Inverse of `event_to_json`; raises ValueError, KeyError or TypeError on anything else, a negative cost included."""
+    """Inverse of `event_to_json`; raises ValueError, KeyError or TypeError on anything else, a negative cost
+    included."""
     detail = form["detail"]
     if (
         not isinstance(form["what"], str)

@@ -1,14 +1,17 @@
-"""What every party signs of a finished run: the hashes of its files, so that an auditor knows that all parties hold the same.
+"""What every party signs of a finished run: the hashes of its files, so that an auditor knows that all
+parties hold the same.
 
     {"release":CONTENT,
     "signatures":{"PARTY":"HEX",...}}
 
-CONTENT is canonical JSON on one line: format, study (the digest), run, files (SHA-256 by name), certificates (PEM by party), ca
-(PEM, or null where the study pins every certificate). A signature is ECDSA (P-256, SHA-256) by the key of the party's
-certificate, r and s of 32 bytes each, over FORMAT and CONTENT. The file is that of a contributor's signed result
-(`runner.contributors.statement`). A party whose certificate has another kind of key signs nothing, and is missing there.
+CONTENT is canonical JSON on one line: format, study (the digest), run, files (SHA-256 by name), certificates
+(PEM by party), ca (PEM, or null where the study pins every certificate). A signature is ECDSA (P-256,
+SHA-256) by the key of the party's certificate, r and s of 32 bytes each, over FORMAT and CONTENT. The file is
+that of a contributor's signed result (`runner.contributors.statement`). A party whose certificate has another
+kind of key signs nothing, and is missing there.
 
-Who learns what: nothing new; certificates were shown when the parties met. What a party sends is judged before it is used.
+Who learns what: nothing new; certificates were shown when the parties met. What a party sends is judged
+before it is used.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ SIGNED = (outdir.RUN, "measurements.json", "model.npz", outdir.TABLE, outdir.RES
 _HALF = 32
 
 Gather = Callable[[str, bytes, int], Mapping[str, bytes]]
-"""What every party has to say to all: (name of the exchange, own bytes, most bytes of a party) -> bytes by party."""
+"""What every party has to say to all: (name of the exchange, own bytes, most bytes of a party) -> bytes by
+party."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,8 @@ def sign(
     files: Mapping[str, str],
     gather: Gather,
 ) -> bytes:
-    """This party's part: certificates go round, then signatures; returns the file. 2 exchanges. Raises `ProtocolAborted` for a
-    signature of something else, `PeerIdentity`."""
+    """This party's part: certificates go round, then signatures; returns the file. 2 exchanges. Raises
+    `ProtocolAborted` for a signature of something else, `PeerIdentity`."""
     shown = gather("certificates", _plain(_file(certs.cert)).encode(), MAX_CERTIFICATE)
     authorities = None if certs.ca is None else _file(certs.ca)
     # files may hold comments or more certificates: the first is the one that the study's digest has
@@ -217,8 +221,8 @@ def _issued(certificate: Any, authority: Any) -> bool:
 
 
 def _may_issue(certificate: Any, below: int) -> bool:
-    """Whether it is a CA's, with room for so many CAs below it: a party that has a certificate could else issue others' with its
-    own key (RFC 5280, 4.2.1.9 and 4.2.1.3)."""
+    """Whether it is a CA's, with room for so many CAs below it: a party that has a certificate could else
+    issue others' with its own key (RFC 5280, 4.2.1.9 and 4.2.1.3)."""
     try:
         found = certificate.extensions
         limits = found.get_extension_for_class(x509.BasicConstraints).value

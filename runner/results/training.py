@@ -1,4 +1,5 @@
-"""What a run that trained a model leaves: run.json and a report, alike at all parties; at each owner its half, for itself alone.
+"""What a run that trained a model leaves: run.json and a report, alike at all parties; at each owner its
+half, for itself alone.
 
 run.json, report.html        of public facts and released figures; "rows" is 0, for there is no table
 florist-passive.npz, ...     0600, in the directory of the owner that made it (`synth.training.Half`)
@@ -38,7 +39,8 @@ def describe_training(
     deployment: str,
     owned: Ownership,
 ) -> dict[str, Any]:
-    """run.json: as of any run, of no rows, with the model's shape and the evaluation. Raises `ProtocolAborted`."""
+    """run.json: as of any run, of no rows, with the model's shape and the evaluation. Raises
+    `ProtocolAborted`."""
     training = training_of(study)
     assert training is not None
     nothing = Release(np.zeros((0, len(study.domain)), np.uint8), b"", (), (), 0.0, 0, tuple(events))
@@ -62,7 +64,8 @@ def describe_training(
 
 
 def write_training(directory: Path, run: dict[str, Any], own: Mapping[str, bytes]) -> None:
-    """Put the results in place, run.json last. own: this party's files, readable by its owner alone and durable before that."""
+    """Put the results in place, run.json last. own: this party's files, readable by its owner alone and
+    durable before that."""
     from runner.report import render
 
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:

@@ -1,6 +1,8 @@
-"""What is to be said first of a finished run: no relations, columns that stand alone, too few rows, a promise of little.
+"""What is to be said first of a finished run: no relations, columns that stand alone, too few rows, a promise
+of little.
 
-A function of what was released and of the study, so every party writes the same (`docs/reference/outputs.md`, `warnings`).
+A function of what was released and of the study, so every party writes the same (`docs/reference/outputs.md`,
+`warnings`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from synth.judgement.parameters import unsafe
 from synth.judgement.warned import Warned
 
@@ -42,7 +44,8 @@ def relations_of(release: Release, domain: Domain) -> Relations | None:
 def warnings_of(
     found: Relations | None, fallback: str | None, epsilon: float, delta: float, rows: int
 ) -> tuple[Warned, ...]:
-    """The warnings of a run, the most important first. fallback: why the columns are independent, if they are. rows: noisy."""
+    """The warnings of a run, the most important first. fallback: why the columns are independent, if they
+    are. rows: noisy."""
     warned = [*unsafe(epsilon, delta, rows)]
     if fallback is not None or (found is not None and not found.kept):
         warned.append(
@@ -85,7 +88,8 @@ def texts_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def of_columns(facts: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """What a run's verdict says against reading a relation out of these columns; nothing of one column, or without a verdict."""
+    """What a run's verdict says against reading a relation out of these columns; nothing of one column, or
+    without a verdict."""
     found = facts.get("relations")
     if len(columns) < 2 or not isinstance(found, dict):
         return ()

@@ -1,4 +1,5 @@
-"""Code books: the values that a column may have, as whoever defined them published them. Public, unlike a table.
+"""Code books: the values that a column may have, as whoever defined them published them. Public, unlike a
+table.
 
 JSON    a list of values, or an object of values and their meanings
 CSV     a header line, then a value in the first field of each line; what follows is its meaning

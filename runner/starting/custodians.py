@@ -1,8 +1,10 @@
-"""Tables of several custodians compared: one proposal for all, and what each must say to read its own table like that.
+"""Tables of several custodians compared: one proposal for all, and what each must say to read its own table
+like that.
 
-Names are compared without capitals; values of one column by their words (capitals, yes and no in some languages, the beginning
-of a longer word); numbers by their medians, for a factor that two units have. Whoever compares holds all the tables, so this is
-for a rehearsal, or for test tables; what comes out is private like them.
+Names are compared without capitals; values of one column by their words (capitals, yes and no in some
+languages, the beginning of a longer word); numbers by their medians, for a factor that two units have.
+Whoever compares holds all the tables, so this is for a rehearsal, or for test tables; what comes out is
+private like them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ TOLERANCE = 0.15
 
 @dataclass(frozen=True)
 class OwnRule:
-    """What one custodian's private file says of one column. source: its name for it, if another. units: a question, as words."""
+    """What one custodian's private file says of one column. source: its name for it, if another. units: a
+    question, as words."""
 
     source: str | None = None
     missing: tuple[str, ...] = ()
@@ -49,8 +52,8 @@ class OwnRule:
 
 @dataclass(frozen=True)
 class Compared:
-    """proposals: of the study's columns. rules: of each custodian, by the study's column. ignore_case: custodians whose names
-    differ in capitals. notes: what nobody can decide without asking.
+    """proposals: of the study's columns. rules: of each custodian, by the study's column. ignore_case:
+    custodians whose names differ in capitals. notes: what nobody can decide without asking.
     """
 
     proposals: Sequence[Proposal]
@@ -60,7 +63,8 @@ class Compared:
 
 
 def compared(tables: Mapping[str, Texts]) -> Compared:
-    """The tables of custodians, by their names. Columns are in the order of the first, and are called as there."""
+    """The tables of custodians, by their names. Columns are in the order of the first, and are called as
+    there."""
     spelled: dict[str, dict[str, str]] = {}
     for custodian, table in tables.items():
         for name in table.columns:

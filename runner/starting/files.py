@@ -1,4 +1,5 @@
-"""What `init --from` writes: the proposals as a private file whose lines are marked, code books as columns of the study."""
+"""What `init --from` writes: the proposals as a private file whose lines are marked, code books as columns of
+the study."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def proposal_file(
     study: str = "study.toml",
     linked: LinkedProposal | None = None,
 ) -> str:
-    """The file of proposals, ready to be appended to a study. booked: columns that a code book says, which need none.
+    """The file of proposals, ready to be appended to a study. booked: columns that a code book says, which
+    need none.
 
     linked: tables of children, after the columns found, which are the parent's.
     """
@@ -133,7 +135,8 @@ def own_settings(dialect: Dialect | None, rules: Mapping[str, OwnRule], ignore_c
 
 
 def booked_columns(booked: Mapping[str, Sequence[Value]], children: Collection[str] = ()) -> str:
-    """The study's tables of columns whose values code books list. children: tables whose columns are named TABLE.COLUMN."""
+    """The study's tables of columns whose values code books list. children: tables whose columns are named
+    TABLE.COLUMN."""
     parts = []
     for name, values in booked.items():
         table, _, column = name.partition(".")

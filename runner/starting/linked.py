@@ -1,4 +1,5 @@
-"""A custodian's linked tables looked at for a study: the key, an order, how many rows a person has, and each table's columns.
+"""A custodian's linked tables looked at for a study: the key, an order, how many rows a person has, and each
+table's columns.
 
 Private like the tables, as `proposals` says; the custodian confirms it.
 """
@@ -53,9 +54,11 @@ def table_name(stem: str) -> str:
 
 
 def linked_proposal(places: Mapping[str, Location], key: str | None) -> LinkedProposal:
-    """Look at all rows of the tables, the parent's first. key: the column of all that names the person; None: look for it.
+    """Look at all rows of the tables, the parent's first. key: the column of all that names the person; None:
+    look for it.
 
-    Raises `UsageError` where no column, or more than one, can be the key, and `DataRefused` for a table that cannot be read.
+    Raises `UsageError` where no column, or more than one, can be the key, and `DataRefused` for a table that
+    cannot be read.
     """
     texts = {name: texts_of(place) for name, place in places.items()}
     parent, *names = places
@@ -106,7 +109,7 @@ def _key(texts: Mapping[str, Texts], wanted: str | None) -> str:
 
 def _persons(place: Location, key: str) -> Counter[str]:
     """How many rows each person has in a table."""
-    from parties.data.coding import written
+    from parties.data.counting.coding import written
 
     found: Counter[str] = Counter()
     with open_source(place) as source:
@@ -125,7 +128,8 @@ def _bound(rows: Mapping[str, int]) -> int:
 
 
 def _columns(texts: Texts, key: str) -> list[Proposal]:
-    """Of a table without its key. Linked tables are read as they are written: no rule for reading them otherwise stands here."""
+    """Of a table without its key. Linked tables are read as they are written: no rule for reading them
+    otherwise stands here."""
     return [replace(one, markers=(), spellings=()) for one in texts.proposals if one.name != key]
 
 

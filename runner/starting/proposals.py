@@ -1,10 +1,10 @@
 """What the columns of a custodian's table look like: kinds, values and limits, as the tables of a domain.
 
-A domain is public and must not come from the data (`docs/design/privacy.md` 6): the smallest number is somebody's, and a value
-that one row has is that row's. So what is found here is private, like the table, and is written to a file of its own, every line
-of it that was read off rows marked so (`init --from`). Limits are rounded outwards, which hides little; edges of bins are round
-numbers, as a code book has them. A person confirms or replaces them by what everybody knows, and only then they become part of a
-study.
+A domain is public and must not come from the data (`docs/design/privacy.md` 6): the smallest number is
+somebody's, and a value that one row has is that row's. So what is found here is private, like the table, and
+is written to a file of its own, every line of it that was read off rows marked so (`init --from`). Limits are
+rounded outwards, which hides little; edges of bins are round numbers, as a code book has them. A person
+confirms or replaces them by what everybody knows, and only then they become part of a study.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?
 
 @dataclass(frozen=True)
 class Proposal:
-    """One column: what to write into its table, or why it is left out (`advice`). markers: of missing values, as it seems.
+    """One column: what to write into its table, or why it is left out (`advice`). markers: of missing values,
+    as it seems.
 
-    spellings: of days that are not written 2019-12-31, as strptime has them; several if all of them read every value.
+    spellings: of days that are not written 2019-12-31, as strptime has them; several if all of them read
+    every value.
     """
 
     name: str
@@ -62,7 +64,8 @@ class Proposal:
 
 
 def dialect_of(path: Path) -> Dialect:
-    """How a CSV file seems to be written: its first line's separators, UTF-8 or else windows-1252, decimal commas."""
+    """How a CSV file seems to be written: its first line's separators, UTF-8 or else windows-1252, decimal
+    commas."""
     raw = path.read_bytes()[: 1 << 20]
     try:
         text, encoding = raw[: raw.rfind(b"\n") + 1 or None].decode("utf-8-sig"), "utf-8"
@@ -125,7 +128,7 @@ def texts_of_frame(frame: pd.DataFrame) -> Texts:
 def _texts(names: list[str], batches: Iterable[pa.RecordBatch]) -> Texts:
     import numpy as np
 
-    from parties.data.coding import Distinct, plain, written
+    from parties.data.counting.coding import Distinct, plain, written
 
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     rows = 0

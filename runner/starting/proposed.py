@@ -1,4 +1,5 @@
-"""`Study.propose`: columns of frames or files as `Study.of` takes them, and what is to be confirmed before they are public."""
+"""`Study.propose`: columns of frames or files as `Study.of` takes them, and what is to be confirmed before
+they are public."""
 
 from __future__ import annotations
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Proposed:
-    """Columns proposed from tables. Private, like these, until somebody has confirmed `to_confirm` by what is publicly known.
+    """Columns proposed from tables. Private, like these, until somebody has confirmed `to_confirm` by what is
+    publicly known.
 
-    columns: by name, as `Study.of` takes them. left_out: columns that are none of a study, and why. notes: questions that
-    nobody can answer from the tables. harmonise: by custodian, what its private file says under [csv] and [harmonise].
+    columns: by name, as `Study.of` takes them. left_out: columns that are none of a study, and why. notes:
+    questions that nobody can answer from the tables. harmonise: by custodian, what its private file says
+    under [csv] and [harmonise].
     """
 
     columns: Mapping[str, Mapping[str, Any]] = field(repr=False)
@@ -41,7 +44,8 @@ class Proposed:
         ]
 
     def to_toml(self) -> str:
-        """The tables of the columns as they are appended to a study file, each line that was read off rows marked."""
+        """The tables of the columns as they are appended to a study file, each line that was read off rows
+        marked."""
         return proposal_file("tables in Python", self._found, {}, self.notes)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpc_protocols.backend import BACKENDS
-from mpc_protocols.installation import as_started
+from mpc_protocols.process.installation import as_started
 from mpc_protocols.psu.method import AUTO, METHODS, methods
-from runner.study.tables import Session
+from runner.study.declared.tables import Session
 from synth.algorithm import ALGORITHMS, proposed
 
 COMMENT = 31
@@ -177,7 +177,8 @@ def data_line(table: Path | Mapping[str, Path]) -> str:
 
 
 def template(vertical: bool, domain: str = _COLUMNS, linked: Sequence[str] = ()) -> str:
-    """A commented study: the proposed algorithm and the first backend, with every key and default that they declare.
+    """A commented study: the proposed algorithm and the first backend, with every key and default that they
+    declare.
 
     domain: the tables of its columns. linked: the names of linked tables, which have a workload of their own.
     """
@@ -217,7 +218,8 @@ def _line(setting: str, comment: str, more: list[str]) -> str:
 
 
 def called(text: str, name: str) -> str:
-    """The template's study by this name, under which a ledger counts what its custodians spend; "" leaves it as it is."""
+    """The template's study by this name, under which a ledger counts what its custodians spend; "" leaves it
+    as it is."""
     return (
         text.replace('name = "example"', f"name = {json.dumps(name, ensure_ascii=False)}", 1)
         if name

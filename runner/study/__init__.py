@@ -1,9 +1,10 @@
-"""The public study file: reading it, checking it, hashing it (`docs/reference/study-file.md`). Standard library only."""
+"""The public study file: reading it, checking it, hashing it (`docs/reference/study-file.md`). Standard
+library only."""
 
+from runner.study.declared.tables import Alignment, Privacy, Session, Unit
 from runner.study.hashing import digest
 from runner.study.model import DataLocation, Party, Study, VerticalStudy
 from runner.study.read import load, problems
-from runner.study.tables import Alignment, Privacy, Session, Unit
 
 __all__ = [
     "Alignment",

@@ -1,4 +1,5 @@
-"""What a run of a study claims to protect, in one sentence: the descriptors' own claims put together. Standard library only."""
+"""What a run of a study claims to protect, in one sentence: the descriptors' own claims put together.
+Standard library only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Studies whose custodians choose by themselves what they answer (`synth.algorithm.CohortRounds`). Standard library only."""
+"""Studies whose custodians choose by themselves what they answer (`synth.algorithm.CohortRounds`). Standard
+library only."""
 
 from __future__ import annotations
 

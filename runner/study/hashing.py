@@ -1,8 +1,10 @@
-"""The study's digest: what the parties compare before anything private moves (`docs/design/session.md` 4; exit 22 if it differs).
+"""The study's digest: what the parties compare before anything private moves (`docs/design/session.md` 4;
+exit 22 if it differs).
 
-It covers every public byte that changes the meaning of a run: the parsed study without `data` (comments and spacing do not
-count), the domain in its column order with the content of its file, the protocol version, name and version of the plug-ins that
-the study names, and whom each party will accept: its pinned certificate, else the session's CA.
+It covers every public byte that changes the meaning of a run: the parsed study without `data` (comments and
+spacing do not count), the domain in its column order with the content of its file, the protocol version, name
+and version of the plug-ins that the study names, and whom each party will accept: its pinned certificate,
+else the session's CA.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ FORMAT = "cosynth-study-1"
 
 
 def canonical(value: object) -> bytes:
-    """Canonical JSON: sorted keys, no spaces, UTF-8, shortest decimal form of floats; NaN and infinity are refused."""
+    """Canonical JSON: sorted keys, no spaces, UTF-8, shortest decimal form of floats; NaN and infinity are
+    refused."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode("utf-8")
@@ -35,7 +38,8 @@ def agreed_tree(study: Study) -> dict[str, Any]:
     tree["party"] = [
         {key: value for key, value in entry.items() if key != "data"} for entry in study.tree["party"]
     ]
-    # the order of columns decides which marginals a seed chooses, and JSON objects have none: the domain goes as a list
+    # the order of columns decides which marginals a seed chooses, and JSON objects have none: the domain goes
+    # as a list
     own = study.domain if study.linked is None else study.linked.people
     tree["domain"] = {"file": study.tree["domain"].get("file"), **own.to_spec()}
     if study.linked is not None:
@@ -50,7 +54,8 @@ def agreed_tree(study: Study) -> dict[str, Any]:
 
 
 def plug_ins_of(study: Study) -> dict[str, str]:
-    """What other distributions bring to the study, with name and version of each: parties with other versions do not meet."""
+    """What other distributions bring to the study, with name and version of each: parties with other versions
+    do not meet."""
     origins = {
         "algorithm": ALGORITHMS.origin(study.algorithm),
         "backend": BACKENDS.origin(study.backend),
@@ -60,7 +65,8 @@ def plug_ins_of(study: Study) -> dict[str, str]:
 
 
 def digest(study: Study, ca_fingerprint: str) -> bytes:
-    """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls = "insecure-loopback"`."""
+    """32 bytes. `ca_fingerprint`: SHA-256 of the session CA's certificate in hex, "" with `tls =
+    "insecure-loopback"`."""
     return digest_of(
         agreed_tree(study),
         str(PROTOCOL),
@@ -79,7 +85,8 @@ def digest_of(
 
 
 def protocol_of(run: Mapping[str, Any]) -> str:
-    """What the digest of a run has as its protocol version, by its run.json: before 0.2.0 that was the software's version.
+    """What the digest of a run has as its protocol version, by its run.json: before 0.2.0 that was the
+    software's version.
 
     Raises `KeyError` for a run.json with neither.
     """

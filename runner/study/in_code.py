@@ -1,8 +1,8 @@
 """Studies that no file holds: from a tree as TOML has it, from its text, or from a few words in Python.
 
-All of them are read by the reader of study files, which names every problem; where a sentence would name the file, it says
-`IN_CODE`. Paths start in a directory that the caller names and are absolute afterwards, so that the study can be written down
-anywhere (`runner.study.toml_text`) and means the same.
+All of them are read by the reader of study files, which names every problem; where a sentence would name the
+file, it says `IN_CODE`. Paths start in a directory that the caller names and are absolute afterwards, so that
+the study can be written down anywhere (`runner.study.toml_text`) and means the same.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Options
-from runner.study.keys import ContributorKeys, PriorKeys, WaveKeys
+from runner.study.declared.keys import ContributorKeys, PriorKeys, WaveKeys
+from runner.study.declared.table import parse_toml
 from runner.study.model import Study
-from runner.study.parties import placed
 from runner.study.read import read_tree
-from runner.study.table import parse_toml
+from runner.study.sections.parties import placed
 from runner.study.toml_text import to_toml
 from synth.algorithm import ALGORITHMS, proposed
 from synth.domain.keys import DomainKeys
@@ -30,7 +30,8 @@ FIRST_PORT = 7101
 
 
 def from_dict(tree: Mapping[str, Any], base: Path | None = None) -> Study:
-    """The study of a tree with the study file's tables and keys. base: where relative paths start (default: here).
+    """The study of a tree with the study file's tables and keys. base: where relative paths start (default:
+    here).
 
     Raises `StudyInvalid` with the first problem.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runner.study.waves import together
+from runner.study.sections.waves import together
 from synth.algorithm import ALGORITHMS, Algorithm
 
 if TYPE_CHECKING:
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 
 def algorithm_of(study: Study) -> Algorithm[Any, Any]:
-    """The study's algorithm; while contributors arrive what it is then; after earlier waves, what measures what these have."""
+    """The study's algorithm; while contributors arrive what it is then; after earlier waves, what measures
+    what these have."""
     algorithm: Algorithm[Any, Any] = ALGORITHMS[study.algorithm]
     own = study.contributors
     if own is not None and own.arriving:
         return algorithm.while_arriving(study.config, len(own.closes), own.again)
     if own is not None and own.after:
-        from synth.later_wave import LaterWave
+        from synth.prior.later_wave import LaterWave
 
         return LaterWave(algorithm, together(own.after))
     return algorithm

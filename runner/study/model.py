@@ -1,8 +1,8 @@
 """A study as every party holds it: the frozen form of the public TOML file (`docs/reference/study-file.md`).
 
-Everything here is public except `Party.data`, which says where one custodian's own table lies; `data` is part of neither the
-digest nor `Study.public()`. Values are valid once a Study exists: `runner.study.read` is the only place that builds one.
-Standard library only: the launcher imports this file.
+Everything here is public except `Party.data`, which says where one custodian's own table lies; `data` is part
+of neither the digest nor `Study.public()`. Values are valid once a Study exists: `runner.study.read` is the
+only place that builds one. Standard library only: the launcher imports this file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
 from parties.data.harmony.rules import RFC, Dialect
-from runner.study.tables import Alignment, Privacy, Session
+from runner.study.declared.tables import Alignment, Privacy, Session
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.training import Training
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from parties.data.location import Location
     from parties.data.tallies.places import DaskCluster, TallyFiles
     from runner.starting.proposed import Proposed
-    from runner.study.contributors import Contributors
-    from runner.study.inference import Inference
-    from runner.study.prior import StudyPrior
+    from runner.study.sections.contributors import Contributors
+    from runner.study.sections.inference import Inference
+    from runner.study.sections.prior import StudyPrior
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.linked.tables import LinkedTables
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataLocation:
-    """Where a custodian's table is: a .csv or .parquet file (absolute path), a table of a database, or the counts of its parts.
+    """Where a custodian's table is: a .csv or .parquet file (absolute path), a table of a database, or the
+    counts of its parts.
 
-    The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's private file says of the
-    table; None: it is read as it is. push_down: its rows may not leave the database.
+    The address may hold a password and is not even in the `repr`. dialect, recipe: what the custodian's
+    private file says of the table; None: it is read as it is. push_down: its rows may not leave the database.
 
     tables: of several tables that are named, the places by name, until they are found to be the study's; then
-    `children` has those
-    of the tables of children, `linked` is the study's, and this is where the parent table is. draws: the key of the draws.
+    `children` has those of the tables of children, `linked` is the study's, and this is where the parent
+    table is. draws: the key of the draws.
     """
 
     path: Path | None = None
@@ -94,7 +95,8 @@ class DataLocation:
 
 @dataclass(frozen=True)
 class Party:
-    """One [[party]]. `fingerprint` is the SHA-256 of its certificate in lower-case hex; `data` stays at this party."""
+    """One [[party]]. `fingerprint` is the SHA-256 of its certificate in lower-case hex; `data` stays at this
+    party."""
 
     name: str
     host: str
@@ -111,8 +113,8 @@ class Party:
 
 
 def unchecked_inputs(backend: Backend, partition: str, bundles: bool, chosen: bool) -> str | None:
-    """Why contributors' inputs are not checked, a part of a sentence; None if they are. chosen: whether custodians choose by
-    themselves what they answer."""
+    """Why contributors' inputs are not checked, a part of a sentence; None if they are. chosen: whether
+    custodians choose by themselves what they answer."""
     if chosen:
         return "what a custodian chooses to answer need not be counts"
     if partition == "vertical":
@@ -126,10 +128,11 @@ def unchecked_inputs(backend: Backend, partition: str, bundles: bool, chosen: bo
 class Study:
     """A valid study; of vertical partitions, a `VerticalStudy`.
 
-    config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees it. contributors: who
-    may leave a bundle; None of a study without. inference: the questions that are registered; None of a study
-    without. linked: the tables that belong together, of which `domain` has a row a person; None of a study of one table. prior:
-    what the run begins from; None of a study that begins from nothing.
+    config, options: the algorithm's and the backend's own tables. tree: the parsed TOML, as the digest sees
+    it. contributors: who may leave a bundle; None of a study without. inference: the questions that are
+    registered; None of a study without. linked: the tables that belong together, of which `domain` has a row
+    a person; None of a study of one table. prior: what the run begins from; None of a study that begins from
+    nothing.
     """
 
     path: Path
@@ -193,10 +196,11 @@ class Study:
     ) -> Study:
         """A study from Python, in the study file's words.
 
-        columns: of each column its size or its table, as under [domain.columns]. parties: names, for a run on this machine, or
-        tables as under [[party]]. algorithm: default: that whose table is given, else the one that `init` proposes. workload:
-        default: all pairs of columns. tables: further keys of any table, such as mosaic={"rounds": 20} or
-        privacy={"max_rows": 5000}. Raises `StudyInvalid` with the first problem.
+        columns: of each column its size or its table, as under [domain.columns]. parties: names, for a run on
+        this machine, or tables as under [[party]]. algorithm: default: that whose table is given, else the
+        one that `init` proposes. workload: default: all pairs of columns. tables: further keys of any table,
+        such as mosaic={"rounds": 20} or privacy={"max_rows": 5000}. Raises `StudyInvalid` with the first
+        problem.
         """
         from runner.study.in_code import of
 
@@ -220,10 +224,11 @@ class Study:
         /,
         **custodians: pd.DataFrame | str | os.PathLike[str],
     ) -> Proposed:
-        """Columns for `Study.of`, from a frame or file, or from one of each custodian: `Study.propose(north=a, south=b)`.
+        """Columns for `Study.of`, from a frame or file, or from one of each custodian:
+        `Study.propose(north=a, south=b)`.
 
-        Several are compared: names without capitals, codes, units. What comes back was read off rows and is private until
-        `to_confirm` is confirmed by what is publicly known. Raises `UsageError`, `DataRefused`.
+        Several are compared: names without capitals, codes, units. What comes back was read off rows and is
+        private until `to_confirm` is confirmed by what is publicly known. Raises `UsageError`, `DataRefused`.
         """
         from runner.starting.proposed import propose
 
@@ -237,7 +242,8 @@ class Study:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload's cliques (a random subset of a degree needs NumPy); every column alone in a study that has none."""
+        """The workload's cliques (a random subset of a degree needs NumPy); every column alone in a study
+        that has none."""
         from synth.workload import Workload
 
         if not self.workload_spec:
@@ -276,7 +282,8 @@ class Study:
 
     @property
     def inputs_unchecked(self) -> str | None:
-        """Why contributors' inputs cannot be checked in a study like this one, a part of a sentence; None if they can."""
+        """Why contributors' inputs cannot be checked in a study like this one, a part of a sentence; None if
+        they can."""
         chosen = ALGORITHMS[self.algorithm].cohorts(self.config) is not None
         return unchecked_inputs(self.descriptor, self.partition, self.contributors is not None, chosen)
 
@@ -308,7 +315,8 @@ class Study:
         raise KeyError(name)
 
     def public(self) -> dict[str, Any]:
-        """JSON-able form with every default filled in and the domain's columns in order; holds no `data`. For run.json."""
+        """JSON-able form with every default filled in and the domain's columns in order; holds no `data`. For
+        run.json."""
         unit = self.privacy.unit
         return {
             "study": {

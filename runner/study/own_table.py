@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from parties.data.coding import written
+from parties.data.counting.coding import written
 from parties.data.harmony.rules import DECIMALS, DELIMITERS, ENCODINGS, RFC, ColumnRule, Dialect, Rules
-from runner.study.table import Table, shown
+from runner.study.declared.table import Table, shown
 from synth.domain import Value
 
 CSV_KEYS = ("delimiter", "decimal", "encoding")

@@ -1,11 +1,11 @@
-"""Who owns which column of a vertical study, and whether its alignment can be run by these owners (`docs/design/vertical.md` 2,
-`docs/reference/study-file.md`).
+"""Who owns which column of a vertical study, and whether its alignment can be run by these owners
+(`docs/design/vertical.md` 2, `docs/reference/study-file.md`).
 
-The rules are public and every party applies them to the same announcements, so all refuse alike (exit 10): each column of the
-domain has exactly one owner; two to eight owners; a protocol that these owners can run. A partition that is vertical and
-horizontal at once (some columns at several owners) is refused by the first rule: it would count one person's values twice or
-leave open whose hold. Rows of different people are no matter of columns: `population` says which people the table is about.
-Standard library only.
+The rules are public and every party applies them to the same announcements, so all refuse alike (exit 10):
+each column of the domain has exactly one owner; two to eight owners; a protocol that these owners can run. A
+partition that is vertical and horizontal at once (some columns at several owners) is refused by the first
+rule: it would count one person's values twice or leave open whose hold. Rows of different people are no
+matter of columns: `population` says which people the table is about. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.partition import MAX_OWNERS
 from mpc_protocols.psu.method import AUTO, METHODS, AlignmentMethod, resolve
+from mpc_protocols.vertical.partition import MAX_OWNERS
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
+    from runner.study.declared.tables import Alignment, Privacy
     from runner.study.model import Party, VerticalStudy
-    from runner.study.tables import Alignment, Privacy
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """Public. owners: names, in the study's order. columns: every column of the domain, in its order, with its owner's name."""
+    """Public. owners: names, in the study's order. columns: every column of the domain, in its order, with
+    its owner's name."""
 
     owners: tuple[str, ...]
     columns: Mapping[str, str]
@@ -51,12 +52,14 @@ def method_of(study: VerticalStudy) -> AlignmentMethod:
 
 
 def deviating_adjacency(backend: Backend, privacy: Privacy) -> Adjacency | None:
-    """What an alignment must withstand: the adjacency of a study in which a computing party may deviate, else None."""
+    """What an alignment must withstand: the adjacency of a study in which a computing party may deviate, else
+    None."""
     return privacy.adjacency if backend.malicious else None
 
 
 def ownership(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> Ownership:
-    """announced: the parties with data and the domain's columns in it, which count for who declares none in the study.
+    """announced: the parties with data and the domain's columns in it, which count for who declares none in
+    the study.
 
     Raises `StudyInvalid` with the first misfit.
     """
@@ -118,7 +121,8 @@ def misfits_of_method(
     owners: Sequence[str],
     privacy: Privacy,
 ) -> list[str]:
-    """Why these owners, and further ones if there are any, cannot run the alignment's protocol, or the backend join them.
+    """Why these owners, and further ones if there are any, cannot run the alignment's protocol, or the
+    backend join them.
 
     backend: as the study's security configures it.
     """

@@ -1,8 +1,8 @@
-"""A party's private settings, `--private FILE` (`docs/reference/study-file.md`): its data, keys, ledger. Never sent, never
-hashed.
+"""A party's private settings, `--private FILE` (`docs/reference/study-file.md`): its data, keys, ledger.
+Never sent, never hashed.
 
-Paths are relative to the file itself. Everything is optional: what is absent comes from the study or the command line.
-Standard library only.
+Paths are relative to the file itself. Everything is optional: what is absent comes from the study or the
+command line. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from parties.addresses import is_loopback
 from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
 from runner.party.options import CertificateFiles
-from runner.study.linked import placed
+from runner.study.declared.table import Table, read_toml, shown
 from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
-from runner.study.parties import read_address, read_location
-from runner.study.table import Table, read_toml, shown
+from runner.study.sections.linked import placed
+from runner.study.sections.parties import read_address, read_location
 
 if TYPE_CHECKING:
     from parties.budget.account import Cap
@@ -49,11 +49,12 @@ LEDGER_KEYS = (
 
 @dataclass(frozen=True)
 class LedgerSettings:
-    """[ledger]: where this custodian keeps account, under which name for its population, and how much it allows.
+    """[ledger]: where this custodian keeps account, under which name for its population, and how much it
+    allows.
 
-    A cap bounds what all runs on the data set come to at cap_delta; None means no cap. It holds for one notion of neighbouring
-    tables, cap_unit and cap_adjacency; what they leave open is the first run's. `max_alignments` limits the runs with one
-    counterparty.
+    A cap bounds what all runs on the data set come to at cap_delta; None means no cap. It holds for one
+    notion of neighbouring tables, cap_unit and cap_adjacency; what they leave open is the first run's.
+    `max_alignments` limits the runs with one counterparty.
     """
 
     file: Path | None = None
@@ -74,7 +75,8 @@ class LedgerSettings:
 
 @dataclass(frozen=True)
 class Private:
-    """One party's private file; all paths absolute. `listen` is (host, port) when it differs from the study's address.
+    """One party's private file; all paths absolute. `listen` is (host, port) when it differs from the study's
+    address.
 
     workers: how many processes count its table. rules: how it is read ([csv], [harmonise]).
     """
@@ -112,7 +114,8 @@ def problems(path: Path | str) -> list[str]:
 
 
 def ledger_settings(given: Mapping[str, Any], where: str, base: Path) -> LedgerSettings:
-    """[ledger] from a mapping of its keys. where: for sentences; base: where a relative `file` starts. Raises `StudyInvalid`."""
+    """[ledger] from a mapping of its keys. where: for sentences; base: where a relative `file` starts. Raises
+    `StudyInvalid`."""
     found: list[str] = []
     settings = _ledger(given, where, base, found)
     if found:
@@ -125,8 +128,8 @@ def location(
 ) -> DataLocation | None:
     """Where this party's data lies and how it is read; None if it only computes.
 
-    Its private file wins over the study, and `instead` over both. Raises `StudyInvalid` for a party that would neither compute
-    nor have data, and for rules in the private file that do not fit the study.
+    Its private file wins over the study, and `instead` over both. Raises `StudyInvalid` for a party that
+    would neither compute nor have data, and for rules in the private file that do not fit the study.
     """
     party = study.party(name)
     found = instead or private.data or party.data
@@ -149,8 +152,8 @@ def location(
 
 
 def idle_here(study: Study) -> dict[str, StudyInvalid]:
-    """By name, what is wrong with each party that neither computes nor has data, where a run of all on this machine is meant: all
-    addresses are this machine's, and it has a table that the study names.
+    """By name, what is wrong with each party that neither computes nor has data, where a run of all on this
+    machine is meant: all addresses are this machine's, and it has a table that the study names.
 
     Elsewhere a private file may name the data, and `location` tells at that party.
     """
@@ -170,7 +173,8 @@ def _idle(study: Study, name: str) -> StudyInvalid:
 
 
 def read_by_rules(study: Study, found: DataLocation, rules: Rules) -> DataLocation:
-    """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that does not fit."""
+    """A table with what its custodian's private file says of how it is read. Raises `StudyInvalid` if that
+    does not fit."""
     found = placed(study.linked, found, str(study.path), study.partition == "horizontal")
     if found.push_down and isinstance(study, VerticalStudy):
         raise StudyInvalid(
@@ -231,7 +235,8 @@ def _check_parts(study: Study, by_unit: bool) -> None:
 def certificates(study: Study, name: str, private: Private) -> CertificateFiles | None:
     """The certificate files of this party of a deployment; None if the study goes without.
 
-    Raises `PeerIdentity` naming the key that the private file lacks. `ca` may be absent if the study pins every certificate.
+    Raises `PeerIdentity` naming the key that the private file lacks. `ca` may be absent if the study pins
+    every certificate.
     """
     if study.session.tls == "insecure-loopback":
         return None

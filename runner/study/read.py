@@ -1,8 +1,9 @@
-"""From a study file to a `Study`: parse, validate everything, name every problem (`docs/reference/study-file.md`).
+"""From a study file to a `Study`: parse, validate everything, name every problem
+(`docs/reference/study-file.md`).
 
-`load` is what every command uses: a valid Study, or `StudyInvalid` (exit 10) with the first problem. `problems` is for
-`check`: all of them at once. Words that the contract knows and this version cannot run yet are refused as such; other words
-are typos and get the choices. Standard library only.
+`load` is what every command uses: a valid Study, or `StudyInvalid` (exit 10) with the first problem.
+`problems` is for `check`: all of them at once. Words that the contract knows and this version cannot run yet
+are refused as such; other words are typos and get the choices. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from typing import Any, cast
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.installation import program
 from mpc_protocols.options import Options
-from runner.study import inference, linked, prior, together
-from runner.study.columns import check_workload, has_workload, read_domain
-from runner.study.contributors import read_contributors
-from runner.study.keys import SECURITIES, InferenceKeys, PriorKeys, StudyKeys, UnitKeys
+from mpc_protocols.process.installation import program
+from runner.study import together
+from runner.study.declared.keys import SECURITIES, InferenceKeys, PriorKeys, StudyKeys, UnitKeys
+from runner.study.declared.table import Own, Table, read_toml, shown
+from runner.study.declared.tables import Privacy, Session, Unit
 from runner.study.model import Party, Study, VerticalStudy, unchecked_inputs
-from runner.study.parties import read_parties
-from runner.study.table import Own, Table, read_toml, shown
-from runner.study.tables import Privacy, Session, Unit
-from runner.study.vertical import fit_study, read_alignment
+from runner.study.sections import inference, linked, prior
+from runner.study.sections.columns import check_workload, has_workload, read_domain
+from runner.study.sections.contributors import read_contributors
+from runner.study.sections.parties import read_parties
+from runner.study.sections.vertical import fit_study, read_alignment
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Domain
@@ -69,7 +71,8 @@ def problems(path: Path | str) -> list[str]:
 
 
 def changed(study: Study, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
-    """The study whose file holds another tree, None if it is invalid; and what is then wrong, a sentence each."""
+    """The study whose file holds another tree, None if it is invalid; and what is then wrong, a sentence
+    each."""
     read, found = read_tree(study.path, tree)
     return read, [sentence.removeprefix(f"{study.path}: ") for sentence in found]
 
@@ -79,7 +82,8 @@ def _read(path: Path) -> tuple[Study | None, list[str]]:
 
 
 def read_tree(path: Path, tree: Mapping[str, Any]) -> tuple[Study | None, list[str]]:
-    """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths start, and its name."""
+    """The study of a parsed file, None if it is invalid; and all its problems. path: where relative paths
+    start, and its name."""
     found: list[str] = []
     root = Table(tree, str(path), "", (*SECTIONS, *ALGORITHMS.names, *_tables_of_backends()), found)
     stated = has_workload(tree) and "table" not in tree  # linked tables have a workload of their own
@@ -233,7 +237,8 @@ def _header(name: str) -> str:
 
 
 def _where_one_is(name: str, path: Path) -> str:
-    """What to do about a table that a study lacks: `init --from` leaves the proposed columns beside the study."""
+    """What to do about a table that a study lacks: `init --from` leaves the proposed columns beside the
+    study."""
     proposed = path.with_name("domain.proposed.toml")
     if name == "domain" and proposed.is_file():
         return f"confirm the columns that {proposed} proposes, then append it: `cat {quote(str(proposed))} >> {quote(str(path))}`"

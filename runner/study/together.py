@@ -1,6 +1,7 @@
 """What of a study does not stand together: algorithm, backend, security and the tables beside them.
 
-Each function adds its sentences to the problems of the tables it is given; those of one table alone are `read.py`'s.
+Each function adds its sentences to the problems of the tables it is given; those of one table alone are
+`read.py`'s.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.psu.method import methods
 from mpc_protocols.registry import not_installed
-from runner.study.contributors import Contributors
-from runner.study.keys import PARTITIONS, SECURITIES
-from runner.study.table import Table, listed
-from runner.study.tables import Alignment
+from runner.study.declared.keys import PARTITIONS, SECURITIES
+from runner.study.declared.table import Table, listed
+from runner.study.declared.tables import Alignment
+from runner.study.sections.contributors import Contributors
 from synth.algorithm import ALGORITHMS, Algorithm, TrainedAlgorithm
 from synth.config import AlgorithmConfig
 from synth.domain import Domain

@@ -1,5 +1,5 @@
-"""TOML text of a parsed study: what the standard library reads back as the same tree. Standard library only, which does not
-write TOML itself."""
+"""TOML text of a parsed study: what the standard library reads back as the same tree. Standard library only,
+which does not write TOML itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 def to_toml(tree: Mapping[str, Any]) -> str:
     """The text; keys keep their order, which decides that of columns.
 
-    Tables become sections, lists of tables repeated sections; what is in these, or stands before a plain value, is in one line.
-    Raises `TypeError` for a value or a key that TOML has no form of: None, a number that is not finite, a key that is no text.
+    Tables become sections, lists of tables repeated sections; what is in these, or stands before a plain
+    value, is in one line. Raises `TypeError` for a value or a key that TOML has no form of: None, a number
+    that is not finite, a key that is no text.
     """
     lines: list[str] = []
     _table(tree, (), lines)
@@ -57,7 +58,8 @@ def _key(key: object) -> str:
 
 
 def _text(value: str) -> str:
-    # JSON's escapes are TOML's, but for characters beyond 16 bits and DEL: those stand as they are, this one is escaped
+    # JSON's escapes are TOML's, but for characters beyond 16 bits and DEL: those stand as they are, this one
+    # is escaped
     quoted = json.dumps(value, ensure_ascii=False)
     return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", quoted)
 

@@ -1,7 +1,8 @@
-"""Studies whose owners train a model instead of asking an oracle: who they are, and what a run then does without.
+"""Studies whose owners train a model instead of asking an oracle: who they are, and what a run then does
+without.
 
-Two kinds: with a server, who makes a table of the model (`trained`); two owners between themselves, who keep it (`training_of`).
-Standard library only.
+Two kinds: with a server, who makes a table of the model (`trained`); two owners between themselves, who keep
+it (`training_of`). Standard library only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from synth.training import OWNERS, Training
 
 
 def trained(study: Study) -> TrainedAlgorithm[Any, Any] | None:
-    """The study's algorithm if its owners train with a server. Their records are not joined: nothing of it is announced."""
+    """The study's algorithm if its owners train with a server. Their records are not joined: nothing of it is
+    announced."""
     algorithm = ALGORITHMS[study.algorithm]
     return algorithm if isinstance(algorithm, TrainedAlgorithm) else None
 
@@ -28,7 +30,8 @@ def training_of(study: Study) -> Training[Any, Any] | None:
 
 
 def check_owners(study: VerticalStudy, owned: Ownership) -> None:
-    """Raise `StudyInvalid` unless two owners that compute, and so have a link, hold the label and something else."""
+    """Raise `StudyInvalid` unless two owners that compute, and so have a link, hold the label and something
+    else."""
     if len(owned.owners) != OWNERS:
         raise StudyInvalid(
             f'{study.path}: [study] algorithm = "{study.algorithm}" trains a model of two owners, and '

@@ -1,11 +1,11 @@
-"""What is to be said of a study before anything runs: epsilon and delta that promise little (`synth.judgement.parameters`),
-a label that is no class."""
+"""What is to be said of a study before anything runs: epsilon and delta that promise little
+(`synth.judgement.parameters`), a label that is no class."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runner.study.tables import DEFAULT_MAX_ROWS
+from runner.study.declared.tables import DEFAULT_MAX_ROWS
 from synth.judgement.parameters import unsafe
 from synth.judgement.warned import Warned
 

@@ -1,16 +1,18 @@
 """Privacy accounting: zCDP inside a run, (epsilon, delta) outside it, and the guard that refuses to go over.
 
-Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): rho adds up, also when the mechanisms are
-chosen adaptively from public outputs, as long as each step is checked against the cap before it is opened (a zCDP filter:
-`docs/design/mechanisms.md` 4). The study's (epsilon, delta) becomes the cap by the exact conversion of Canonne-Kamath-Steinke
-2020, less what samplers of finite precision take of delta (`calibrate`); beta is filtered like rho. Formulas and proofs:
-`docs/design/privacy.md` 3. A custodian's cap over many runs leaves the same room (`parties.budget.account`).
+Every mechanism of a run is charged in zero-concentrated DP (Bun-Steinke 2016): rho adds up, also when the
+mechanisms are chosen adaptively from public outputs, as long as each step is checked against the cap before
+it is opened (a zCDP filter: `docs/design/mechanisms.md` 4). The study's (epsilon, delta) becomes the cap by
+the exact conversion of Canonne-Kamath-Steinke 2020, less what samplers of finite precision take of delta
+(`calibrate`); beta is filtered like rho. Formulas and proofs: `docs/design/privacy.md` 3. A custodian's cap
+over many runs leaves the same room (`parties.budget.account`).
 
-All of it is decimal arithmetic with 60 digits, rounded in the safe direction, which every machine does alike: the parties must
-find the same cap (`math.log` may differ in the last digit between C libraries). PRG security (AES-CTR) stands beside this.
+All of it is decimal arithmetic with 60 digits, rounded in the safe direction, which every machine does alike:
+the parties must find the same cap (`math.log` may differ in the last digit between C libraries). PRG security
+(AES-CTR) stands beside this.
 
-Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are planned.
-Standard library only.
+Adjacency does not appear here: it changes sensitivities, hence the events' rho, where the mechanisms are
+planned. Standard library only.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def epsilon_of(rho: float | Fraction, delta: float | Fraction) -> float:
 
 
 def epsilon_about(rho: float, delta: float) -> float:
-    """`epsilon_of` of rho > 0 in floating point: good to nine digits and 200 times as fast, to be shown, never to decide by."""
+    """`epsilon_of` of rho > 0 in floating point: good to nine digits and 200 times as fast, to be shown,
+    never to decide by."""
     log_delta = math.log(delta)
 
     def cost(x: float) -> float:
@@ -139,7 +142,8 @@ def _rounded(x: Decimal, rounding: str) -> Decimal:
 class Calibration:
     """The (epsilon, delta) that samplers of finite precision leave for zCDP: what rho is converted at.
 
-    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' statistical distances leave of the promised one.
+    epsilon: the promised one, or less (`calibrate`). delta: what the samplers' statistical distances leave of
+    the promised one.
     """
 
     epsilon: Fraction
@@ -152,11 +156,12 @@ class Calibration:
 
 
 def calibrate(epsilon: float | Fraction, delta: float | Fraction, beta: Fraction) -> Calibration | None:
-    """What is left of (epsilon, delta) when the samplers take (1 + e^epsilon) beta of delta; None if they leave nothing.
+    """What is left of (epsilon, delta) when the samplers take (1 + e^epsilon) beta of delta; None if they
+    leave nothing.
 
-    Where they would take more than half of delta, the calibration is to the smaller epsilon at which they take half: more epsilon
-    would buy no accuracy that finite precision lets us account for. That epsilon is a stronger promise than the one asked for.
-    Raises `StudyInvalid` for an epsilon or delta that is none.
+    Where they would take more than half of delta, the calibration is to the smaller epsilon at which they
+    take half: more epsilon would buy no accuracy that finite precision lets us account for. That epsilon is a
+    stronger promise than the one asked for. Raises `StudyInvalid` for an epsilon or delta that is none.
     """
     _check(epsilon, delta)
     with localcontext(prec=_DIGITS):
@@ -176,7 +181,8 @@ def epsilon_of_curves(
     delta: float | Fraction,
     orders: Sequence[int] = ORDERS,
 ) -> float:
-    """The least epsilon (rounded up) that rho-zCDP and trainings come to at this delta: divergences add at each integer order."""
+    """The least epsilon (rounded up) that rho-zCDP and trainings come to at this delta: divergences add at
+    each integer order."""
     if not curves:
         return epsilon_of(rho, delta)
     _check(1.0, delta)
@@ -194,10 +200,11 @@ def epsilon_of_curves(
 def epsilon_beside(
     rho: Fraction, delta: float | Fraction, beta: Fraction, curves: Sequence[SampledGaussian] = ()
 ) -> float:
-    """The least epsilon (rounded up) with which rho and trainings, and samplers that are beta from their distributions, come to
-    this delta.
+    """The least epsilon (rounded up) with which rho and trainings, and samplers that are beta from their
+    distributions, come to this delta.
 
-    The least with epsilon_of_curves(rho, curves, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there is none.
+    The least with epsilon_of_curves(rho, curves, delta - (1 + e^epsilon) beta) <= epsilon; infinite if there
+    is none.
     """
     epsilon = epsilon_of_curves(rho, curves, delta)
     if beta == 0:
@@ -236,8 +243,8 @@ class Budget:
     def of(cls, epsilon: float, delta: float, beta_cap: Fraction) -> Budget:
         """Calibrate rho_cap to (epsilon, delta - (1 + e^epsilon) beta_cap). Raises `StudyInvalid`.
 
-        beta_cap: the most statistical distance all samplers of the run can add up to, known before it; more than delta/100
-        is refused.
+        beta_cap: the most statistical distance all samplers of the run can add up to, known before it; more
+        than delta/100 is refused.
         """
         _check(epsilon, delta)
         room = calibrate(epsilon, delta, beta_cap) if 0 <= beta_cap <= Fraction(delta) / 100 else None
@@ -258,12 +265,15 @@ class Budget:
 
 @dataclass
 class Accountant:
-    """A party's guard: authorises an event if the budget holds, and has it recorded before the release may be opened.
+    """A party's guard: authorises an event if the budget holds, and has it recorded before the release may be
+    opened.
 
-    Every call is charged, also one with the same event and inputs: whoever repeats a recorded release after a crash (same
-    release id, same inputs, hence the same noise: `docs/design/mechanisms.md` 4) must read it from the journal and not ask again.
+    Every call is charged, also one with the same event and inputs: whoever repeats a recorded release after a
+    crash (same release id, same inputs, hence the same noise: `docs/design/mechanisms.md` 4) must read it
+    from the journal and not ask again.
 
-    record: writes the event where it survives a crash, before `authorise` returns (the journal; the custodian's ledger).
+    record: writes the event where it survives a crash, before `authorise` returns (the journal; the
+    custodian's ledger).
     """
 
     budget: Budget

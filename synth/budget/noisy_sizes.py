@@ -1,10 +1,12 @@
-"""What the noisy sizes of an alignment add to an epsilon: by their rho or by their epsilons, whichever is less.
+"""What the noisy sizes of an alignment add to an epsilon: by their rho or by their epsilons, whichever is
+less.
 
-A size (`mpc_protocols.psu.dummies`) is pure epsilon-DP but for truncated tails of probability delta. So it is delta-approximate
-(epsilon^2 / 2)-zCDP (Bun-Steinke 2016, definition 8.1): its rho adds to rho, its delta to delta. By basic composition its epsilon
-adds to the epsilon of everything else as well. Both sums hold for releases that are fixed beforehand, so the lesser one does. The
-second is less where a few sizes are most of the sum: the conversion of zCDP pays for Gaussian tails, which sizes do not have.
-What a cap may rest on: `docs/design/accounts.md` 7. Standard library only.
+A size (`mpc_protocols.psu.dummies`) is pure epsilon-DP but for truncated tails of probability delta. So it is
+delta-approximate (epsilon^2 / 2)-zCDP (Bun-Steinke 2016, definition 8.1): its rho adds to rho, its delta to
+delta. By basic composition its epsilon adds to the epsilon of everything else as well. Both sums hold for
+releases that are fixed beforehand, so the lesser one does. The second is less where a few sizes are most of
+the sum: the conversion of zCDP pays for Gaussian tails, which sizes do not have. What a cap may rest on:
+`docs/design/accounts.md` 7. Standard library only.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ def epsilon_of_both(rho: Fraction, sizes: Sequence[Fraction], delta: Fraction, b
 
 
 def view(epsilon: float, delta: float, budget: Budget, sizes: Sequence[Event]) -> tuple[float, float]:
-    """(epsilon, delta) of a study's results, which keep the promise (epsilon, delta), and of these sizes on top.
+    """(epsilon, delta) of a study's results, which keep the promise (epsilon, delta), and of these sizes on
+    top.
 
-    The samplers' statistical distance is taken off at the larger epsilon, where it leaves half of delta; elsewhere the sum by
-    epsilons stands.
+    The samplers' statistical distance is taken off at the larger epsilon, where it leaves half of delta;
+    elsewhere the sum by epsilons stands.
     """
     total = epsilon + math.fsum(float(cast(float, event.detail["epsilon"])) for event in sizes)
     rest = delta - (1 + math.exp(min(total, 700.0))) * float(budget.beta_cap)

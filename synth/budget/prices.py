@@ -1,8 +1,8 @@
 """What marginals get of a budget for the least noise of all: in proportion to their cells^(2/3).
 
-A measurement of n cells at variance v has about sqrt(2 / pi) n sqrt(v) of noise (L1) and costs 1 / (2 v): of all measurements
-that cost a given sum, those have the least noise together whose costs are in proportion to n^(2/3). Integers only, so that
-all parties compute the same.
+A measurement of n cells at variance v has about sqrt(2 / pi) n sqrt(v) of noise (L1) and costs 1 / (2 v): of
+all measurements that cost a given sum, those have the least noise together whose costs are in proportion to
+n^(2/3). Integers only, so that all parties compute the same.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ _EXACT = 1e-9  # relative: what an epsilon in floating point may be off by; the 
 
 
 def rounded_up(bound: float, digits: int = 4) -> float:
-    """The least number of so many significant digits that is not below a bound, such as an epsilon that has been spent.
+    """The least number of so many significant digits that is not below a bound, such as an epsilon that has
+    been spent.
 
     A bound that exceeds such a number by less than 1e-9 of itself counts as that number.
     """

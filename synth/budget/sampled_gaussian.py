@@ -1,15 +1,18 @@
 """What many Gaussian releases about a Poisson sample each cost: a curve of Rényi divergences, not a rho.
 
-Each step takes every row with probability q, independently and unseen, and releases a sum that one row moves by at most 1 in L2,
-plus noise of parameter sigma^2. At an integer order a, one step's divergence between neighbours under add-remove is
+Each step takes every row with probability q, independently and unseen, and releases a sum that one row moves
+by at most 1 in L2, plus noise of parameter sigma^2. At an integer order a, one step's divergence between
+neighbours under add-remove is
 
     ln( sum_k C(a, k) (1 - q)^(a - k) q^k e^(k (k - 1) / (2 sigma^2)) ) / (a - 1)
 
-(Mironov, Talwar, Zhang 2019, section 3.3; the same bound holds in both directions), and steps add up. The noise here is the
-DISCRETE Gaussian and the sum integer: at integer orders its moments are exactly those of the continuous one, so the formula holds
-unchanged (`docs/design/vertigan.md`). That is why only integer orders are used.
+(Mironov, Talwar, Zhang 2019, section 3.3; the same bound holds in both directions), and steps add up. The
+noise here is the DISCRETE Gaussian and the sum integer: at integer orders its moments are exactly those of
+the continuous one, so the formula holds unchanged (`docs/design/vertigan.md`). That is why only integer
+orders are used.
 
-Decimal arithmetic, rounded up, alike on every machine: parties must find the same noise. Standard library only.
+Decimal arithmetic, rounded up, alike on every machine: parties must find the same noise. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -68,7 +71,8 @@ class SampledGaussian:
 
 
 def curve_of(event: Event) -> SampledGaussian | None:
-    """The curve that an event of a training costs; None of any other event. Raises `StudyInvalid` for one that cannot be read."""
+    """The curve that an event of a training costs; None of any other event. Raises `StudyInvalid` for one
+    that cannot be read."""
     detail: Mapping[str, object] = event.detail
     if event.what != TRAIN or "rate" not in detail:
         return None

@@ -1,15 +1,18 @@
-"""What is known to be impossible, in public: a value of one column that rules out values of others, two columns in order.
+"""What is known to be impossible, in public: a value of one column that rules out values of others, two
+columns in order.
 
     {if = {married = "never"}, then = {years_married = 0}}       an implication
     {order = ["admitted", "discharged"]}                         the first is at most the second, as long as both are there
 
-A constraint is knowledge about the world, given with the domain and never read off the data (`docs/design/privacy.md` 6). It is
-about codes: the cells that it excludes are structural zeros of the model (`synth/mrf/fit.py`), so that no synthetic row has
-one of them, and a real row that does is handled by the study's public rule (`broken_rows`).
+A constraint is knowledge about the world, given with the domain and never read off the data
+(`docs/design/privacy.md` 6). It is about codes: the cells that it excludes are structural zeros of the model
+(`synth/mrf/fit.py`), so that no synthetic row has one of them, and a real row that does is handled by the
+study's public rule (`broken_rows`).
 
-Implications say values that have a code of their own, so what holds of codes holds of values. Two ordered columns may have bins
-that overlap: their cells are possible, a real row within them is not looked at more closely, and decoding draws the values of
-such a row in order (`decoding.py`). If a <= b and b <= c are given, so is a <= c, whether b is missing or not.
+Implications say values that have a code of their own, so what holds of codes holds of values. Two ordered
+columns may have bins that overlap: their cells are possible, a real row within them is not looked at more
+closely, and decoding draws the values of such a row in order (`decoding.py`). If a <= b and b <= c are given,
+so is a <= c, whether b is missing or not.
 
 Standard library only at import.
 """
@@ -41,7 +44,8 @@ MAX_CONSTRAINT_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class Implication:
-    """Where every column of `when` has one of its codes, every column of `then` has one of its own, or is missing."""
+    """Where every column of `when` has one of its codes, every column of `then` has one of its own, or is
+    missing."""
 
     when: tuple[tuple[str, frozenset[int]], ...]
     then: tuple[tuple[str, frozenset[int]], ...]
@@ -76,7 +80,8 @@ Constraint = Implication | Order
 
 
 def constraint_from_spec(spec: object, columns: Mapping[str, Column]) -> Constraint:
-    """One constraint as the study writes it. Raises `StudyInvalid`, a sentence that begins after the constraint's name."""
+    """One constraint as the study writes it. Raises `StudyInvalid`, a sentence that begins after the
+    constraint's name."""
     if not isinstance(spec, Mapping) or set(spec) not in ({"if", "then"}, {"order"}):
         raise StudyInvalid('A constraint must be { if = { .. }, then = { .. } } or { order = ["a", "b"] }.')
     if "order" in spec:
@@ -134,7 +139,8 @@ def _known(name: object, columns: Mapping[str, Column]) -> str:
 
 
 def _codes(column: Column, given: object, where: str) -> frozenset[int]:
-    """The codes of what a condition says: a value, a list of values, {missing = true}, or {at_least = .., below = ..}."""
+    """The codes of what a condition says: a value, a list of values, {missing = true}, or {at_least = ..,
+    below = ..}."""
     if isinstance(given, list | tuple):
         if not given:
             raise StudyInvalid(f"{where} must list at least one value.")
@@ -260,7 +266,8 @@ def impossible_cells(
 
 
 def _others(column: Column, codes: frozenset[int]) -> frozenset[int]:
-    """What a value must not be; that it is missing contradicts nothing, unless that is what the condition is about."""
+    """What a value must not be; that it is missing contradicts nothing, unless that is what the condition is
+    about."""
     excluded = frozenset(range(column.size)) - codes
     return excluded - {column.size - 1} if column.missing else excluded
 

@@ -1,7 +1,7 @@
 """Columns of days and of times of day, coded by bins of the calendar.
 
-A day counts as its number in the proleptic Gregorian calendar (1 January of the year 1 is 1), a time as its second in the same
-count. Times have no zone: they are what the clock on the wall said.
+A day counts as its number in the proleptic Gregorian calendar (1 January of the year 1 is 1), a time as its
+second in the same count. Times have no zone: they are what the clock on the wall said.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def days(begin: date, end: date, step: str) -> Iterator[date]:
-    """Where bins begin after `begin`, up to and with `end`: every so many days, or the first of months, quarters, years."""
+    """Where bins begin after `begin`, up to and with `end`: every so many days, or the first of months,
+    quarters, years."""
     if step not in _MONTHS:
         width, current = DAYS[step], begin.toordinal() + DAYS[step]
         while current <= end.toordinal():
@@ -152,7 +153,8 @@ class Date(Calendar):
 
 @dataclass(frozen=True)
 class DateTime(Calendar):
-    """Times from begin to end, both included, to the second; a bin for each minute, hour, day, week, month, quarter or year."""
+    """Times from begin to end, both included, to the second; a bin for each minute, hour, day, week, month,
+    quarter or year."""
 
     begin: datetime
     end: datetime
@@ -191,7 +193,8 @@ class DateTime(Calendar):
         return (float(self.low), *inner, float(self.high))
 
     def number_of(self, text: str) -> int | None:
-        """The number of a time written 2019-12-31T23:59:59 or with a blank, also without seconds, or of a day's first second."""
+        """The number of a time written 2019-12-31T23:59:59 or with a blank, also without seconds, or of a
+        day's first second."""
         found = _moment(text)
         return None if found is None else _second(found)
 

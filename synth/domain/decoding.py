@@ -1,8 +1,9 @@
 """From a table of codes to values, row by row in the order that the domain's constraints state.
 
-Columns are decoded one by one, each value drawn within its bin, but for columns in an order (`constraints.Order`): those are
-drawn from the smallest on, each between what comes before it in its row and what the bins after it still allow. Orders are closed
-under transitivity, so there is always room: every bin begins below the end of every later one.
+Columns are decoded one by one, each value drawn within its bin, but for columns in an order
+(`constraints.Order`): those are drawn from the smallest on, each between what comes before it in its row and
+what the bins after it still allow. Orders are closed under transitivity, so there is always room: every bin
+begins below the end of every later one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def decode(domain: Domain, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> list[NDArray[Any]]:
-    """The values of a table of codes, (rows, columns in domain order), as an array a column: see each kind's `decode`."""
+    """The values of a table of codes, (rows, columns in domain order), as an array a column: see each kind's
+    `decode`."""
     numbers = _ordered(domain, codes, rng)
     return [
         column.shown(numbers[name], codes[:, j])  # type: ignore[union-attr]

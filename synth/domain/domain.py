@@ -1,4 +1,5 @@
-"""The columns of a study, in order: how they are given, and what is derived from them. Public; part of the study's hash."""
+"""The columns of a study, in order: how they are given, and what is derived from them. Public; part of the
+study's hash."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ class Domain:
 
     @cached_property
     def impossible(self) -> Mapping[Clique, NDArray[np.bool_]]:
-        """The structural zeros: sets of columns in domain order, and which of their cells cannot be, one axis a column."""
+        """The structural zeros: sets of columns in domain order, and which of their cells cannot be, one axis
+        a column."""
         columns = dict(zip(self.names, self.columns, strict=True))
         found: dict[Clique, NDArray[np.bool_]] = {}
         for constraint in self.constraints:
@@ -90,17 +92,19 @@ class Domain:
         return found
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> list[NDArray[Any]]:
-        """The values of a table of codes, (rows, columns in domain order), as an array a column (`decoding.py`)."""
+        """The values of a table of codes, (rows, columns in domain order), as an array a column
+        (`decoding.py`)."""
         from synth.domain.decoding import decode
 
         return decode(self, codes, rng)
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Domain:
-        """The domain of `{"file": contents}` or `{"columns": {...}}`, or of what `to_spec` wrote. Raises `StudyInvalid`.
+        """The domain of `{"file": contents}` or `{"columns": {...}}`, or of what `to_spec` wrote. Raises
+        `StudyInvalid`.
 
-        contents (of the referenced JSON file, already parsed) and columns: mappings from a column's name to its size or its
-        table, in the columns' order.
+        contents (of the referenced JSON file, already parsed) and columns: mappings from a column's name to
+        its size or its table, in the columns' order.
         """
         if foreign := sorted(str(key) for key in spec.keys() - DomainKeys.options().keys()):
             raise StudyInvalid(
@@ -144,7 +148,8 @@ class Domain:
         return replace(self, constraints=closed(found), broken_rows=str(broken_rows), constraints_spec=texts)
 
     def to_spec(self) -> dict[str, object]:
-        """Canonical, JSON-able and ordered whatever becomes of the order of keys: for run.json and the study's hash."""
+        """Canonical, JSON-able and ordered whatever becomes of the order of keys: for run.json and the
+        study's hash."""
         given = [json.loads(text) for text in self.constraints_spec]
         return {
             "columns": [

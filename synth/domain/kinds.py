@@ -16,8 +16,8 @@ from synth.domain.dates import Date, DateTime
 from synth.domain.numbers import Binned, Edged, Integer, Numeric
 
 Column = Codes | Binned | Categorical
-"""One column: frozen, hashable. kind: in the study file. ordered: whether neighbouring codes are alike. size: number of codes.
-missing: whether the last one is for an absent value."""
+"""One column: frozen, hashable. kind: in the study file. ordered: whether neighbouring codes are alike. size:
+number of codes. missing: whether the last one is for an absent value."""
 
 UNFIT: Final = {
     **dict.fromkeys(

@@ -29,8 +29,8 @@ _DIGITS = Context(prec=60)
 class Binned(ABC):
     """What all columns of bins have in common.
 
-    low, high: numbers outside are clamped. bins: how many. integral: whole numbers only. zero: whether the number 0 has a code of
-    its own.
+    low, high: numbers outside are clamped. bins: how many. integral: whole numbers only. zero: whether the
+    number 0 has a code of its own.
     """
 
     kind: ClassVar[str]
@@ -76,7 +76,8 @@ class Binned(ABC):
         return code - (self.zero and code > self.zero_code)
 
     def span(self, code: int) -> tuple[float, float]:
-        """The smallest and the largest number that a code decodes to; of the code of a missing value, there is none."""
+        """The smallest and the largest number that a code decodes to; of the code of a missing value, there
+        is none."""
         number = self.bin(code)
         if number is None:
             return 0.0, 0.0
@@ -93,7 +94,8 @@ class Binned(ABC):
         most: NDArray[np.float64],
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """Numbers drawn within their bins and between least and most, which must leave room; 0 where a value is missing."""
+        """Numbers drawn within their bins and between least and most, which must leave room; 0 where a value
+        is missing."""
         import numpy as np
 
         there = self.size - self.missing
@@ -124,10 +126,12 @@ class Binned(ABC):
         return values
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
-        """Numbers drawn within their bins: int64 if integral, else float64; object with None where a value is missing.
+        """Numbers drawn within their bins: int64 if integral, else float64; object with None where a value is
+        missing.
 
-        An integral column draws only integers that lie in the bin. A bin that holds none (bins narrower than 1: no record
-        can have its code, only noise can) gives the integer of [low, high] nearest to its middle.
+        An integral column draws only integers that lie in the bin. A bin that holds none (bins narrower than
+        1: no record can have its code, only noise can) gives the integer of [low, high] nearest to its
+        middle.
         """
         import numpy as np
 
@@ -188,8 +192,8 @@ class Binned(ABC):
         return [right - left for left, right in pairwise(edges)]
 
     def _steps(self) -> NDArray[np.float64] | None:
-        """How many steps to a unit decoded numbers have in each bin: a power of ten, a thousandth of a bin or less. None: too
-        fine to matter.
+        """How many steps to a unit decoded numbers have in each bin: a power of ten, a thousandth of a bin or
+        less. None: too fine to matter.
 
         The position within a bin is invented; more digits would only look like precision.
         """
@@ -397,7 +401,8 @@ class Edged(Binned):
 
 @dataclass(frozen=True)
 class Integer(Binned):
-    """Whole numbers low..high, as evenly among the bins as can be; bins = 0: each its own bin. The last edge is high + 1.
+    """Whole numbers low..high, as evenly among the bins as can be; bins = 0: each its own bin. The last edge
+    is high + 1.
 
     With zero, and 0 at an end, the bins hold the other numbers.
     """

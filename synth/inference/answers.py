@@ -1,8 +1,9 @@
 """Questions to a release, answered: estimate, interval, what it rests on, or the reason why there is none.
 
-The estimate is that of the measurements (`read_off.py`): unbiased whatever the model did with them, so that marginals that the
-fit shrank, smoothed or had not yet reached when it stopped are no cases of their own. What the model says stands beside it as
-`table`, with a sentence where the two differ by more than the noise explains. Reads released values only.
+The estimate is that of the measurements (`read_off.py`): unbiased whatever the model did with them, so that
+marginals that the fit shrank, smoothed or had not yet reached when it stopped are no cases of their own. What
+the model says stands beside it as `table`, with a sentence where the two differ by more than the noise
+explains. Reads released values only.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ FIRST_ORDER = "What the bins leave open of it is reckoned to first order, and ma
 NOT_COMPUTED = "not computed"
 """The licence of an answer that is missing for want of an optional package, not of measurements."""
 CHOSEN = 0.5
-"""The share of the noise below which a selection can follow what chance made of the rows (`docs/design/inference.md` 12)."""
+"""The share of the noise below which a selection can follow what chance made of the rows
+(`docs/design/inference.md` 12)."""
 
 
 @dataclass(frozen=True)
 class Answer:
     """One number. question, name: as asked, and which of its numbers.
 
-    estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in their bins the values
-    are. noise_share: of the variance, the part of the noise. table: what the released model says. note: what is to be known.
-    licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured", "open", or
-    `NOT_COMPUTED`.
+    estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in
+    their bins the values are. noise_share: of the variance, the part of the noise. table: what the released
+    model says. note: what is to be known. licence: "measured", "measured over bins" (the interval allows for
+    what these leave open), "not measured", "open", or `NOT_COMPUTED`.
     """
 
     question: str
@@ -77,8 +79,8 @@ def infer(
 ) -> list[Answer]:
     """Answer questions (`language.py`). joint: all intervals hold together at the level.
 
-    Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the columns. What the release
-    cannot tell is an answer with a reason.
+    Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the
+    columns. What the release cannot tell is an answer with a reason.
     """
     if not 0.5 <= level < 1:
         raise Unanswerable(f"The level must be from 0.5 to below 1, got {level:g}.")
@@ -107,7 +109,8 @@ def infer(
 
 
 def _chosen(facts: Mapping[str, Any], domain: Domain, codes_of: Codes_of) -> frozenset[frozenset[str]]:
-    """The sets of columns that a run measured because it selected them: neither registered nor part of what is."""
+    """The sets of columns that a run measured because it selected them: neither registered nor part of what
+    is."""
     queries = ((facts.get("public_study") or {}).get("inference") or {}).get("queries", ())
     registered = [frozenset(clique) for clique in needed(queries, domain, codes_of)] if queries else []
     selected = (frozenset(clique) for clique in facts.get("selected", ()))
@@ -184,7 +187,8 @@ class _Refusal:
 
 @dataclass(frozen=True)
 class Reading:
-    """An estimand with what disturbs it. beside: the same by the model. chosen: sets of columns that the run has selected."""
+    """An estimand with what disturbs it. beside: the same by the model. chosen: sets of columns that the run
+    has selected."""
 
     target: Target
     disturbance: Disturbance
@@ -222,8 +226,9 @@ class Reading:
     def _interval(
         self, scalar: Scalar, z: float, *, within: bool = False
     ) -> tuple[float, float, float, float]:
-        """low, high, variance by the noise, by the people; without what bins leave open. within: of an estimate that noise has
-        put beyond what is possible, that of the nearest possible one: what is left of its own may be a single point."""
+        """low, high, variance by the noise, by the people; without what bins leave open. within: of an
+        estimate that noise has put beyond what is possible, that of the nearest possible one: what is left of
+        its own may be a single point."""
         disturbance, value = self.disturbance, scalar.value
         if within:
             value = min(max(value, scalar.low), scalar.high)
@@ -369,7 +374,8 @@ class Reading:
         )
 
     def _quantile(self, z: float) -> Answer:
-        """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked for."""
+        """Woodruff's interval (1952): the codes between which the shares up to a code may be the one asked
+        for."""
         estimand, lows, highs, noises, widened = self.estimand, [], [], [], False
         for share in estimand.cumulative:
             low, high, noise, people = self._interval(share, z)

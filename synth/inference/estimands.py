@@ -1,4 +1,5 @@
-"""Questions as functions of moments: each is evaluated by whoever estimates these, the measurements or the model."""
+"""Questions as functions of moments: each is evaluated by whoever estimates these, the measurements or the
+model."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ Parts = Mapping[str, Part]
 
 @dataclass(frozen=True, eq=False)
 class Estimand:
-    """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the smallest and the
-    largest number of each code; at: which quantile. strength: of Cramer's V, both columns in domain order, with their codes'
-    labels. guards: numbers that must be clearly positive, each with what it means if it is not. divisors: numbers that
-    must be clearly away from 0. reason: why there is no answer, if there is none."""
+    """One number that is asked for. cumulative: of a quantile the share of rows up to each code; ends: the
+    smallest and the largest number of each code; at: which quantile. strength: of Cramer's V, both columns in
+    domain order, with their codes' labels. guards: numbers that must be clearly positive, each with what it
+    means if it is not. divisors: numbers that must be clearly away from 0. reason: why there is no answer, if
+    there is none."""
 
     name: str
     scalar: Scalar

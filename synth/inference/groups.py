@@ -1,7 +1,7 @@
 """Shares of groups of values within groups of values, with intervals: what a picture of two columns shows.
 
-They are of the rows that were counted, for the noise: the relations that a report draws were selected, and of the people what was
-selected is too strong at times (`docs/design/inference.md` 8).
+They are of the rows that were counted, for the noise: the relations that a report draws were selected, and of
+the people what was selected is too strong at times (`docs/design/inference.md` 8).
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Shares:
     def __call__(
         self, of: str, groups: Sequence[Codes], by: str, lines: Sequence[Codes]
     ) -> list[list[Interval | None]]:
-        """Of the rows of each line (codes of `by`), the share whose code of `of` is in a group or in one before it: a list for
-        each line, an entry for each group but the last. None where the release leaves it open."""
+        """Of the rows of each line (codes of `by`), the share whose code of `of` is in a group or in one
+        before it: a list for each line, an entry for each group but the last. None where the release leaves
+        it open."""
         columns = tuple(name for name in self._sizes if name in (of, by))
         if columns in self._read_off.resolutions(columns):
             return [self._together(columns, of, groups, by, line) for line in lines]
@@ -75,8 +76,8 @@ class Shares:
     def _together(
         self, columns: tuple[str, ...], of: str, groups: Sequence[Codes], by: str, line: Codes
     ) -> list[Interval | None]:
-        """Where a marginal holds both columns as they are: the noise of g . x and h . x has covariance g' M^-1 h (`read_off.py`),
-        so that no weight of a released count is needed."""
+        """Where a marginal holds both columns as they are: the noise of g . x and h . x has covariance g'
+        M^-1 h (`read_off.py`), so that no weight of a released count is needed."""
         estimate = self._read_off.estimate(columns)
         axis = columns.index(of)
 

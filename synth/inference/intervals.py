@@ -1,14 +1,14 @@
 """From an estimate and what disturbs it to an interval.
 
-For a ratio of counts a / b the test is inverted (Fieller 1954 for the noise, Wilson 1927 for the sampling of a share): the
-interval is the set of values r for which
+For a ratio of counts a / b the test is inverted (Fieller 1954 for the noise, Wilson 1927 for the sampling of
+a share): the interval is the set of values r for which
 
     (a - r b)^2 <= z^2 ( v_aa - 2 r v_ab + r^2 v_bb + s(r) )
 
-with v the covariances of a and b by the noise, and s(r) the sampling variance of a - r b: b r (1 - r) for a share, b times the
-variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or 1, and unbounded where the group may be
-empty; then there is no answer. Sums, differences and quotients of two such ratios follow from the intervals of both. Everything
-else is normal by its linearisation.
+with v the covariances of a and b by the noise, and s(r) the sampling variance of a - r b: b r (1 - r) for a
+share, b times the variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or
+1, and unbounded where the group may be empty; then there is no answer. Sums, differences and quotients of two
+such ratios follow from the intervals of both. Everything else is normal by its linearisation.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Ranged:
 
 
 def difference(one: Ranged, other: Ranged, correlation: float) -> tuple[float, float]:
-    """Of one - other, from the interval of each: the variance on either side is recovered from the limit there (Zou and Donner
-    2008)."""
+    """Of one - other, from the interval of each: the variance on either side is recovered from the limit
+    there (Zou and Donner 2008)."""
 
     def half(a: float, b: float) -> float:
         return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
@@ -61,7 +61,8 @@ def difference(one: Ranged, other: Ranged, correlation: float) -> tuple[float, f
 
 
 def quotient(one: Ranged, other: Ranged, correlation: float) -> tuple[float, float]:
-    """The same of one / other, both at least 0 (Donner and Zou 2012). Raises `Uncertain` if the divisor may be 0."""
+    """The same of one / other, both at least 0 (Donner and Zou 2012). Raises `Uncertain` if the divisor may
+    be 0."""
     if other.low <= 0 or 2 * other.value <= other.high:
         raise Uncertain(
             "The question divides by a number that may be 0, by the measurements and their noise."

@@ -1,4 +1,5 @@
-"""The language of questions: text becomes one of a few frozen objects. Nothing is evaluated here, and no text is ever run.
+"""The language of questions: text becomes one of a few frozen objects. Nothing is evaluated here, and no text
+is ever run.
 
     question   = expression [ "|" names ]  |  [ "linear" | "logistic" ] "(" fit ")"  |  fit  |  "table(" names ")"
     fit        = ( name | condition ) "~" formula             the formula in formulaic's language (`regression.py`)
@@ -23,7 +24,8 @@ from synth.inference.licence import Unanswerable
 Value = str | int | float | bool
 MAX_LENGTH = 2000
 MAX_DEPTH, MAX_OPERATIONS = 30, 100
-"""Of brackets and signs inside one another, and of operations in one question: each is a call inside another one."""
+"""Of brackets and signs inside one another, and of operations in one question: each is a call inside another
+one."""
 MAX_WHOLE = 1 << 63
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<quoted>`[^`]+`)"

@@ -1,7 +1,9 @@
-"""What a run's release can be asked at all, and why not: each refusal is a sentence that says what would have to be measured.
+"""What a run's release can be asked at all, and why not: each refusal is a sentence that says what would have
+to be measured.
 
-A number is *measured* if the columns that it needs together lie in one released marginal. Where none holds them the model says
-that they are independent given others, and no formula knows by how much that is wrong: there is no interval then.
+A number is *measured* if the columns that it needs together lie in one released marginal. Where none holds
+them the model says that they are independent given others, and no formula knows by how much that is wrong:
+there is no interval then.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class Uncertain(Unanswerable):
 
 
 class NoFormulas(UsageError):
-    """A regression where the package that reads formulas is not installed: other questions can still be answered."""
+    """A regression where the package that reads formulas is not installed: other questions can still be
+    answered."""
 
 
 class NotMeasured(Unanswerable):
@@ -45,7 +48,8 @@ class UnfitRun(Unanswerable):
 def readable(facts: Mapping[str, Any], measurements: Iterable[Measured]) -> tuple[Measured, ...]:
     """The measurements that count all rows, each with independent noise of its stated variance.
 
-    facts: run.json. Raises `UnfitRun` with the case: marginals that owners or clients made by themselves, a later wave, none.
+    facts: run.json. Raises `UnfitRun` with the case: marginals that owners or clients made by themselves, a
+    later wave, none.
     """
     privacy = facts["privacy"]
     events = [*privacy["events"], *privacy.get("all_events", [])]

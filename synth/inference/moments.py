@@ -1,12 +1,13 @@
 """Numbers of rows as the unknowns of a question, and what is computed with them.
 
-A moment is a sum over all rows of a function of some columns, g(x): the number of women with a high income (g is 0 or 1), the
-sum of their ages. Every question here is a smooth function q of a few moments T_k; `Scalar` carries its value with its gradient
-by the T_k (forward differentiation), so that the influence of one row on the answer is sum_k (dq/dT_k) g_k(x).
+A moment is a sum over all rows of a function of some columns, g(x): the number of women with a high income (g
+is 0 or 1), the sum of their ages. Every question here is a smooth function q of a few moments T_k; `Scalar`
+carries its value with its gradient by the T_k (forward differentiation), so that the influence of one row on
+the answer is sum_k (dq/dT_k) g_k(x).
 
-Of a column that is coded by bins a value is known to within its bin: a moment has, beside the function that stands for the codes
-(`centre`: the middle of the bin, or the share of it that a condition takes), the least and the most that a row of that code can
-contribute.
+Of a column that is coded by bins a value is known to within its bin: a moment has, beside the function that
+stands for the codes (`centre`: the middle of the bin, or the share of it that a condition takes), the least
+and the most that a row of that code can contribute.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MAX_MOMENT_CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A function of one column by its codes: float64 (size,). least <= centre <= most, equal where the code says all."""
+    """A function of one column by its codes: float64 (size,). least <= centre <= most, equal where the code
+    says all."""
 
     centre: Array
     least: Array
@@ -85,9 +87,10 @@ class Moment:
 class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
-    ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among rows; without a
-    ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios, its sign and these. line: of what is
-    a number times one of these, and another number, the first number and that one. low, high: the range of its values.
+    ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among
+    rows; without a ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios,
+    its sign and these. line: of what is a number times one of these, and another number, the first number and
+    that one. low, high: the range of its values.
     """
 
     value: float
@@ -129,7 +132,8 @@ class Scalar:
 
     @property
     def is_exact_over_bins(self) -> bool:
-        """Whether what bins leave open of it is told without a gradient: of ratios, what is made of two, and moments."""
+        """Whether what bins leave open of it is told without a gradient: of ratios, what is made of two, and
+        moments."""
         return bool(self.ratio or self.pair or self.line) or len(self.gradient) == 1
 
     def ratios(self) -> Iterator[Scalar]:
@@ -168,7 +172,8 @@ class Moments:
         return self._known[key]
 
     def product(self, parts: Mapping[str, Part]) -> Scalar:
-        """Of the product of functions of one column each; a column whose function is 1 throughout is not needed."""
+        """Of the product of functions of one column each; a column whose function is 1 throughout is not
+        needed."""
         varying = {
             name: part for name, part in parts.items() if (part.least != 1).any() or (part.most != 1).any()
         }

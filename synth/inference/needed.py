@@ -1,8 +1,8 @@
 """Which marginals questions need, before there is a release: those of the columns of their moments.
 
-A question is set up as on a release (`estimands.py`), on tables that stand for one: what it asks for does not depend on what the
-answer is. In these tables about every row is equally likely; a tenth more or less keeps differences that a question may divide by
-from being 0.
+A question is set up as on a release (`estimands.py`), on tables that stand for one: what it asks for does not
+depend on what the answer is. In these tables about every row is equally likely; a tenth more or less keeps
+differences that a question may divide by from being 0.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ MAX_WORK = 1 << 26
 
 
 def needed(questions: Sequence[str], domain: Domain, codes_of: Codes_of) -> tuple[Clique, ...]:
-    """The sets of columns whose marginals answer all of these questions, in domain order, none inside another.
+    """The sets of columns whose marginals answer all of these questions, in domain order, none inside
+    another.
 
-    Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the columns.
+    Raises `Unanswerable` or another `UsageError` for a question that cannot be read or does not fit the
+    columns.
     """
     asked: dict[Clique, Array] = {}
     work = 0

@@ -1,4 +1,5 @@
-"""Columns as functions of their codes: what a condition takes of each code, and which number a code stands for."""
+"""Columns as functions of their codes: what a condition takes of each code, and which number a code stands
+for."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ def _condition(column: Column, condition: Condition, codes_of: Codes_of) -> Part
 
 
 def _compared(column: Column, name: str, operator: str, value: object) -> Part:
-    """Of each code the share that meets it; a bin that the value cuts is taken as evenly filled, and may be all or nothing."""
+    """Of each code the share that meets it; a bin that the value cuts is taken as evenly filled, and may be
+    all or nothing."""
     there = column.size - column.missing
     if isinstance(column, Categorical):
         if column.ordered and value in column.values:

@@ -1,19 +1,21 @@
 """The least-squares estimate of a moment, straight from the released marginals.
 
-Problem: y_i = B_i x + z_i are noisy sums of the table x of all rows, z_i independent with variance sigma_i^2 a cell. Of some
-columns S, let x_S be their marginal at the resolution of a released marginal that holds them. Every y_i, summed down to the
-columns that it shares with S, is a linear function C_i x_S with noise of known variance V_i (a sum of n cells has n sigma_i^2).
-The generalised least-squares estimate of x_S and of a moment g . x_S are
+Problem: y_i = B_i x + z_i are noisy sums of the table x of all rows, z_i independent with variance sigma_i^2
+a cell. Of some columns S, let x_S be their marginal at the resolution of a released marginal that holds them.
+Every y_i, summed down to the columns that it shares with S, is a linear function C_i x_S with noise of known
+variance V_i (a sum of n cells has n sigma_i^2). The generalised least-squares estimate of x_S and of a moment
+g . x_S are
 
     M = sum_i C_i' V_i^-1 C_i,      x^_S = M^-1 sum_i C_i' V_i^-1 y_i,
     T = g . x^_S = sum_i J_i . y_i,       J_i = V_i^-1 C_i M^-1 g      (spread evenly over the cells that were summed)
 
-It is unbiased whatever the model's structure, and its variance by the noise is sum_i sigma_i^2 |J_i|^2, exactly, also of sums of
-several moments that read the same marginals (`docs/design/inference.md` 2 and 3: without bins it is the estimate to which the fit
-of the model converges, and no linear unbiased estimate has less variance).
+It is unbiased whatever the model's structure, and its variance by the noise is sum_i sigma_i^2 |J_i|^2,
+exactly, also of sums of several moments that read the same marginals (`docs/design/inference.md` 2 and 3:
+without bins it is the estimate to which the fit of the model converges, and no linear unbiased estimate has
+less variance).
 
-M is a sum of averages along axes; conjugate gradients end after as many steps as it has different eigenvalues, at most 2^|S|
-without bins.
+M is a sum of averages along axes; conjugate gradients end after as many steps as it has different
+eigenvalues, at most 2^|S| without bins.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ MAX_STEPS, PRECISION = 500, 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """A moment at the resolution of a marginal. values: of its cells, what a row there contributes, within-bin shares as the
-    columns' own counts have them. The other four: by how much all rows together could contribute more or less, where a bin joins
-    codes (coded) or codes join values (valued)."""
+    """A moment at the resolution of a marginal. values: of its cells, what a row there contributes,
+    within-bin shares as the columns' own counts have them. The other four: by how much all rows together
+    could contribute more or less, where a bin joins codes (coded) or codes join values (valued)."""
 
     names: Clique
     values: Array
@@ -173,8 +175,9 @@ class ReadOff:
         return rows
 
     def _most(self, table: Array, names: Clique, columns: Clique, mass: Array) -> float:
-        """The most that a sum over all rows can be, given how many are in each cell of `names`, and if these join codes of one
-        column only, how many rows have each of its codes: in each cell the largest first, until a code's rows are used up."""
+        """The most that a sum over all rows can be, given how many are in each cell of `names`, and if these
+        join codes of one column only, how many rows have each of its codes: in each cell the largest first,
+        until a code's rows are used up."""
         chains = self._chains
         joined = [
             axis for axis, (name, column) in enumerate(zip(names, columns, strict=True)) if name != column
@@ -205,7 +208,8 @@ class ReadOff:
         return positive * (max(0.0, float(estimate.sum())) / whole if whole > 0 else 0.0)
 
     def table(self, columns: Clique) -> Array:
-        """The estimated counts of columns by their codes; within a bin, in the proportions of each column's own counts.
+        """The estimated counts of columns by their codes; within a bin, in the proportions of each column's
+        own counts.
 
         Raises `NotMeasured`."""
         names = self.coarse(Moment.table(columns, np.ones([self._chains.sizes[n] for n in columns]))).names

@@ -1,12 +1,14 @@
 """Coefficients of linear and logistic regressions as functions of moments.
 
-A linear fit needs the sums of products of its design's columns, two at a time: b = M^-1 m, db = M^-1 (dm - dM b). A logistic fit
-solves sum of z (y - s(z' b)) = 0, so that it needs the counts of all regressors together and, with each of them, the outcome:
-db = I^-1 (dm - dG), G the sum of z s(z' b) with b held still, I the information.
+A linear fit needs the sums of products of its design's columns, two at a time: b = M^-1 m, db = M^-1 (dm - dM
+b). A logistic fit solves sum of z (y - s(z' b)) = 0, so that it needs the counts of all regressors together
+and, with each of them, the outcome: db = I^-1 (dm - dG), G the sum of z s(z' b) with b held still, I the
+information.
 
-Formulas are read by formulaic; a factor is a column, by itself or as C(column), and nothing in a formula is ever evaluated.
-Numbers enter as they are (bins by their middles), all other columns by indicators of every value but the first. Rows that lack a
-value of any column are left out. An outcome that is a column of texts needs a condition in its place.
+Formulas are read by formulaic; a factor is a column, by itself or as C(column), and nothing in a formula is
+ever evaluated. Numbers enter as they are (bins by their middles), all other columns by indicators of every
+value but the first. Rows that lack a value of any column are left out. An outcome that is a column of texts
+needs a condition in its place.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from synth.inference.parts import Codes_of, joined, kinds, need, number, of_cond
 
 MAX_TERMS = 60
 MAX_EXPONENT, MAX_WORK = 9, 10_000
-"""Of (a + b + ..)**n, and of the products that multiplying out a formula takes: somebody else may have written it."""
+"""Of (a + b + ..)**n, and of the products that multiplying out a formula takes: somebody else may have
+written it."""
 COLLINEAR = 1e-8
 MAX_ITERATIONS = 50
 DECIDED = (
@@ -40,8 +43,8 @@ Guards = tuple[tuple[Scalar, str], ...]
 def coefficients(
     fit: Fit, domain: Domain, codes_of: Codes_of, moments: Moments
 ) -> list[tuple[str, Scalar, Guards]]:
-    """Name and value of each. Raises `Unanswerable`: an unknown column, collinear regressors; `NoFormulas`; and what `moments`
-    raises."""
+    """Name and value of each. Raises `Unanswerable`: an unknown column, collinear regressors; `NoFormulas`;
+    and what `moments` raises."""
     design, columns = _design(fit.formula, domain)
     if isinstance(fit.outcome, str):
         need(domain, [fit.outcome])
@@ -126,8 +129,9 @@ def _check_terms(count: int) -> None:
 
 
 def _work(node: Any) -> int:
-    """How many products multiplying out a formula takes, at most; 1 of a single factor. node: formulaic's tree of it, in which
-    nothing has been multiplied out. Raises ValueError for an exponent that no formula has."""
+    """How many products multiplying out a formula takes, at most; 1 of a single factor. node: formulaic's
+    tree of it, in which nothing has been multiplied out. Raises ValueError for an exponent that no formula
+    has."""
     if not hasattr(node, "operator"):
         return 1
     sign, sizes = node.operator.symbol, [_work(each) for each in node.args]
@@ -162,7 +166,8 @@ def _factor(text: str, formula: str, domain: Domain, columns: set[str]) -> list[
 
 
 def _check(parts: Sequence[dict[str, Part]], there: dict[str, Part]) -> None:
-    """Raise `Unanswerable` if the regressors are collinear whatever the rows are: their products, each value equally often."""
+    """Raise `Unanswerable` if the regressors are collinear whatever the rows are: their products, each value
+    equally often."""
     matrix = np.ones((len(parts), len(parts)))
     for i, j in itertools.combinations_with_replacement(range(len(parts)), 2):
         for part in joined(parts[i], parts[j], there).values():
@@ -174,7 +179,8 @@ def _check(parts: Sequence[dict[str, Part]], there: dict[str, Part]) -> None:
 
 
 def _smallest(matrix: Array, scalars: Sequence[Sequence[Scalar]]) -> tuple[Scalar, str]:
-    """The smallest eigenvalue of a matrix scaled to a unit diagonal, as a number that must be clearly positive.
+    """The smallest eigenvalue of a matrix scaled to a unit diagonal, as a number that must be clearly
+    positive.
 
     Raises `Uncertain` where it is not positive."""
     diagonal = np.diag(matrix)

@@ -1,16 +1,18 @@
 """Tables that differ as releases would: from how much an estimate differs between them, its error follows.
 
-Problem: who only has tools for tables cannot use formulas (`answers.py`). A table drawn again from the same model differs from
-the first by nothing that matters: the noise of the privacy, and who happened to take part, are in the model. So each replicate is
-a release of its own, made of the model (a parametric bootstrap, Efron 1979): rows drawn from it independently, as many as there
-were people; their marginals, with the noise of each measurement; a model fitted to these; a table drawn from that.
+Problem: who only has tools for tables cannot use formulas (`answers.py`). A table drawn again from the same
+model differs from the first by nothing that matters: the noise of the privacy, and who happened to take part,
+are in the model. So each replicate is a release of its own, made of the model (a parametric bootstrap, Efron
+1979): rows drawn from it independently, as many as there were people; their marginals, with the noise of each
+measurement; a model fitted to these; a table drawn from that.
 
 Of a number t, with t_0 that of the released table and t_1..t_m those of the replicates,
 
     t_0 +- q sqrt((1 + 1/m) b),     b = sum (t_i - mean)^2 / (m - 1),     q of Student's t with m - 1 degrees
 
-holds the people's value about as often as it says, where a released marginal holds the columns that t needs together
-(`docs/design/inference.md` 11). Released values only: post-processing, and the generator's seed protects nothing.
+holds the people's value about as often as it says, where a released marginal holds the columns that t needs
+together (`docs/design/inference.md` 11). Released values only: post-processing, and the generator's seed
+protects nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from synth.mrf import Measurement, Model, fit
 from synth.run import Measured
 
 DRAWN, MAX_DRAWN = 20, 1 << 20
-"""Rows of the model from which a replicate's people are drawn with replacement, for each of them, and at most: rows of a model
-come nearer to its marginals than independent ones would."""
+"""Rows of the model from which a replicate's people are drawn with replacement, for each of them, and at
+most: rows of a model come nearer to its marginals than independent ones would."""
 ITERATIONS = 300
 MAX_REPLICATES = 1000
 

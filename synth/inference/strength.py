@@ -1,22 +1,24 @@
-"""Cramer's V of two columns with an interval that holds near 0, where noise and the drawing of people pull it upwards.
+"""Cramer's V of two columns with an interval that holds near 0, where noise and the drawing of people pull it
+upwards.
 
-Problem: x^ estimates the counts of two columns (m, n), with covariance S: that of the noise (`read_off.py`) and, for the people,
-N (diag p - p p') of who was drawn. With r, c the sums of its lines
+Problem: x^ estimates the counts of two columns (m, n), with covariance S: that of the noise (`read_off.py`)
+and, for the people, N (diag p - p p') of who was drawn. With r, c the sums of its lines
 
     theta = sum_ij x_ij^2 / (r_i c_j) - 1,      V = sqrt(theta / k),  k = min(m, n) - 1
 
-is 0 for independent columns, and there a quadratic form of what disturbs x^: theta^ = |G e|^2, G = (A x B) scaled by
-1 / sqrt(r_i c_j), A and B the centring by lines of `docs/design/judgement.md` 1. With C = G S G' and g the gradient of theta, to
-second order near independence and to first far from it
+is 0 for independent columns, and there a quadratic form of what disturbs x^: theta^ = |G e|^2, G = (A x B)
+scaled by 1 / sqrt(r_i c_j), A and B the centring by lines of `docs/design/judgement.md` 1. With C = G S G'
+and g the gradient of theta, to second order near independence and to first far from it
 
     E theta^ = theta + tr C,      Var theta^ = 2 tr C^2 + 4 theta lambda,      lambda = max(g' S g / (4 theta^), tr C^2 / tr C)
 
-theta^ / lambda is taken as a noncentral chi square with tr C / lambda degrees of freedom, which has this mean and at least this
-variance: exact where all eigenvalues of C are alike, as those of the drawing of people are near independence. The interval holds
-each theta of which theta^ is neither too large nor too small (`docs/design/inference.md` 5, 9).
+theta^ / lambda is taken as a noncentral chi square with tr C / lambda degrees of freedom, which has this mean
+and at least this variance: exact where all eigenvalues of C are alike, as those of the drawing of people are
+near independence. The interval holds each theta of which theta^ is neither too large nor too small
+(`docs/design/inference.md` 5, 9).
 
-Codes that hardly any row has (a count within so many standard errors of 0 by the noise) are left out, and named: their lines
-would divide by noise.
+Codes that hardly any row has (a count within so many standard errors of 0 by the noise) are left out, and
+named: their lines would divide by noise.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ MAX_PAIR_CELLS = 1024
 
 @dataclass(frozen=True)
 class Strength:
-    """V with its interval. noise, people: the standard error of V by either. left_out: codes of either column."""
+    """V with its interval. noise, people: the standard error of V by either. left_out: codes of either
+    column."""
 
     value: float
     low: float
@@ -49,8 +52,9 @@ class Strength:
 
 
 def strength(estimate: Estimate, rows: float, z: float, sure: float, *, of_people: bool) -> Strength:
-    """V of the two columns of an estimate at full resolution. rows: about how many there are. z: critical normal deviate. sure:
-    standard errors of a code's count from which on it takes part. of_people: with the drawing of people, not of these rows.
+    """V of the two columns of an estimate at full resolution. rows: about how many there are. z: critical
+    normal deviate. sure: standard errors of a code's count from which on it takes part. of_people: with the
+    drawing of people, not of these rows.
 
     Raises `Uncertain` if fewer than two codes of a column are clear.
     """
@@ -77,8 +81,8 @@ def strength(estimate: Estimate, rows: float, z: float, sure: float, *, of_peopl
 
 
 def _clear(values: Array, covariance: NDArray[np.float64], sure: float) -> tuple[NDArray[np.intp], ...]:
-    """The codes of either column whose counts are clear, also without those of the other column that are not: what a line has
-    left among these may be below 0."""
+    """The codes of either column whose counts are clear, also without those of the other column that are not:
+    what a line has left among these may be below 0."""
     clear: tuple[NDArray[np.intp], ...] = tuple(map(np.arange, values.shape))
     while True:
         x, of = values[np.ix_(*clear)], covariance[np.ix_(*clear, *clear)]

@@ -26,10 +26,12 @@ MAX_JOINT_CELLS = 1 << 20
 """Of the marginal of all columns of a question; of more the variance is taken over rows drawn from the model."""
 DRAWN_ROWS = 100_000
 MAX_WEIGHTS = 1 << 22
-"""Weights of single moments that are remembered, 32 MB: an interval asks for those of the same moments many times."""
+"""Weights of single moments that are remembered, 32 MB: an interval asks for those of the same moments many
+times."""
 SURE = 4.0
-"""Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is then of the order of
-a quarter of its standard error. By the noise of a group's size, which a ratio is conditional on; by all of other numbers."""
+"""Standard errors that a divisor must be away from 0 where the answer is linearised: what that leaves out is
+then of the order of a quarter of its standard error. By the noise of a group's size, which a ratio is
+conditional on; by all of other numbers."""
 OPEN = 0.25
 """Standard error of a variance, as a share of it, up to which it is taken from the measurements."""
 Gradient = Mapping[int, float]
@@ -115,8 +117,9 @@ class Disturbance:
         return max(0.0, self._rows * float(share @ np.square(influence - mean)))
 
     def _people_measured(self, columns: Clique, influence: Array) -> float | None:
-        """The same by a released marginal, whatever the model made of it: the estimate of a moment, of the squares. None where no
-        marginal holds the columns, or its noise leaves the variance of the function open by more than `OPEN` of it."""
+        """The same by a released marginal, whatever the model made of it: the estimate of a moment, of the
+        squares. None where no marginal holds the columns, or its noise leaves the variance of the function
+        open by more than `OPEN` of it."""
         if columns not in self._read_off.resolutions(columns):
             return None
         estimate = self._read_off.estimate(columns)
@@ -131,7 +134,8 @@ class Disturbance:
         return value if error <= OPEN * (value + noise) else None
 
     def strength(self, columns: Clique, z: float, sure: float, *, of_people: bool) -> Strength:
-        """Cramer's V of two columns (`strength.py`). Raises `Uncertain` where they were counted together over bins only."""
+        """Cramer's V of two columns (`strength.py`). Raises `Uncertain` where they were counted together over
+        bins only."""
         if columns not in self._read_off.resolutions(columns):
             raise Uncertain(
                 f"{' and '.join(columns)} were counted together over bins only, and Cramer's V depends on these; ask for shares."
@@ -145,7 +149,8 @@ class Disturbance:
         return self._drawn
 
     def room(self, scalar: Scalar) -> tuple[tuple[float, float], tuple[float, float]]:
-        """By how much less and more a function could be within bins that join codes, and within these and the codes' own bins.
+        """By how much less and more a function could be within bins that join codes, and within these and the
+        codes' own bins.
 
         Raises `Uncertain` if it divides by a ratio that could be 0."""
         return self._room(scalar, lambda coarse: coarse.coded), self._room(
@@ -153,8 +158,9 @@ class Disturbance:
         )
 
     def _room(self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]]) -> tuple[float, float]:
-        """A ratio could be what any numerator and any divisor within their own room make it, be these far from the estimates; a
-        sum, difference or quotient of two what these make it. Everything else follows from the gradient, to first order."""
+        """A ratio could be what any numerator and any divisor within their own room make it, be these far
+        from the estimates; a sum, difference or quotient of two what these make it. Everything else follows
+        from the gradient, to first order."""
         if scalar.line is not None:
             slope, part = scalar.line
             less, more = self._room(part, of)
@@ -182,7 +188,8 @@ class Disturbance:
     def _quotient_room(
         self, scalar: Scalar, above: tuple[float, float, float], divisor: Scalar, room: tuple[float, float]
     ) -> tuple[float, float]:
-        """Of a quotient within its range. above: the numerator's value, less and more. room: the divisor's less and more."""
+        """Of a quotient within its range. above: the numerator's value, less and more. room: the divisor's
+        less and more."""
         if not any((*above[1:], *room)):
             return 0.0, 0.0
         least, most = divisor.value - room[0], divisor.value + room[1]

@@ -1,8 +1,9 @@
-"""Which relations of real rows a table carries. OFFLINE ONLY: a function of real rows, and so itself a release.
+"""Which relations of real rows a table carries. OFFLINE ONLY: a function of real rows, and so itself a
+release.
 
 For each pair of columns with the real rows' counts y, of N rows, and r = y - (row sums)(column sums)/N:
 
-    related    the score of y (`synth.dependence.score`, without noise) is beyond what drawing rows gives one of all the pairs in
+    related    the score of y (`dependence.score`, without noise) is beyond what drawing rows gives one of all the pairs in
                ten tables of independent columns
     carried    <r of the table, r> / (||r||^2 - what drawing adds), both as shares of their rows: 1 of a table that repeats the
                relation, 0 of one without it, below 0 of one that turns it round. Rows drawn do not favour a table: what drawing
@@ -21,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.dependence import PairCounts, residual, score
+from synth.judgement.dependence import PairCounts, residual, score
+from synth.judgement.metrics import marginal
 from synth.judgement.relations import KEPT, cramers_v, threshold
-from synth.metrics import marginal
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -36,7 +37,8 @@ _NO_NOISE = 1e-6  # the variance of counts that nothing was added to; the score 
 
 @dataclass(frozen=True)
 class PairBeside:
-    """real, table: Cramer's V of either, 0 to 1. carried: of the real relation, by the table; None where the rows show none."""
+    """real, table: Cramer's V of either, 0 to 1. carried: of the real relation, by the table; None where the
+    rows show none."""
 
     columns: Clique
     real: float

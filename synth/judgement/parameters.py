@@ -29,7 +29,8 @@ def best_guess(epsilon: float, delta: float) -> float:
 
 
 def unsafe(epsilon: float, delta: float, rows: int | None) -> tuple[Warned, ...]:
-    """What is to be said before anything else of such a promise. rows: how many there are at most, or about; None: unknown."""
+    """What is to be said before anything else of such a promise. rows: how many there are at most, or about;
+    None: unknown."""
     found = []
     guess = best_guess(epsilon, delta)
     if epsilon > UNSAFE_EPSILON or guess > UNSAFE_GUESS:

@@ -1,16 +1,18 @@
-"""Which relations between columns a result carries, of those that the release can see: a verdict from released values only.
+"""Which relations between columns a result carries, of those that the release can see: a verdict from
+released values only.
 
-For each pair of columns that some measurement tells of (`synth.dependence.pairs_of`), with released counts y, noise variance v
-and residual r = y - (row sums)(column sums)/N:
+For each pair of columns that some measurement tells of (`synth.judgement.dependence.pairs_of`), with released
+counts y, noise variance v and residual r = y - (row sums)(column sums)/N:
 
-    seen       the score of its measurements (`synth.dependence.score`) is beyond what noise and drawing give one of all the
+    seen       the score of its measurements (`dependence.score`) is beyond what noise and drawing give one of all the
                pairs in ten results
     carried    ||r of the model's answer|| / sqrt(||r||^2 - what noise alone adds), at most 1, of the clearest of its measurements
     kept       seen, and at least half of it carried
     strength   Cramer's V of the model's answer if it is kept, else of the released counts less what noise adds
 
-Nothing is looked at but the model and the noisy counts, so this costs no privacy, and can be told to everybody. What was not
-measured is not judged. `docs/design/judgement.md` has the cases on which it was tried.
+Nothing is looked at but the model and the noisy counts, so this costs no privacy, and can be told to
+everybody. What was not measured is not judged. `docs/design/judgement.md` has the cases on which it was
+tried.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synth.dependence import PairCounts, pairs_of, residual, score
+from synth.judgement.dependence import PairCounts, pairs_of, residual, score
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique
@@ -52,8 +54,9 @@ class PairVerdict:
 
 @dataclass(frozen=True)
 class Relations:
-    """kept, visible, pairs: of pairs of columns, those carried, those that the release sees, and all. share: mean carried share
-    of those seen. strongest: of the kept ones. lost: seen and not kept. unrelated: columns in no pair that is kept."""
+    """kept, visible, pairs: of pairs of columns, those carried, those that the release sees, and all. share:
+    mean carried share of those seen. strongest: of the kept ones. lost: seen and not kept. unrelated: columns
+    in no pair that is kept."""
 
     kept: int
     visible: int
@@ -80,7 +83,8 @@ class Relations:
 def relations(
     model: Model, measurements: Sequence[Measured], sizes: Mapping[str, int], independent: bool
 ) -> Relations:
-    """Judge a release. sizes: of the columns. independent: whether the run gave up joint marginals, so that none is followed."""
+    """Judge a release. sizes: of the columns. independent: whether the run gave up joint marginals, so that
+    none is followed."""
     found: dict[Clique, list[tuple[PairCounts, Measured]]] = {}
     for measured in measurements:
         for pair in pairs_of(measured, sizes):
@@ -111,7 +115,8 @@ def threshold(pairs: int) -> float:
 
 
 def cramers_v(counts: Array, *, corrected: bool = False) -> float:
-    """Cramer's V of a table of counts (m, n), 0 (independent) to 1 (one decides the other); empty lines do not count.
+    """Cramer's V of a table of counts (m, n), 0 (independent) to 1 (one decides the other); empty lines do
+    not count.
 
     corrected: for what drawing so many rows adds (Bergsma 2013).
     """

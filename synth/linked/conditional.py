@@ -1,13 +1,16 @@
 """Rows of some columns of a model, given all its other columns, row by row: exact, and for many rows at once.
 
-Problem: a child is drawn given its own person and the child before, so every row has evidence of its own, and `synth/mrf/
-conditional.py` would need a model a row. Where all columns but a few are known, the law of these is a Markov field over them
-alone: each potential that names one is a slice, at the row's values of the others. The free columns are eliminated one by one,
-the tables having an axis for the rows, and drawn backwards (variable elimination; Koller and Friedman 2009, 9.3 and 12.3).
+Problem: a child is drawn given its own person and the child before, so every row has evidence of its own, and
+`synth/mrf/ conditional.py` would need a model a row. Where all columns but a few are known, the law of these
+is a Markov field over them alone: each potential that names one is a slice, at the row's values of the
+others. The free columns are eliminated one by one, the tables having an axis for the rows, and drawn
+backwards (variable elimination; Koller and Friedman 2009, 9.3 and 12.3).
 
-Levels of a free column are drawn with it, as columns of their own that it determines: so a potential over bins stays small.
+Levels of a free column are drawn with it, as columns of their own that it determines: so a potential over
+bins stays small.
 
-Cost: rows times the cells of the largest set of free columns that an elimination joins; rows go in blocks of bounded memory.
+Cost: rows times the cells of the largest set of free columns that an elimination joins; rows go in blocks of
+bounded memory.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ _Table = tuple[tuple[str, ...], Array]  # its free columns, and log weights (row
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A known axis of a potential. column: its place in a row. size: of the axis. bins: of each code; None: the
-    codes themselves."""
+    """A known axis of a potential. column: its place in a row. size: of the axis. bins: of each code; None:
+    the codes themselves."""
 
     column: int
     size: int
@@ -49,7 +52,8 @@ def _bins(chains: Chains, name: str) -> NDArray[np.intp] | None:
 class ConditionalLaw:
     """The law of the columns `free` of a model, given all the others.
 
-    allowed: of a free column, which codes it may have. Columns that no potential joins with a free one need no value.
+    allowed: of a free column, which codes it may have. Columns that no potential joins with a free one need
+    no value.
     """
 
     def __init__(
@@ -81,9 +85,9 @@ class ConditionalLaw:
     def draw(
         self, rows: Codes, rng: np.random.Generator, weights: Mapping[str, Array] | None = None
     ) -> Codes:
-        """Codes of the free columns for each row, (rows, free). rows: codes of all columns, in the model's order,
-        of which those of
-        the free ones do not matter. weights: of a free column, logarithms that its law is multiplied by, (rows, codes).
+        """Codes of the free columns for each row, (rows, free). rows: codes of all columns, in the model's
+        order, of which those of the free ones do not matter. weights: of a free column, logarithms that its
+        law is multiplied by, (rows, codes).
 
         A row that the model has no mass for takes any allowed codes.
         """
@@ -96,7 +100,8 @@ class ConditionalLaw:
         return out
 
     def _add(self, chains: Chains, clique: Iterable[str], values: Array) -> None:
-        """Keep a potential that names a free column or a level of one: an axis for all the others, then theirs."""
+        """Keep a potential that names a free column or a level of one: an axis for all the others, then
+        theirs."""
         names = tuple(clique)
         free = tuple(name for name in names if name in self._sizes)
         if not free:
@@ -111,7 +116,8 @@ class ConditionalLaw:
         self._potentials.append((free, evidence, np.ascontiguousarray(values)))
 
     def _elimination(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Columns in the order in which they are eliminated, each with those it is then joined with: the smallest table first."""
+        """Columns in the order in which they are eliminated, each with those it is then joined with: the
+        smallest table first."""
         near = {name: set[str]() for name in self._free}
         for columns, _, _ in self._potentials:
             for name in columns:
@@ -176,10 +182,12 @@ def _sum(tables: Sequence[_Table], columns: tuple[str, ...], sizes: Mapping[str,
 def _pick(
     weights: Array, allowed: NDArray[np.bool_], order: NDArray[np.intp], rng: np.random.Generator
 ) -> Codes:
-    """A code of each row, by its weights; where these are all zero, any that is allowed. order: of rows, like ones together.
+    """A code of each row, by its weights; where these are all zero, any that is allowed. order: of rows, like
+    ones together.
 
-    Each row's number is uniform on its own; those of rows that stand together lie evenly (multiples of the golden ratio from a
-    random start), so that like rows get what they expect, with less noise than independent draws.
+    Each row's number is uniform on its own; those of rows that stand together lie evenly (multiples of the
+    golden ratio from a random start), so that like rows get what they expect, with less noise than
+    independent draws.
     """
     sums = weights.cumsum(axis=1)
     void = ~(sums[:, -1] > 0)

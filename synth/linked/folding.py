@@ -1,7 +1,8 @@
 """Tables that belong together, drawn from a released model of people's rows (`docs/design/linked.md` 4).
 
-A person's count of children and columns are those of its synthetic row; children are drawn one after the other, each from an
-exact conditional law, for all people at once. So keys refer to people that exist, always. No budget: released values only.
+A person's count of children and columns are those of its synthetic row; children are drawn one after the
+other, each from an exact conditional law, for all people at once. So keys refer to people that exist, always.
+No budget: released values only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from synth.mrf import Model
 
 @dataclass(frozen=True)
 class Children:
-    """One folded table. person: of each child, the row of its person, from 0, rising. codes: (children, columns of the table)."""
+    """One folded table. person: of each child, the row of its person, from 0, rising. codes: (children,
+    columns of the table)."""
 
     table: ChildTable
     person: Codes
@@ -38,7 +40,8 @@ def fold(
     counts: NDArray[np.integer[Any]],
     rng: np.random.Generator,
 ) -> Children:
-    """The children of synthetic people. rows: codes of people in all columns of the model; counts: how many children each has."""
+    """The children of synthetic people. rows: codes of people in all columns of the model; counts: how many
+    children each has."""
     laws = _Laws(model, linked, child)
     state = np.asarray(rows, dtype=np.int64).copy()
     made, people = [laws.none], [np.zeros(0, dtype=np.int64)]
@@ -109,8 +112,8 @@ class _Laws:
         return Correction(self._chain, self._model), Correction(self._chain, self._kernel)
 
     def first(self, rows: Codes, counts: NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
-        """Everybody's first child. Ordered: given that none is before it. Not ordered: given nothing of another one, which is
-        there unless it is the only one."""
+        """Everybody's first child. Ordered: given that none is before it. Not ordered: given nothing of
+        another one, which is there unless it is the only one."""
         rows = rows.copy()
         rows[:, self.second] = self._absent
         several = counts > 1
@@ -125,7 +128,8 @@ class _Laws:
         return found
 
     def following(self, rows: Codes, more: NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
-        """The next child, given B's columns of the rows: the child before, or the first one. more: how many come after it."""
+        """The next child, given B's columns of the rows: the child before, or the first one. more: how many
+        come after it."""
         if self._order is None:
             return self._next.draw(rows, rng)
         before, name = rows[:, self.second[self._order]], self._first[self._order]

@@ -1,17 +1,17 @@
-"""The model by which a person's next child is drawn: the released one, with the child before tied to its person as well
-(`docs/design/linked.md` 4).
+"""The model by which a person's next child is drawn: the released one, with the child before tied to its
+person as well (`docs/design/linked.md` 4).
 
-Problem: the workload measures how A is tied to the person, and A to B, not B to the person. In the released model
-B therefore knows
-its person through A alone. Drawing the next child from that model, given a child that already bears its person's mark, counts the
-person twice (and likewise a child's own columns among each other): likeness within a person grows from child to child.
+Problem: the workload measures how A is tied to the person, and A to B, not B to the person. In the released
+model B therefore knows its person through A alone. Drawing the next child from that model, given a child that
+already bears its person's mark, counts the person twice (and likewise a child's own columns among each
+other): likeness within a person grows from child to child.
 
-Method: each clique of A's columns, with the person's or among each other, is stated of B as well: the same association, fitted to
-B's own margins (iterative proportional fitting), in the cells where B is there. A model that has the released one's marginals and
-these is fitted, as any is. Released values only: no budget.
+Method: each clique of A's columns, with the person's or among each other, is stated of B as well: the same
+association, fitted to B's own margins (iterative proportional fitting), in the cells where B is there. A
+model that has the released one's marginals and these is fitted, as any is. Released values only: no budget.
 
-Cost: a fit. Cliques that would make the model's junction tree larger than `MAX_MB` are left out, those with the person's columns
-last.
+Cost: a fit. Cliques that would make the model's junction tree larger than `MAX_MB` are left out, those with
+the person's columns last.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ MIN_ROWS = 1e-9
 
 
 def kernel(model: Model, linked: LinkedTables, child: ChildTable) -> Model:
-    """The model of the next child: its law of A given B and the person is that of the next child given the one before.
+    """The model of the next child: its law of A given B and the person is that of the next child given the
+    one before.
 
-    Where no column of the table orders it, A and B have one law: the table of all that A is tied to, reweighted from one child a
-    person to one pair of children, states B as well as A, and what was measured of A with B is fitted to its margins.
+    Where no column of the table orders it, A and B have one law: the table of all that A is tied to,
+    reweighted from one child a person to one pair of children, states B as well as A, and what was measured
+    of A with B is fitted to its margins.
     """
     own = {*linked.people.names, *child.unfolded}
     of = {name: model.used_levels[name].column for name in model.used_levels}
@@ -88,8 +90,8 @@ def kernel(model: Model, linked: LinkedTables, child: ChildTable) -> Model:
 class _Reweighted:
     """Marginals over pairs of neighbouring children, if both have the law of a child of their person.
 
-    A person with n children has one child drawn in the model and n - 1 pairs in n draws, so its rows count (n - 1)
-    / n. total: rows.
+    A person with n children has one child drawn in the model and n - 1 pairs in n draws, so its rows count (n
+    - 1) / n. total: rows.
     """
 
     def __init__(self, model: Model, child: ChildTable, chains: Chains) -> None:
@@ -172,10 +174,11 @@ def _ties(
 
 
 def _of_second(first: Array, current: Array, of_child: list[bool]) -> Array:
-    """A marginal with B in A's place: A's association at the margins of B, where B is there; elsewhere as it is.
+    """A marginal with B in A's place: A's association at the margins of B, where B is there; elsewhere as it
+    is.
 
-    first, current: marginals with A and with B. of_child: of each axis, whether it is a column of the child, whose last code is
-    that of no child.
+    first, current: marginals with A and with B. of_child: of each axis, whether it is a column of the child,
+    whose last code is that of no child.
     """
     there = np.ones(first.shape, dtype=bool)
     for axis, own in enumerate(of_child):

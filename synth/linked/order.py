@@ -1,14 +1,17 @@
-"""Where in the order a person's children stand, so that as many fit as its count says (`docs/design/linked.md` 4).
+"""Where in the order a person's children stand, so that as many fit as its count says
+(`docs/design/linked.md` 4).
 
-Problem: A is any of a person's children and B the one before, so the model's law of A given B is of a step anywhere in a person's
-row of children. Drawn by it alone, children run ahead: the steps of somebody with many are long at first, when much of the order
-is left, and those that are measured at one place come from all numbers of children and of children still to come.
+Problem: A is any of a person's children and B the one before, so the model's law of A given B is of a step
+anywhere in a person's row of children. Drawn by it alone, children run ahead: the steps of somebody with many
+are long at first, when much of the order is left, and those that are measured at one place come from all
+numbers of children and of children still to come.
 
-Method: children are a Markov chain along the order that may end at each of them. Counted over all people, each with as many
-children as its count says, the released model has its first law, its steps and (by how many at a place have one after them) its
-end. Given how many are still to come, the step to a is the chain's own times P(that many follow | a), by recursion; the first
-likewise. For children that come at a rate of their own this is exact: given their number, they are as many independent draws,
-sorted. These laws stand in place of what the model says of order and count alone; all else that it knows of a child stays.
+Method: children are a Markov chain along the order that may end at each of them. Counted over all people,
+each with as many children as its count says, the released model has its first law, its steps and (by how many
+at a place have one after them) its end. Given how many are still to come, the step to a is the chain's own
+times P(that many follow | a), by recursion; the first likewise. For children that come at a rate of their own
+this is exact: given their number, they are as many independent draws, sorted. These laws stand in place of
+what the model says of order and count alone; all else that it knows of a child stays.
 
 Cost: one marginal of the count and both orders; a table of (orders, orders) for each number still to come.
 """
@@ -31,8 +34,8 @@ MIN_MASS = 1e-12
 
 
 class OrderChain:
-    """The chain of a released model. starts: the first child's law, by its place. steps: of the next one, (before, next).
-    goes_on: at each place, the share of children that are not the last."""
+    """The chain of a released model. starts: the first child's law, by its place. steps: of the next one,
+    (before, next). goes_on: at each place, the share of children that are not the last."""
 
     def __init__(self, model: Model, child: ChildTable) -> None:
         assert child.order is not None
@@ -87,7 +90,8 @@ class Correction:
         return _log(whole[:, :places, places]), _log(whole[:, :places, :places].transpose(0, 2, 1))
 
     def first(self, counts: NDArray[np.int64], codes: NDArray[np.int64]) -> Array:
-        """Logarithms for a person's first child, (people, codes of A's order). counts: of children; codes: of the count."""
+        """Logarithms for a person's first child, (people, codes of A's order). counts: of children; codes: of
+        the count."""
         some, place = np.unique(counts, return_inverse=True)
         wanted = np.stack([_log(self._chain.starts * self._chain.follow(n - 1)) for n in some])
         return _whole(wanted[place] - self._laws[0][codes])

@@ -29,8 +29,8 @@ SINGLE_COUNTS = 16
 
 @dataclass(frozen=True)
 class ChildTable:
-    """One table of children. max_rows: of one person. order: the column that orders a person's children; None:
-    they have no order."""
+    """One table of children. max_rows: of one person. order: the column that orders a person's children;
+    None: they have no order."""
 
     name: str
     max_rows: int
@@ -75,9 +75,8 @@ class ChildTable:
 
     @cached_property
     def present_together(self) -> tuple[dict[str, Any], ...]:
-        """What is known of a row, as constraints are written: a child that is not there lacks all its values, and
-        one that is there
-        only those that the study lets it lack."""
+        """What is known of a row, as constraints are written: a child that is not there lacks all its values,
+        and one that is there only those that the study lets it lack."""
         missing, none = {"missing": True}, []
         certain = [name for name in self.domain.names if not self.domain[name].missing]
         for name in self.domain.names:
@@ -95,7 +94,8 @@ class ChildTable:
 
 @dataclass(frozen=True)
 class LinkedTables:
-    """The parent table's name and columns, and the tables of children. key: the column of all of them that names the person."""
+    """The parent table's name and columns, and the tables of children. key: the column of all of them that
+    names the person."""
 
     parent: str
     key: str
@@ -127,8 +127,8 @@ class LinkedTables:
                 names.append(name)
 
     def _check_tables(self) -> None:
-        """Raise `StudyInvalid` for names that no files can have beside each other: they may be those of a run.json
-        from elsewhere."""
+        """Raise `StudyInvalid` for names that no files can have beside each other: they may be those of a
+        run.json from elsewhere."""
         known: dict[str, str] = {}
         for name in self.names:
             if not NAME.fullmatch(name):

@@ -1,8 +1,8 @@
 """The graphical model: a Markov random field fitted to noisy marginals, queried and sampled exactly.
 
-Everything in this package is post-processing of values that are already released under differential privacy: it sees no
-record and no un-noised count, so floats are allowed and nothing here is charged to a budget. NumPy only; about a millisecond
-per iteration at the sizes AIM reaches on Adult.
+Everything in this package is post-processing of values that are already released under differential privacy:
+it sees no record and no un-noised count, so floats are allowed and nothing here is charged to a budget. NumPy
+only; about a millisecond per iteration at the sizes AIM reaches on Adult.
 """
 
 from __future__ import annotations

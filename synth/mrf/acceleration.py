@@ -1,8 +1,9 @@
 """What the last steps of a descent say about the next one: Anderson acceleration of a least-squares fit.
 
-Problem: mirror descent on the potentials needs hundreds of steps, each a pass through the whole junction tree. Each step shows
-how the weighted residuals answer to it. Over the span of the last steps the loss is nearly a quadratic form, whose minimum a
-small system of equations gives: the same idea as in nonlinear GMRES (Anderson 1965; Washio, Oosterlee 1997; Walker, Ni 2011).
+Problem: mirror descent on the potentials needs hundreds of steps, each a pass through the whole junction
+tree. Each step shows how the weighted residuals answer to it. Over the span of the last steps the loss is
+nearly a quadratic form, whose minimum a small system of equations gives: the same idea as in nonlinear GMRES
+(Anderson 1965; Washio, Oosterlee 1997; Walker, Ni 2011).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Memory:
         self._products[place, : self._held] = self._products[: self._held, place] = row
 
     def best(self, residuals: Array) -> tuple[Array, Array] | None:
-        """(the combination of the last steps that lowers the residuals' squares most, what it leaves of the residuals).
+        """(the combination of the last steps that lowers the residuals' squares most, what it leaves of the
+        residuals).
 
         None without a step to combine.
         """

@@ -1,7 +1,8 @@
 """A model given what some columns hold: for rows of a kind, such as people over 65.
 
-Problem: a Markov random field restricted to some values of some columns is one again, with the same graph: the values that are
-not allowed become structural zeros of their columns (`factor.zero_factors`), beside those that the model has.
+Problem: a Markov random field restricted to some values of some columns is one again, with the same graph:
+the values that are not allowed become structural zeros of their columns (`factor.zero_factors`), beside those
+that the model has.
 
 No further budget: the result is a function of the model, which is released.
 """
@@ -17,10 +18,11 @@ from synth.mrf.model import Model
 
 
 def given(model: Model, allowed: Mapping[str, NDArray[np.bool_]]) -> Model:
-    """The model of the rows whose columns have allowed values; `total` is how many the model expects, at least 1.
+    """The model of the rows whose columns have allowed values; `total` is how many the model expects, at
+    least 1.
 
-    allowed: of each column named, which of its codes may be. ValueError: an unknown column, another number of codes, or
-    values that no row has in the model (less than a double can tell).
+    allowed: of each column named, which of its codes may be. ValueError: an unknown column, another number of
+    codes, or values that no row has in the model (less than a double can tell).
     """
     share = 1.0
     found = model

@@ -1,18 +1,20 @@
 """Marginals of any columns of a calibrated junction tree, exactly, by variable elimination along the tree.
 
-Problem: AIM compares the model with about 160 candidate marginals each round, most of which lie in no clique of the model.
-For such a set the needed part of the tree is summed out from its ends: what a subtree says about the wanted columns W it
-holds, given the separator S towards the asker, is P(W | S). It depends on the directed edge and on W only, not on the rest of
-the query, so it is kept: all the pairs and triples that reach a column through the same separator share it. It is kept as
-factors (lazy propagation): a factor that depends on part of S only is passed on as it is and multiplied in last, small; on a
-3 MiB model of Adult this answers 64 triples in 0.13 s instead of 2. Each step is one batched matrix product.
+Problem: AIM compares the model with about 160 candidate marginals each round, most of which lie in no clique
+of the model. For such a set the needed part of the tree is summed out from its ends: what a subtree says
+about the wanted columns W it holds, given the separator S towards the asker, is P(W | S). It depends on the
+directed edge and on W only, not on the rest of the query, so it is kept: all the pairs and triples that reach
+a column through the same separator share it. It is kept as factors (lazy propagation): a factor that depends
+on part of S only is passed on as it is and multiplied in last, small; on a 3 MiB model of Adult this answers
+64 triples in 0.13 s instead of 2. Each step is one batched matrix product.
 
-Columns of different connected parts of the model are independent, so what is asked of several parts is an outer product of what
-each says of its own. Of many sets the largest are answered first: a smaller one inside is a sum.
+Columns of different connected parts of the model are independent, so what is asked of several parts is an
+outer product of what each says of its own. Of many sets the largest are answered first: a smaller one inside
+is a sum.
 
-Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product has the finest one
-that both need. A fine column that hangs off its coarse level as a leaf is expanded last, when all else is summed out: the joint
-marginal of the coarse levels times P(value | bin).
+Columns may stand at different levels (`levels.py`): a table has one axis a column, at one level; a product
+has the finest one that both need. A fine column that hangs off its coarse level as a leaf is expanded last,
+when all else is summed out: the joint marginal of the coarse levels times P(value | bin).
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ MAX_SUBSETS = 5  # columns of a table whose subsets are kept in mind
 class Table:
     """An array with one axis per column, in probability or count space.
 
-    condition: of a conditional distribution, what it is conditional on, each the level of a column that the array has or refines.
+    condition: of a conditional distribution, what it is conditional on, each the level of a column that the
+    array has or refines.
     """
 
     columns: Clique
@@ -53,7 +56,8 @@ class Table:
         return Table(columns, chains.summed(self.values, self.columns, columns))
 
     def restricted(self, chains: Chains, levels: Mapping[str, str]) -> Table:
-        """Sum over the columns that `levels` (column: level) lacks, and to these levels where they are coarser than the own."""
+        """Sum over the columns that `levels` (column: level) lacks, and to these levels where they are
+        coarser than the own."""
         column, rank = chains.column, chains.rank
         columns = tuple(
             level if rank[level] < rank[name] else name
@@ -64,7 +68,8 @@ class Table:
 
 
 def contract(chains: Chains, left: Table, right: Table, target: Mapping[str, str]) -> Table:
-    """Product of two tables summed down to `target` (column: level), or to their own level where that is coarser."""
+    """Product of two tables summed down to `target` (column: level), or to their own level where that is
+    coarser."""
     column, rank = chains.column, chains.rank
     ours, theirs = ({column[n]: n for n in table.columns} for table in (left, right))
 
@@ -160,7 +165,8 @@ class Marginals:
             for column in self._finest[index]:
                 self._holders.setdefault(column, []).append(index)
                 self._part[column] = part_of[index]
-        # Of each column, the finest level that shares a table with another column: what is finer depends on that alone.
+        # Of each column, the finest level that shares a table with another column: what is finer depends on
+        # that alone.
         self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
         self._core_name = {
             name: chains.coarser_of(name, self._core[column])
@@ -173,9 +179,11 @@ class Marginals:
         self._carried: dict[tuple[int, int, frozenset[str]], list[Table]] = {}
 
     def _directions(self, start: int) -> dict[str, list[tuple[int, int]]]:
-        """For each column that some node holds finer than `start`: (rank of the level held, neighbour that leads there).
+        """For each column that some node holds finer than `start`: (rank of the level held, neighbour that
+        leads there).
 
-        Nodes that hold a level, or a finer one, are connected: of several neighbours only one leads to finer levels.
+        Nodes that hold a level, or a finer one, are connected: of several neighbours only one leads to finer
+        levels.
         """
         rank, column = self._chains.rank, self._chains.column
         reach: dict[str, list[tuple[int, int]]] = {}
@@ -197,7 +205,8 @@ class Marginals:
         return own is not None and self._chains.rank[own] >= self._chains.rank[name]
 
     def _conditional(self, node: int, towards: int) -> Table:
-        """The node's distribution given its separator towards a neighbour (0 where the separator has no mass)."""
+        """The node's distribution given its separator towards a neighbour (0 where the separator has no
+        mass)."""
         table = self._conditionals.get((node, towards))
         if table is None:
             belief, separator = self._beliefs[node], self._near[node][towards]
@@ -210,7 +219,8 @@ class Marginals:
     def _carry(self, node: int, towards: int, wanted: frozenset[str]) -> list[Table]:
         """Tables whose product is P(wanted | separator) as seen through the edge from `node` to `towards`.
 
-        A table that depends on a few of the separator's columns only stays over those: it is multiplied in at the end, small.
+        A table that depends on a few of the separator's columns only stays over those: it is multiplied in at
+        the end, small.
         """
         key = (node, towards, wanted)
         carried = self._carried.get(key)
@@ -244,7 +254,8 @@ class Marginals:
         return carried
 
     def _from_neighbours(self, node: int, wanted: frozenset[str]) -> list[Table]:
-        """What the neighbours of `node` know of the wanted columns that it does not hold, given their separators with it."""
+        """What the neighbours of `node` know of the wanted columns that it does not hold, given their
+        separators with it."""
         rank, column = self._chains.rank, self._chains.column
         by_neighbour: dict[int, set[str]] = {}
         for name in wanted:
@@ -258,7 +269,8 @@ class Marginals:
         ]
 
     def _sum_out(self, table: Table, others: Sequence[Table], target: Mapping[str, str]) -> Table:
-        """Product of `table` and `others`, summed down to `target`; next comes always the factor with the smallest result."""
+        """Product of `table` and `others`, summed down to `target`; next comes always the factor with the
+        smallest result."""
         chains, others = self._chains, list(others)
         while len(others) > 1:
             sizes = []
@@ -363,7 +375,8 @@ class Marginals:
         return product.reshape(-1)
 
     def _inside(self, wanted: frozenset[str], cache: dict[frozenset[str], Table]) -> Table:
-        """Expected counts over columns of one part: from a larger table, if a small one was made, or from the tree."""
+        """Expected counts over columns of one part: from a larger table, if a small one was made, or from the
+        tree."""
         larger = cache.get(wanted)
         if larger is not None and (len(larger.columns) == len(wanted) or larger.values.size <= CHEAP_SUM):
             cache[wanted] = larger.project(

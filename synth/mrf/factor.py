@@ -1,8 +1,9 @@
 """Factors: tables in log space over named columns, the vocabulary of the model's algebra.
 
-A factor is an array with one axis per column. Products are sums of broadcast arrays; sums are logsumexp with the maximum
-taken out first, so that weights of any magnitude (and -inf) neither overflow nor turn into NaN. This is the plain, readable
-form: it assembles potentials and calibrates once per fit, while `propagation.py` holds the loop that must be fast.
+A factor is an array with one axis per column. Products are sums of broadcast arrays; sums are logsumexp with
+the maximum taken out first, so that weights of any magnitude (and -inf) neither overflow nor turn into NaN.
+This is the plain, readable form: it assembles potentials and calibrates once per fit, while `propagation.py`
+holds the loop that must be fast.
 """
 
 from __future__ import annotations

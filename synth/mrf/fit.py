@@ -4,17 +4,20 @@ Problem: among distributions with `total` rows, find the one that minimises
 
     sum_i || mu_i - y_i ||^2 / (2 variance_i)
 
-over the measured marginals y_i, and of all of those the one of maximum entropy (Private-PGM, McKenna et al. 2019;
-`docs/design/algorithms.md` 5). The weight is the inverse variance; 1/sigma, as printed by AIM and FLAIM, is wrong.
+over the measured marginals y_i, and of all of those the one of maximum entropy (Private-PGM, McKenna et al.
+2019; `docs/design/algorithms.md` 5). The weight is the inverse variance; 1/sigma, as printed by AIM and
+FLAIM, is wrong.
 
-A step of mirror descent adds `- rate * gradient of the loss by the marginals` to the potentials. First the last steps are
-combined to what lowers the loss most (`acceleration.py`), then the gradient that is left is followed. A step that would raise the
-loss is not taken; the rate is halved, and what the steps before it said is forgotten. The limit is that of plain mirror descent:
-the potentials stay in the span of the measured cliques, where the optimum is unique. On AIM's measurements of Adult, cold start,
-the loss after 100 iterations is 517 at epsilon 1 and 2,227 at epsilon 5; with momentum instead of the last steps 686 and 4,079.
+A step of mirror descent adds `- rate * gradient of the loss by the marginals` to the potentials. First the
+last steps are combined to what lowers the loss most (`acceleration.py`), then the gradient that is left is
+followed. A step that would raise the loss is not taken; the rate is halved, and what the steps before it said
+is forgotten. The limit is that of plain mirror descent: the potentials stay in the span of the measured
+cliques, where the optimum is unique. On AIM's measurements of Adult, cold start, the loss after 100
+iterations is 517 at epsilon 1 and 2,227 at epsilon 5; with momentum instead of the last steps 686 and 4,079.
 
-Everything here is post-processing of released values: it costs no privacy and its floats leak nothing. The total is
-estimated from the measurements or given as a noisy value; the true row count must never be passed in.
+Everything here is post-processing of released values: it costs no privacy and its floats leak nothing. The
+total is estimated from the measurements or given as a noisy value; the true row count must never be passed
+in.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ STARTING_SHARE = (
     0.3  # of a standard deviation: what a measured 1-way cell counts at least when a model is started
 )
 CHECK_EVERY = 5  # steps that are kept between two looks at the progress
-# The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the noise out.
+# The fit ends when five steps lower the loss by less than this share of it. Stopping early keeps part of the
+# noise out.
 TOLERANCE = 0.05
 
 Callback = Callable[[int, float], None]
@@ -51,7 +55,8 @@ Callback = Callable[[int, float], None]
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A noisy marginal: `values` (flat, row-major over `clique`, any finite numbers), each with noise of the given variance."""
+    """A noisy marginal: `values` (flat, row-major over `clique`, any finite numbers), each with noise of the
+    given variance."""
 
     clique: Clique
     values: Array
@@ -76,7 +81,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class _Target:
-    """All measurements of one set of columns as one: axes in the domain's order, columns with a single value left out."""
+    """All measurements of one set of columns as one: axes in the domain's order, columns with a single value
+    left out."""
 
     clique: Clique
     values: Array
@@ -100,7 +106,8 @@ def _without_zeros(target: _Target, sizes: Mapping[str, int], zeros: Impossible)
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
-    """Number of rows by the inverse-variance mean of the measurements' sums, at least 1 (1 if nothing was measured)."""
+    """Number of rows by the inverse-variance mean of the measurements' sums, at least 1 (1 if nothing was
+    measured)."""
     if not measurements:
         return 1.0
     weights = [1.0 / (m.variance * m.values.size) for m in measurements]
@@ -109,7 +116,8 @@ def estimate_total(measurements: Sequence[Measurement]) -> float:
 
 
 def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> tuple[list[_Target], float]:
-    """Measurements merged by set of columns (inverse-variance mean), and the constant by which that lowers the loss."""
+    """Measurements merged by set of columns (inverse-variance mean), and the constant by which that lowers
+    the loss."""
     position = {name: index for index, name in enumerate(sizes)}
     grouped: dict[Clique, list[tuple[Array, float]]] = {}
     for m in measurements:
@@ -139,7 +147,8 @@ def _targets(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> t
 
 
 def _starting_potentials(targets: Sequence[_Target], warm_start: Model | None) -> dict[Clique, Array]:
-    """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its measured logarithm."""
+    """Flat potentials to start from: those of `warm_start`, and for a single column that it lacks its
+    measured logarithm."""
     known = warm_start.potentials if warm_start is not None else {}
     start: dict[Clique, Array] = {}
     for target in targets:
@@ -230,19 +239,20 @@ def fit(
     callback: Callback | None = None,
     passing: bool = False,
 ) -> Model:
-    """The maximum-entropy model of `measurements` over the columns `sizes` (name -> number of values, in domain order).
+    """The maximum-entropy model of `measurements` over the columns `sizes` (name -> number of values, in
+    domain order).
 
     total: number of rows as released (noisy), raised to at least 1; None estimates it from the measurements.
-    warm_start: a model whose potentials are the starting point for the cliques it shares with the measurements.
-    levels: coarser versions of columns that measurements may name; combinations that their bins exclude have no mass.
-    impossible: structural zeros, known beforehand; these cells have no mass, and what was measured in them says nothing.
-    iterations: at most that many steps; fewer once five of them lower the loss by less than `tolerance` of itself, or what is
-    left is rounding (0: never fewer, for the exact optimum).
-    passing: for a model that only another fit goes on from: it answers with the distribution that the last step left, which is
-    that of its potentials to within rounding, and is not calculated anew from them.
-    callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the formula above.
-    Repeated cliques count by inverse variance; the order of the measurements does not matter, to the last bit.
-    ValueError: a column outside the domain, or a measurement with the wrong number of cells.
+    warm_start: a model whose potentials are the starting point for the cliques it shares with the
+    measurements. levels: coarser versions of columns that measurements may name; combinations that their bins
+    exclude have no mass. impossible: structural zeros, known beforehand; these cells have no mass, and what
+    was measured in them says nothing. iterations: at most that many steps; fewer once five of them lower the
+    loss by less than `tolerance` of itself, or what is left is rounding (0: never fewer, for the exact
+    optimum). passing: for a model that only another fit goes on from: it answers with the distribution that
+    the last step left, which is that of its potentials to within rounding, and is not calculated anew from
+    them. callback(iteration, loss): after each step, and first with iteration 0; the loss is that of the
+    formula above. Repeated cliques count by inverse variance; the order of the measurements does not matter,
+    to the last bit. ValueError: a column outside the domain, or a measurement with the wrong number of cells.
     """
     chains = Chains.used(
         {name: int(size) for name, size in sizes.items()}, levels or {}, (m.clique for m in measurements)
@@ -267,7 +277,8 @@ def fit(
     work.start([*(shaped(clique, flat) for clique, flat in start.items()), *zero_factors(zeros)])
     goal, weight, theta = (np.zeros_like(work.marginals) for _ in range(3))
     for target, layout, part in zip(targets, work.layouts, work.parts, strict=True):
-        # Every model's marginal adds up to the total, so only the part of the goal that does so too can be approached.
+        # Every model's marginal adds up to the total, so only the part of the goal that does so too can be
+        # approached.
         excess = rows - float(target.values.sum())
         constant += excess * excess / int(target.possible.sum()) / (2 * target.variance)
         possible = target.possible

@@ -1,11 +1,11 @@
 """Junction trees by greedy elimination on bitmasks.
 
-Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of its graph
-(`docs/design/algorithms.md` 5). Columns are bits of a Python integer, so a neighbourhood is one word and a union one
-instruction.
+Problem: exact inference in a Markov random field costs as much as the maximal cliques of a triangulation of
+its graph (`docs/design/algorithms.md` 5). Columns are bits of a Python integer, so a neighbourhood is one
+word and a union one instruction.
 
-The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column). Public inputs only;
-deterministic. How large the tree of more cliques would be: `tree_size.py`.
+The heuristic: eliminate the column whose neighbourhood has the fewest cells (ties: the earlier column).
+Public inputs only; deterministic. How large the tree of more cliques would be: `tree_size.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ CELL_BYTES = 8
 class ColumnSet:
     """The columns of a domain as bits, with the number of cells of a set of columns (memoised).
 
-    coarser: of a name, the names whose values are functions of its own (`levels`). They come with it, and cost no cells.
+    coarser: of a name, the names whose values are functions of its own (`levels`). They come with it, and
+    cost no cells.
     """
 
     def __init__(self, sizes: Mapping[str, int], coarser: Mapping[str, Clique] | None = None) -> None:
@@ -56,7 +57,8 @@ class ColumnSet:
 
     @property
     def ties(self) -> list[int]:
-        """A column with all that is coarser, of every column that has levels: what holds them together in the graph."""
+        """A column with all that is coarser, of every column that has levels: what holds them together in the
+        graph."""
         return [implied | 1 << index for index, implied in enumerate(self._implied) if implied]
 
     def bits(self, names: Iterable[str]) -> int:
@@ -78,7 +80,8 @@ class ColumnSet:
         return tuple(name for index, name in enumerate(self.names) if mask >> index & 1)
 
     def cells(self, mask: int) -> int:
-        """Cells of a table over the columns of `mask`: the product of the sizes of those that no other one determines."""
+        """Cells of a table over the columns of `mask`: the product of the sizes of those that no other one
+        determines."""
         known = self.known.get(mask)
         if known is None:
             rest, larger = self.reduced(mask), []
@@ -92,7 +95,8 @@ class ColumnSet:
 
 
 class Step(NamedTuple):
-    """One column's elimination. key: smaller for what goes first. clique: it and its neighbours at that moment (a bitmask)."""
+    """One column's elimination. key: smaller for what goes first. clique: it and its neighbours at that
+    moment (a bitmask)."""
 
     column: int
     key: int
@@ -105,7 +109,8 @@ class Step(NamedTuple):
 
 
 def graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
-    """Neighbourhood of each column (itself included) in the graph that has every clique of `masks` as a clique."""
+    """Neighbourhood of each column (itself included) in the graph that has every clique of `masks` as a
+    clique."""
     near = [1 << index for index in range(len(columns.names))]
     for mask in masks:
         mask &= columns.varying
@@ -120,8 +125,9 @@ def graph(columns: ColumnSet, masks: Iterable[int]) -> list[int]:
 def eliminate(columns: ColumnSet, near: list[int], without: int = 0) -> Iterator[Step]:
     """Greedy elimination of the graph `near` to its end. without: the bits of columns that are no part of it.
 
-    The key of a column is the number of cells of its neighbourhood, times the number of columns plus the column: of two equals
-    the earlier one goes first. Each step is told before `near`, which is consumed, changes.
+    The key of a column is the number of cells of its neighbourhood, times the number of columns plus the
+    column: of two equals the earlier one goes first. Each step is told before `near`, which is consumed,
+    changes.
     """
     count, cells, known = len(near), columns.cells, columns.known
     left = {
@@ -146,7 +152,8 @@ def eliminate(columns: ColumnSet, near: list[int], without: int = 0) -> Iterator
 def _maximal(steps: Iterable[Step]) -> list[int]:
     """Maximal cliques (bitmasks) of the graph that an elimination fills in.
 
-    A clique lies in an earlier one if and only if one left exactly it as its rest: of the cliques that hold it, the last.
+    A clique lies in an earlier one if and only if one left exactly it as its rest: of the cliques that hold
+    it, the last.
     """
     found: list[int] = []
     rests: set[int] = set()
@@ -159,13 +166,15 @@ def _maximal(steps: Iterable[Step]) -> list[int]:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A rooted junction tree over the whole domain; parts that share no column are joined by an empty separator.
+    """A rooted junction tree over the whole domain; parts that share no column are joined by an empty
+    separator.
 
-    `nodes[i]`: columns of maximal clique i; nodes stand in an order in which every parent precedes its children.
-    `parents[i]`: index of the parent (-1 for the root, node 0). `separators[i]`: columns shared with the parent.
-    Columns stand in one order everywhere, by size and then as in the domain: the last axis of an array is its longest, which
-    is what the inner loops of NumPy want, and no two arrays ever need a transposition to meet.
-    Nodes and separators name the finest level of each column alone; `members[i]`: of node i, with all that is coarser.
+    `nodes[i]`: columns of maximal clique i; nodes stand in an order in which every parent precedes its
+    children. `parents[i]`: index of the parent (-1 for the root, node 0). `separators[i]`: columns shared
+    with the parent. Columns stand in one order everywhere, by size and then as in the domain: the last axis
+    of an array is its longest, which is what the inner loops of NumPy want, and no two arrays ever need a
+    transposition to meet. Nodes and separators name the finest level of each column alone; `members[i]`: of
+    node i, with all that is coarser.
     """
 
     nodes: tuple[Clique, ...]
@@ -177,12 +186,13 @@ class JunctionTree:
 def junction_tree(
     sizes: Mapping[str, int], cliques: Sequence[Clique], coarser: Mapping[str, Clique] | None = None
 ) -> JunctionTree:
-    """The junction tree whose size `SizeEstimator(sizes, cliques, coarser)` reports, rooted at its largest clique."""
+    """The junction tree whose size `SizeEstimator(sizes, cliques, coarser)` reports, rooted at its largest
+    clique."""
     columns = ColumnSet(sizes, coarser)
     maximal = _maximal(eliminate(columns, graph(columns, [*map(columns.mask, cliques), *columns.ties])))
     maximal.sort(key=lambda mask: (-columns.cells(mask), mask))
-    # Prim's maximum spanning tree on separator sizes: for maximal cliques of a chordal graph exactly the trees
-    # that have the running intersection property.
+    # Prim's maximum spanning tree on separator sizes: for maximal cliques of a chordal graph exactly the
+    # trees that have the running intersection property.
     order, parents = [maximal[0]], [-1]
     best = {mask: (mask & maximal[0], 0) for mask in maximal[1:]}
     while best:

@@ -1,14 +1,17 @@
-"""Columns of a model at several resolutions: bins of their values, and how tables at different resolutions meet.
+"""Columns of a model at several resolutions: bins of their values, and how tables at different resolutions
+meet.
 
-Problem: some marginals are measured over bins of a column's values, so a model may hold a column at several resolutions. The
-levels of a column are nested: a coarser bin is a function of a finer one and of the value. So wherever a table holds a column
-at some level, it holds every coarser one as well, without a cell more; combinations that the bins exclude have no cell at all,
-and stay impossible through fitting, storing and sampling.
+Problem: some marginals are measured over bins of a column's values, so a model may hold a column at several
+resolutions. The levels of a column are nested: a coarser bin is a function of a finer one and of the value.
+So wherever a table holds a column at some level, it holds every coarser one as well, without a cell more;
+combinations that the bins exclude have no cell at all, and stay impossible through fitting, storing and
+sampling.
 
-A clique therefore brings the coarser levels of its columns into the graph (`closure`), the tree's cliques are triangulated with
-them, and the table of a tree's clique has one axis a column, at the finest level that the clique holds (`reduced`). Where two
-tables meet at different levels, the coarser one is repeated along the finer axis (`lifted`) or the finer one summed over its
-bins (`summed`). On a model of Adult with 61 cliques this takes a sixth of the cells of a tree that has an axis for each level.
+A clique therefore brings the coarser levels of its columns into the graph (`closure`), the tree's cliques are
+triangulated with them, and the table of a tree's clique has one axis a column, at the finest level that the
+clique holds (`reduced`). Where two tables meet at different levels, the coarser one is repeated along the
+finer axis (`lifted`) or the finer one summed over its bins (`summed`). On a model of Adult with 61 cliques
+this takes a sixth of the cells of a tree that has an axis for each level.
 """
 
 from __future__ import annotations
@@ -33,12 +36,14 @@ Levels = Mapping[str, Level]
 class Chains:
     """The columns of a model and their levels.
 
-    sizes: of all of them, each column preceded by its levels, the coarsest first. column: of each name, the column it stands
-    for. rank: larger for a finer level of the same column. coarser: the coarser levels of each name.
+    sizes: of all of them, each column preceded by its levels, the coarsest first. column: of each name, the
+    column it stands for. rank: larger for a finer level of the same column. coarser: the coarser levels of
+    each name.
     """
 
     def __init__(self, sizes: Mapping[str, int], levels: Levels) -> None:
-        """sizes: of the domain's columns, in order. ValueError: a level of an unknown column, of another size, or not nested."""
+        """sizes: of the domain's columns, in order. ValueError: a level of an unknown column, of another
+        size, or not nested."""
         self.levels = dict(levels)
         of: dict[str, list[str]] = {name: [] for name in sizes}
         for name, level in self.levels.items():
@@ -72,7 +77,8 @@ class Chains:
         return cls(sizes, {name: level for name, level in levels.items() if name in named})
 
     def check(self) -> None:
-        """Raise ValueError unless the levels of each column are nested: for levels that somebody else has made."""
+        """Raise ValueError unless the levels of each column are nested: for levels that somebody else has
+        made."""
         for name, coarser in self.coarser.items():
             if coarser:
                 self.bins(name, coarser[-1])
@@ -118,7 +124,8 @@ class Chains:
         return tuple(names[self.column[name]] for name in columns)
 
     def lifted(self, values: Array, columns: Clique, target: Clique) -> Array:
-        """`values` (axes `columns`) with the axes of `target`, whose levels are as fine or finer; length 1 where it lacks one."""
+        """`values` (axes `columns`) with the axes of `target`, whose levels are as fine or finer; length 1
+        where it lacks one."""
         names = self.at(columns, target)
         for axis, (own, fine) in enumerate(zip(columns, names, strict=True)):
             if own != fine:
@@ -126,7 +133,8 @@ class Chains:
         return aligned(values, names, target)
 
     def cells_of(self, columns: Clique, target: Clique) -> Index:
-        """For each cell of `target` (flat), the cell of `columns` it lies in; one level finer or equal of each column."""
+        """For each cell of `target` (flat), the cell of `columns` it lies in; one level finer or equal of
+        each column."""
         shape = tuple(self.sizes[name] for name in columns)
         cells = np.arange(prod(shape), dtype=np.float64).reshape(shape)
         there = np.broadcast_to(self.lifted(cells, columns, target), [self.sizes[name] for name in target])
@@ -144,8 +152,9 @@ class Chains:
         return values
 
     def log_summed(self, values: Array, columns: Clique, target: Clique) -> tuple[Array, Array, Array]:
-        """`summed` of weights given by their logarithms: (the weights in units of the largest that is added to the same sum, the
-        sums in that unit, the logarithms of the sums). A sum of nothing but zeros is 0, its logarithm -inf."""
+        """`summed` of weights given by their logarithms: (the weights in units of the largest that is added
+        to the same sum, the sums in that unit, the logarithms of the sums). A sum of nothing but zeros is 0,
+        its logarithm -inf."""
         names = self.at(target, columns)
         kept = set(names)
         top = values.max(

@@ -1,9 +1,9 @@
 """The fitted model: a distribution over all columns, with exact marginals, sampling and storage.
 
-A Markov random field in exponential form, proportional to the product of one potential per measured clique and scaled to a
-number of rows (Private-PGM, McKenna et al. 2019; `docs/design/algorithms.md` 5). Its junction tree is calibrated once, in log
-space, when the model is made. A model is a function of differentially private releases only: it may go to anybody the
-releases may go to.
+A Markov random field in exponential form, proportional to the product of one potential per measured clique
+and scaled to a number of rows (Private-PGM, McKenna et al. 2019; `docs/design/algorithms.md` 5). Its junction
+tree is calibrated once, in log space, when the model is made. A model is a function of differentially private
+releases only: it may go to anybody the releases may go to.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from synth.mrf.rows.sampling import sample_rows
 
 
 class Model:
-    """A distribution over a discrete domain, proportional to the product of its potentials, scaled to `total` rows.
+    """A distribution over a discrete domain, proportional to the product of its potentials, scaled to `total`
+    rows.
 
-    sizes: number of values of each column, in domain order. total: rows, at least 1. cliques: the measured cliques (domain order,
-    without single-value columns). potentials[clique]: log weights, flat row-major, finite. Columns in no clique are uniform.
-    levels: coarser versions of columns, which cliques may name in their place (`levels.py`), and marginals as well; used_levels:
-    those that cliques do name. impossible: structural zeros, sets of columns (domain order, without single-value columns) and
-    which of their cells have no mass, whatever the potentials.
+    sizes: number of values of each column, in domain order. total: rows, at least 1. cliques: the measured
+    cliques (domain order, without single-value columns). potentials[clique]: log weights, flat row-major,
+    finite. Columns in no clique are uniform. levels: coarser versions of columns, which cliques may name in
+    their place (`levels.py`), and marginals as well; used_levels: those that cliques do name. impossible:
+    structural zeros, sets of columns (domain order, without single-value columns) and which of their cells
+    have no mass, whatever the potentials.
     """
 
     def __init__(
@@ -46,8 +48,8 @@ class Model:
         tree: JunctionTree | None = None,
         given: Sequence[Array] | None = None,
     ) -> None:
-        """tree: that of these cliques in this order, then those of `impossible`, if it is at hand. given: the conditional of each
-        of its nodes given its separator, if they are."""
+        """tree: that of these cliques in this order, then those of `impossible`, if it is at hand. given: the
+        conditional of each of its nodes given its separator, if they are."""
         self.sizes = dict(sizes)
         self.impossible: Impossible = dict(impossible or {})
         self.total = float(total)
@@ -70,16 +72,18 @@ class Model:
         return sum(prod(sizes[name] for name in node) for node in self.tree.nodes) * CELL_BYTES / MIB
 
     def marginal(self, clique: Iterable[str]) -> Array:
-        """Expected counts of the cells of any set of columns: float64, flat, row-major in the order given, adding up to `total`.
+        """Expected counts of the cells of any set of columns: float64, flat, row-major in the order given,
+        adding up to `total`.
 
-        A level stands for its bins; no column may be named at two levels. Exact;
-        a set inside a clique of the junction tree is a sum, any other is computed by variable elimination along the tree.
-        ValueError for a column that is unknown or given twice.
+        A level stands for its bins; no column may be named at two levels. Exact; a set inside a clique of the
+        junction tree is a sum, any other is computed by variable elimination along the tree. ValueError for a
+        column that is unknown or given twice.
         """
         return self.marginals([clique])[0]
 
     def marginals(self, cliques: Iterable[Iterable[str]]) -> list[Array]:
-        """`marginal` of each clique. What several of them need is computed once (and messages of the tree are kept for later)."""
+        """`marginal` of each clique. What several of them need is computed once (and messages of the tree are
+        kept for later)."""
         return self._marginals.marginals([tuple(clique) for clique in cliques])
 
     def sample(
@@ -90,11 +94,13 @@ class Model:
         targets: Iterable[Iterable[str]] | None = None,
         sweeps: int = 2,
     ) -> NDArray[np.int64]:
-        """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given `rng`.
+        """`rows` synthetic rows: codes, int64, shape (rows, columns in domain order). Deterministic given
+        `rng`.
 
-        Marginals inside the junction tree's cliques match the model's to within rounding (`rows/sampling.py` has the bound). The
-        rows are then rearranged (`rows/balance.py`, `sweeps` passes) so that the marginals of `targets` come close as well: pass
-        the workload. None stands for all pairs of columns; no target, or sweeps=0, leaves the rows as drawn.
+        Marginals inside the junction tree's cliques match the model's to within rounding (`rows/sampling.py`
+        has the bound). The rows are then rearranged (`rows/balance.py`, `sweeps` passes) so that the
+        marginals of `targets` come close as well: pass the workload. None stands for all pairs of columns; no
+        target, or sweeps=0, leaves the rows as drawn.
         """
         used = Chains.used(self.sizes, self.used_levels, self.cliques)
         table = sample_rows(self.tree, used, self._conditionals, rows, rng)
@@ -120,6 +126,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Model:
-        """Read a file that holds `to_bytes`. ProtocolAborted if its content is not a model; OSError if it cannot be read."""
+        """Read a file that holds `to_bytes`. ProtocolAborted if its content is not a model; OSError if it
+        cannot be read."""
         with open(path, "rb") as stream:
             return cls.from_bytes(stream.read(storage.MAX_BYTES + 1))

@@ -1,21 +1,22 @@
 """Belief propagation on a junction tree: the loop of the fit, in arrays that are allocated once.
 
-Problem: the fit needs, hundreds of times, the marginals of the measured cliques after a change of their potentials.
-Private-PGM (McKenna et al. 2019; `docs/design/algorithms.md` 5) recalibrates from the potentials in log space every time. Here
-the calibrated tree is itself the state: a step multiplies every clique's belief and sends the messages that make the tree
-agree again,
+Problem: the fit needs, hundreds of times, the marginals of the measured cliques after a change of their
+potentials. Private-PGM (McKenna et al. 2019; `docs/design/algorithms.md` 5) recalibrates from the potentials
+in log space every time. Here the calibrated tree is itself the state: a step multiplies every clique's belief
+and sends the messages that make the tree agree again,
 
     leaves first:  trial(C) = belief(C) / belief(S) * prod exp(step of the measured cliques in C) * prod messages of C's children
                    message(S) = sum of trial(C) down to the separator S
     root first:    new belief(C) = trial(C) * new belief(S) / message(S)
 
-belief(C) / belief(S) is a conditional distribution, so a message lies between the smallest and the largest product of the
-step's factors: nothing overflows or vanishes however long the fit runs, as long as one step is bounded
-(`Propagation.bound`), and no logarithm or exponential is ever taken over a whole clique, only over the measured ones. A
-slice with less than `EMPTY` rows is treated as if it had that many, which only makes it smaller still (the final model is
-rebuilt from the potentials, in log space, where nothing is lost). `schedule.py` decides how a clique's factors and marginals
-share passes. A table at a coarser level than its clique (`levels.py`) has a second one at the clique's: factors are repeated
-into it, marginals summed from it, by one list of cell numbers.
+belief(C) / belief(S) is a conditional distribution, so a message lies between the smallest and the largest
+product of the step's factors: nothing overflows or vanishes however long the fit runs, as long as one step is
+bounded (`Propagation.bound`), and no logarithm or exponential is ever taken over a whole clique, only over
+the measured ones. A slice with less than `EMPTY` rows is treated as if it had that many, which only makes it
+smaller still (the final model is rebuilt from the potentials, in log space, where nothing is lost).
+`schedule.py` decides how a clique's factors and marginals share passes. A table at a coarser level than its
+clique (`levels.py`) has a second one at the clique's: factors are repeated into it, marginals summed from it,
+by one list of cell numbers.
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def home(tree: JunctionTree, chains: Chains, clique: Clique) -> int:
 
 
 def conditionals(tree: JunctionTree, chains: Chains, potentials: Sequence[Factor]) -> list[Array]:
-    """Conditional of each node given its separator, for the distribution proportional to the product of `potentials`.
+    """Conditional of each node given its separator, for the distribution proportional to the product of
+    `potentials`.
 
-    Each potential's columns must lie in a node of `tree`. Node 0 gets the joint distribution of its columns. A cell may be
-    impossible (-inf): so it stays, and a separator's value that is gives a conditional of nothing but zeros.
-    ValueError if all cells are.
+    Each potential's columns must lie in a node of `tree`. Node 0 gets the joint distribution of its columns.
+    A cell may be impossible (-inf): so it stays, and a separator's value that is gives a conditional of
+    nothing but zeros. ValueError if all cells are.
     """
     held: list[list[Factor]] = [[] for _ in tree.nodes]
     for potential in potentials:
@@ -82,11 +84,12 @@ def _slices(shapes: Sequence[tuple[int, ...]]) -> list[slice]:
 
 
 class Propagation:
-    """Marginals of `cliques` under steps of their potentials, in flat arrays: clique k has the cells `parts[k]` (a slice).
+    """Marginals of `cliques` under steps of their potentials, in flat arrays: clique k has the cells
+    `parts[k]` (a slice).
 
-    `layouts[k]` are the columns of clique k in the order in which its cells are stored (row-major), which is the tree's.
-    `marginals` (float64, rows; each clique's add up to `total`) is overwritten by each `evaluate`.
-    `bound`: largest absolute value that an entry of a step may have.
+    `layouts[k]` are the columns of clique k in the order in which its cells are stored (row-major), which is
+    the tree's. `marginals` (float64, rows; each clique's add up to `total`) is overwritten by each
+    `evaluate`. `bound`: largest absolute value that an entry of a step may have.
     """
 
     def __init__(self, tree: JunctionTree, chains: Chains, cliques: Sequence[Clique], total: float) -> None:
@@ -104,8 +107,9 @@ class Propagation:
 
         self._beliefs = [np.empty(self._shape(node)) for node in tree.nodes]
         self._trials = [np.empty(self._shape(node)) for node in tree.nodes]
-        # Per separator: the upward message, the trial's mass, the inverse of the current mass, trial mass / message. Parts of the
-        # tree without a common column need no messages; each is scaled to the total by itself.
+        # Per separator: the upward message, the trial's mass, the inverse of the current mass, trial mass /
+        # message. Parts of the tree without a common column need no messages; each is scaled to the total by
+        # itself.
         outer = [self._shape(separator) for separator in tree.separators]
         parts = _slices(outer)
         self._flat_messages, self._flat_masses, self._flat_inverses, flat_ratios = (

@@ -1,8 +1,10 @@
-"""A model with given one-way marginals that keeps another model's dependences: its projection onto them ("raking").
+"""A model with given one-way marginals that keeps another model's dependences: its projection onto them
+("raking").
 
-Of all distributions with the given one-way marginals, the one nearest to the model in relative entropy has the model's potentials
-times a factor for each column (I-projection, Csiszar 1975). So the fit to the one-way marginals alone, begun at the model's
-potentials, finds it. Public post-processing (`docs/design/flaim.md` 2.4).
+Of all distributions with the given one-way marginals, the one nearest to the model in relative entropy has
+the model's potentials times a factor for each column (I-projection, Csiszar 1975). So the fit to the one-way
+marginals alone, begun at the model's potentials, finds it. Public post-processing (`docs/design/flaim.md`
+2.4).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _NO_WEIGHT = 1e30
 
 
 def rake(model: Model, columns: Sequence[Measurement], impossible: Impossible | None = None) -> Model:
-    """The projection of a model onto one-way marginals; its total becomes theirs. impossible: cells that stay without mass."""
+    """The projection of a model onto one-way marginals; its total becomes theirs. impossible: cells that stay
+    without mass."""
     kept = [
         Measurement(clique, np.full(model.potentials[clique].shape, 1.0), _NO_WEIGHT)
         for clique in model.cliques

@@ -1,10 +1,11 @@
 """The order in which the small tables inside one large clique are multiplied and summed.
 
-Problem: a maximal clique of the junction tree may hold a dozen measured cliques and separators. Multiplying each into the
-clique and summing each out of it costs two passes over the clique apiece, and passes over large cliques are all that the
-fit's time consists of. Where the union of two tables' columns is much smaller than the clique, they are multiplied with one
-another first and summed from their common marginal afterwards. Both directions follow one forest of scopes, built once per
-fit by greedily merging the pair with the smallest union.
+Problem: a maximal clique of the junction tree may hold a dozen measured cliques and separators. Multiplying
+each into the clique and summing each out of it costs two passes over the clique apiece, and passes over large
+cliques are all that the fit's time consists of. Where the union of two tables' columns is much smaller than
+the clique, they are multiplied with one another first and summed from their common marginal afterwards. Both
+directions follow one forest of scopes, built once per fit by greedily merging the pair with the smallest
+union.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ def subscripts(columns: Clique, kept: Clique) -> str:
 
 @dataclass(eq=False)
 class Scope:
-    """Some columns of a clique with a factor to multiply in and, unless `margin` is None, a marginal to sum out.
+    """Some columns of a clique with a factor to multiply in and, unless `margin` is None, a marginal to sum
+    out.
 
-    `parts` are scopes inside this one: their factors go into `factor` first, their marginals are summed from `margin`.
-    The factor of a scope that is `read_only` must survive, so nothing is merged into it in place.
+    `parts` are scopes inside this one: their factors go into `factor` first, their marginals are summed from
+    `margin`. The factor of a scope that is `read_only` must survive, so nothing is merged into it in place.
     """
 
     columns: Clique

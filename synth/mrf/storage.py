@@ -1,11 +1,11 @@
 """A model as bytes: an .npz archive without pickle, checked throughout when it comes from somebody else.
 
-Problem: the party that fits the model sends it to every other one, and recipients keep it as a file. A reader must survive
-any content: nothing is unpickled or evaluated, no size is believed before it is bounded, no number is used before it is
-known to be finite. Two stored members: `header.npy` (UTF-8 JSON: format, columns with sizes, total, cliques) and
-`potentials.npy` (float64, all cliques one after the other). Equal models give equal bytes. What a file reveals is the model,
-a differentially private release; an altered file can make the tables sampled from it wrong, never run code: authenticity is
-the session's business.
+Problem: the party that fits the model sends it to every other one, and recipients keep it as a file. A reader
+must survive any content: nothing is unpickled or evaluated, no size is believed before it is bounded, no
+number is used before it is known to be finite. Two stored members: `header.npy` (UTF-8 JSON: format, columns
+with sizes, total, cliques) and `potentials.npy` (float64, all cliques one after the other). Equal models give
+equal bytes. What a file reveals is the model, a differentially private release; an altered file can make the
+tables sampled from it wrong, never run code: authenticity is the session's business.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ MAX_ZERO_CELLS = 2**20  # of one set of columns with structural zeros
 _ARRAY = re.compile(
     rb"\{'descr': '(?P<kind>[|<]\w\d)', 'fortran_order': False, 'shape': \((?P<length>\d{1,19}),\), \} *\n"
 )
-"""What NumPy writes before a one-dimensional array. Its own reader takes any Python literal, and fails in many ways."""
+"""What NumPy writes before a one-dimensional array. Its own reader takes any Python literal, and fails in
+many ways."""
 
 Content = tuple[dict[str, int], float, dict[Clique, Array], dict[str, Level], dict[Clique, NDArray[np.bool_]]]
 
@@ -58,8 +59,8 @@ def to_bytes(
     levels: Levels | None = None,
     impossible: Impossible | None = None,
 ) -> bytes:
-    """The archive of a model: column sizes in domain order, number of rows, flat log potentials by clique, levels by name,
-    structural zeros."""
+    """The archive of a model: column sizes in domain order, number of rows, flat log potentials by clique,
+    levels by name, structural zeros."""
     header: dict[str, Any] = {
         "format": WITH_ZEROS if impossible else WITH_LEVELS if levels else FORMAT,
         "columns": [[name, size] for name, size in sizes.items()],
@@ -89,7 +90,8 @@ def refuse(what: str) -> ProtocolAborted:
 
 
 def _member(archive: zipfile.ZipFile, name: str, dtype: str) -> np.ndarray[Any, Any]:
-    """One stored one-dimensional array of exactly the given type; its bytes are counted before anything is allocated."""
+    """One stored one-dimensional array of exactly the given type; its bytes are counted before anything is
+    allocated."""
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise refuse(f"{name} is compressed")
@@ -207,7 +209,8 @@ def _check_zeros(given: object, sizes: Mapping[str, int], chains: Chains) -> dic
 
 
 def from_bytes(data: bytes) -> Content:
-    """The model in `data`, fully validated. ProtocolAborted, with one sentence, for anything else than what `to_bytes` writes."""
+    """The model in `data`, fully validated. ProtocolAborted, with one sentence, for anything else than what
+    `to_bytes` writes."""
     if len(data) > MAX_BYTES:
         raise refuse(f"it is larger than {MAX_BYTES} bytes")
     try:

@@ -1,12 +1,14 @@
-"""The size of the junction tree that a set of cliques would need, for many candidates beside the same cliques.
+"""The size of the junction tree that a set of cliques would need, for many candidates beside the same
+cliques.
 
-Problem: AIM asks, for each of some hundred or thousand candidates in each round, how large the triangulation becomes if the
-candidate is added (`docs/design/algorithms.md` 5). The answer is that of greedy elimination (`junction_tree.eliminate`), so a
-candidate that is said to fit does fit; but most steps of that elimination are those of the one without the candidate.
+Problem: AIM asks, for each of some hundred or thousand candidates in each round, how large the triangulation
+becomes if the candidate is added (`docs/design/algorithms.md` 5). The answer is that of greedy elimination
+(`junction_tree.eliminate`), so a candidate that is said to fit does fit; but most steps of that elimination
+are those of the one without the candidate.
 
-Method: the elimination without the candidate is kept, each step with the graph before it. Beside it goes the one with the
-candidate. At any moment `dirty` are the columns that only this one still has or whose neighbourhoods differ in the two, `gone`
-those that only the other one still has.
+Method: the elimination without the candidate is kept, each step with the graph before it. Beside it goes the
+one with the candidate. At any moment `dirty` are the columns that only this one still has or whose
+neighbourhoods differ in the two, `gone` those that only the other one still has.
 
     the kept step's column is neither     all columns that are not dirty have the same neighbourhoods, hence the same keys, and
                                           this is the smallest: if no dirty column has a smaller one, both eliminations take it
@@ -27,8 +29,8 @@ from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminat
 
 
 class _Kept(NamedTuple):
-    """A step of the elimination that is kept. bit: of its column. sources: the columns whose steps leave exactly this clique as
-    their rest."""
+    """A step of the elimination that is kept. bit: of its column. sources: the columns whose steps leave
+    exactly this clique as their rest."""
 
     bit: int
     key: float
@@ -40,9 +42,10 @@ class _Kept(NamedTuple):
 class SizeEstimator:
     """Size of the junction tree of `cliques`, and of the tree with more cliques, for many candidates.
 
-    `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a clique of its own).
-    `with_clique(q)` is the size once `q` is added, and `links` with it; candidates that add the same edges share one elimination.
-    Columns in `loose`, which no clique of `cliques` names, count only once a candidate names them.
+    `mb` is the size in MiB at 8 bytes a cell, summed over the maximal cliques (a column in no clique is a
+    clique of its own). `with_clique(q)` is the size once `q` is added, and `links` with it; candidates that
+    add the same edges share one elimination. Columns in `loose`, which no clique of `cliques` names, count
+    only once a candidate names them.
     """
 
     def __init__(
@@ -85,7 +88,8 @@ class SizeEstimator:
         self._known: dict[tuple[int, ...], float] = {}
 
     def with_clique(self, clique: Clique, links: Iterable[Clique] = (), limit_mb: float = math.inf) -> float:
-        """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a part of it."""
+        """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a
+        part of it."""
         grown: dict[int, int] = {}
         named = ~self._loose | self._columns.bits(clique)
         for mask in map(self._columns.mask, (clique, *links)):
@@ -108,7 +112,8 @@ class SizeEstimator:
         return size
 
     def _grown(self, grown: Mapping[int, int], most: float) -> int:
-        """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part of them."""
+        """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part
+        of them."""
         known, cells_of, count, steps = (
             self._columns.known,
             self._columns.cells,
@@ -154,7 +159,8 @@ class SizeEstimator:
                 gone |= bit & in_kept
                 touched, size = clique ^ bit, known.get(clique) or cells_of(clique)
                 sources = self._sources.get(clique, 0)
-            # The neighbours, as the elimination with the candidate has them after the step, beside those of the kept one.
+            # The neighbours, as the elimination with the candidate has them after the step, beside those of
+            # the kept one.
             rest = clique ^ bit if both or not kept else 0
             taken = bit if both or not kept else 0
             if touched:
@@ -188,5 +194,6 @@ class SizeEstimator:
 def model_size_mb(
     sizes: Mapping[str, int], cliques: Iterable[Clique], coarser: Mapping[str, Clique] | None = None
 ) -> float:
-    """MiB (8 bytes a cell) of the maximal cliques of the junction tree that a model of `cliques` over `sizes` uses."""
+    """MiB (8 bytes a cell) of the maximal cliques of the junction tree that a model of `cliques` over `sizes`
+    uses."""
     return SizeEstimator(sizes, cliques, coarser).mb

@@ -1,12 +1,15 @@
-"""What a run has of its prior: marginals that enter its fits beside those it measures, as sure as the data let them be.
+"""What a run has of its prior: marginals that enter its fits beside those it measures, as sure as the data
+let them be.
 
-At the start, once the columns are measured, the prior is raked to them and asked for the marginals it knows, at the run's own
-resolutions; those that tell most beyond their columns come first, as long as the model holds them. After each batch what was
-measured afresh tells how far the data have drifted (`drift`), and so the variance of each cell:
+At the start, once the columns are measured, the prior is raked to them and asked for the marginals it knows,
+at the run's own resolutions; those that tell most beyond their columns come first, as long as the model holds
+them. After each batch what was measured afresh tells how far the data have drifted (`drift`), and so the
+variance of each cell:
 
     N^2 (drawn + c error + k^2 S) / n
 
-A prior that the data reject is dropped for the rest of the run. Deterministic, and a function of public and released values.
+A prior that the data reject is dropped for the rest of the run. Deterministic, and a function of public and
+released values.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Inherited:
-    """A marginal of the prior at the run's resolution. shares: flat. drawn, error, spread: D, E and S of `drift`. told: L1
-    distance of the shares from the product of their columns."""
+    """A marginal of the prior at the run's resolution. shares: flat. drawn, error, spread: D, E and S of
+    `drift`. told: L1 distance of the shares from the product of their columns."""
 
     columns: Clique
     clique: Clique
@@ -49,9 +52,9 @@ class Inherited:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the prior fared. tested: fresh marginals that told. p_value: of these, were nothing changed. drift: k, the typical
-    change of log odds. known: what is inherited by the release, with what drift adds to its error; nothing of a prior that was
-    dropped."""
+    """How the prior fared. tested: fresh marginals that told. p_value: of these, were nothing changed. drift:
+    k, the typical change of log odds. known: what is inherited by the release, with what drift adds to its
+    error; nothing of a prior that was dropped."""
 
     tested: int
     p_value: float
@@ -66,7 +69,8 @@ class Verdict:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Verdict:
-        """Inverse of `to_json`; of what somebody else has sent. Raises ValueError, KeyError or TypeError for anything else."""
+        """Inverse of `to_json`; of what somebody else has sent. Raises ValueError, KeyError or TypeError for
+        anything else."""
         if (
             form.keys() != {"tested", "p_value", "drift", "is_dropped", "known"}
             or type(form["is_dropped"]) is not bool
@@ -86,10 +90,12 @@ class Verdict:
 
 
 class Inheritance:
-    """The prior in one run: first its single columns, then, raked to what columns are then taken to be, the others (`join`)."""
+    """The prior in one run: first its single columns, then, raked to what columns are then taken to be, the
+    others (`join`)."""
 
     def __init__(self, prior: Prior, rows: float, chains: Chains, asked: Sequence[Clique]) -> None:
-        """rows: about how many the run has. chains: the run's levels. asked: sets of columns that the run may ask for."""
+        """rows: about how many the run has. chains: the run's levels. asked: sets of columns that the run may
+        ask for."""
         self._prior, self._rows, self._chains = prior, rows, chains
         self._known = {known.columns: known for known in prior.known(asked)}
         self._misfits: dict[int, Misfit] = {}
@@ -109,9 +115,10 @@ class Inheritance:
         within: Callable[[Clique, int], Clique | None],
         fits: Callable[[Clique], bool],
     ) -> None:
-        """Rake, and take what the model holds. columns: of each that the prior has the model's counts, positive, and the variance
-        they are known with. within: a set of columns at the finest resolution of at most so many cells. fits: whether the model
-        holds a clique beside those for which it was said before."""
+        """Rake, and take what the model holds. columns: of each that the prior has the model's counts,
+        positive, and the variance they are known with. within: a set of columns at the finest resolution of
+        at most so many cells. fits: whether the model holds a clique beside those for which it was said
+        before."""
         self._raked = self._prior.raked({name: counts for name, (counts, _) in columns.items()})
         self._variance = {name: variance for name, (_, variance) in columns.items()}
         joint = [known for columns_of, known in self._known.items() if len(columns_of) > 1]

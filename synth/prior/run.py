@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Heir(Run):
-    """A run whose model follows what it inherits. inheritance: None of a run that begins from nothing. inherited_mb: of the model
-    when only that was in it."""
+    """A run whose model follows what it inherits. inheritance: None of a run that begins from nothing.
+    inherited_mb: of the model when only that was in it."""
 
     inheritance: Inheritance | None = None
     inherited_mb: float = 0.0

@@ -1,11 +1,12 @@
 """Where a prior comes from: the model of an earlier release, or the rows of a public table.
 
-Both answer one question: which shares would these sets of columns have, if the dependences were as they were then and the single
-columns as they have just been measured? Raking answers it (`synth.mrf.raking`): of all distributions with the given columns, the
-one nearest to the old one in relative entropy. A change of single columns, however large, is no drift to it.
+Both answer one question: which shares would these sets of columns have, if the dependences were as they were
+then and the single columns as they have just been measured? Raking answers it (`synth.mrf.raking`): of all
+distributions with the given columns, the one nearest to the old one in relative entropy. A change of single
+columns, however large, is no drift to it.
 
-Errors are mean squared: `error` is the expected sum over the cells of the squared difference of two share tables. It stays about
-the same when cells are joined, since independent errors add up.
+Errors are mean squared: `error` is the expected sum over the cells of the squared difference of two share
+tables. It stays about the same when cells are joined, since independent errors add up.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ MAX_ASKED_CELLS = 1 << 18
 
 @dataclass(frozen=True)
 class Known:
-    """A marginal that the prior tells. columns: in the prior's order. cells: its resolution. error: of its shares, from noise and
-    drift so far; without that of drawing the rows."""
+    """A marginal that the prior tells. columns: in the prior's order. cells: its resolution. error: of its
+    shares, from noise and drift so far; without that of drawing the rows."""
 
     columns: Clique
     cells: int
@@ -64,7 +65,8 @@ class Prior(ABC):
 
     @abstractmethod
     def known(self, asked: Iterable[Clique]) -> Sequence[Known]:
-        """What it tells of columns by themselves, and of several. asked: sets of columns that the run may ask for."""
+        """What it tells of columns by themselves, and of several. asked: sets of columns that the run may ask
+        for."""
 
     @abstractmethod
     def unchanged(self) -> Raked:
@@ -145,7 +147,8 @@ class _RakedModel(Raked):
 
 @dataclass(frozen=True, eq=False)
 class PublicTable(Prior):
-    """Public rows. codes: (rows, names), of the study's columns; every code is in the domain. sizes: of these columns."""
+    """Public rows. codes: (rows, names), of the study's columns; every code is in the domain. sizes: of these
+    columns."""
 
     names: tuple[str, ...]
     codes: NDArray[np.integer]

@@ -1,4 +1,5 @@
-"""The privacy accounting, looked at by somebody else: totals of real runs, sequences of runs under a cap, and what is public.
+"""The privacy accounting, looked at by somebody else: totals of real runs, sequences of runs under a cap, and
+what is public.
 
     python -m tests.acceptance.accounts [totals] [real] [sequences] [public]          all four parts if none is named
 
@@ -10,7 +11,8 @@ real       the first half of the same, of runs by processes; run.json, journals 
 sequences  runs over one data set under a cap: units, adjacencies, two processes at the same time, runs that are killed.
 public     runs on neighbouring tables under the same randomness: what of the public files and of the exit differs.
 
-Needs dp-accounting (requirements-test.lock). A simulation on invented tables. Exit code 1 if a claim is too small.
+Needs dp-accounting (requirements-test.lock). A simulation on invented tables. Exit code 1 if a claim is too
+small.
 """
 
 from __future__ import annotations
@@ -145,12 +147,13 @@ REAL = (
 )
 
 
-# -- totals ---------------------------------------------------------------------------------------------------------------
+# -- totals
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def second_epsilon(events: Sequence[Mapping[str, Any]], privacy: Mapping[str, Any], unit_rows: int) -> float:
-    """Of what was released, by dp-accounting: from noise and sensitivities alone; rho is believed of no event but a choice of
-    FLAIM's clients, which says nothing else (it is watched)."""
+    """Of what was released, by dp-accounting: from noise and sensitivities alone; rho is believed of no event
+    but a choice of FLAIM's clients, which says nothing else (it is watched)."""
     delta = privacy["delta"] - (1 + math.exp(privacy["epsilon"])) * privacy["beta"]
     moves = 2 if privacy["adjacency"] == "replace" else 1
     if not events:
@@ -267,7 +270,8 @@ def totals() -> bool:
     return fine
 
 
-# -- real -----------------------------------------------------------------------------------------------------------------
+# -- real
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def real() -> bool:
@@ -320,7 +324,8 @@ def real() -> bool:
     return fine
 
 
-# -- sequences and what is public -----------------------------------------------------------------------------------------
+# -- sequences and what is public
+# -----------------------------------------------------------------------------------------
 
 
 def sequences() -> bool:

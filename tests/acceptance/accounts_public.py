@@ -1,8 +1,9 @@
 """What is public of a run, with the released values held fixed: for `tests.acceptance.accounts`.
 
-A run in the clear on one table is recorded. Then the same study is run on other tables of its first custodian, all answers are
-computed, and the recorded ones are given out in their place. What is public is then a function of the same released values, so
-that every byte of it must be the same; what differs has found another way out. The clock ticks once each time that it is asked.
+A run in the clear on one table is recorded. Then the same study is run on other tables of its first
+custodian, all answers are computed, and the recorded ones are given out in their place. What is public is
+then a function of the same released values, so that every byte of it must be the same; what differs has found
+another way out. The clock ticks once each time that it is asked.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mpc_protocols.ideal.cohorts import IdealCohorts
-from mpc_protocols.ideal.oracle import IdealOracle
+from mpc_protocols.backends.ideal.cohorts import IdealCohorts
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from runner.__main__ import main
 from runner.party.record import events
 from tests.runner import small
@@ -139,7 +140,8 @@ def _timeless(content: Any) -> Any:
 
 
 def differences(write: Callable[[Path], Path]) -> dict[str, list[str]]:
-    """By variant: the names of what is public and differs. write: the study; the first custodian's table is written anew."""
+    """By variant: the names of what is public and differs. write: the study; the first custodian's table is
+    written anew."""
     with tempfile.TemporaryDirectory() as folder:
         base, answers = Path(folder), Answers()
         allow, path = base / "allow.toml", write(base / "study")

@@ -1,8 +1,10 @@
-"""Sequences of runs over one data set under a cap, and what they really come to: for `tests.acceptance.accounts`.
+"""Sequences of runs over one data set under a cap, and what they really come to: for
+`tests.acceptance.accounts`.
 
-What a run really tells of an account's neighbours is computed here from a table of how many rows differ, and not by the ledger's
-`steps`: a release with noise for d rows costs (d' / d)^2 of its rho where d' rows differ, under replace twice as many as under
-add-remove. Sums become an epsilon by dp-accounting. No sequence that a cap admits may come to more than the cap.
+What a run really tells of an account's neighbours is computed here from a table of how many rows differ, and
+not by the ledger's `steps`: a release with noise for d rows costs (d' / d)^2 of its rho where d' rows differ,
+under replace twice as many as under add-remove. Sums become an epsilon by dp-accounting. No sequence that a
+cap admits may come to more than the cap.
 """
 
 from __future__ import annotations
@@ -50,9 +52,11 @@ ADJACENCIES: tuple[Adjacency, Adjacency] = ("add-remove", "replace")
 
 
 def really(account: Notion, run: Notion) -> float:
-    """The least share of its squared sensitivity by which the account's neighbours can be told apart; infinite if unbounded.
+    """The least share of its squared sensitivity by which the account's neighbours can be told apart;
+    infinite if unbounded.
 
-    A unit of d rows was given noise for L2 distance d (replace: up to d rows there and d rows here, sqrt(2) d).
+    A unit of d rows was given noise for L2 distance d (replace: up to d rows there and d rows here, sqrt(2)
+    d).
     """
     if account.adjacency == "add-remove" and run.adjacency == "replace":
         return float("inf")
@@ -150,7 +154,8 @@ ROWS = Notion(ProtectedUnit(), "add-remove")
 
 
 def together(count: int = 6) -> int:
-    """So many processes at once, each with a run of epsilon 2 under a cap of 6 (which holds 6 of them by rho): how many are in.
+    """So many processes at once, each with a run of epsilon 2 under a cap of 6 (which holds 6 of them by
+    rho): how many are in.
 
     A cap that held the sum of more would be seen by the last of them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -184,7 +189,8 @@ def room(asked: float) -> int:
 
 
 def killed(folder: Path, seed: int, again: str) -> dict[str, object]:
-    """A run by processes under a cap, killed three times at any moment, each time taken up with --resume or --replace.
+    """A run by processes under a cap, killed three times at any moment, each time taken up with --resume or
+    --replace.
 
     What was opened is counted from all parties' journals there ever were, each release of a session once.
     """

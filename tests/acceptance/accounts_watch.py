@@ -1,9 +1,11 @@
-"""How far neighbours really move what a run in the clear asks: a watch on every question, for `tests.acceptance.accounts`.
+"""How far neighbours really move what a run in the clear asks: a watch on every question, for
+`tests.acceptance.accounts`.
 
-Each question of an oracle (and of FLAIM's clients) is answered a second time about tables with one privacy unit more, fewer or
-replaced. What that costs is computed by textbook formulas from the numbers that moved, the noise that was used and nothing that
-the build charges: |M - M'|^2 / (2 sigma^2) for noise, and (the range of u - u' in units of the noise)^2 / 8 for a pick. The sum
-over the run, for the neighbour that it costs most, must not exceed what the run says that it has spent.
+Each question of an oracle (and of FLAIM's clients) is answered a second time about tables with one privacy
+unit more, fewer or replaced. What that costs is computed by textbook formulas from the numbers that moved,
+the noise that was used and nothing that the build charges: |M - M'|^2 / (2 sigma^2) for noise, and (the range
+of u - u' in units of the noise)^2 / 8 for a pick. The sum over the run, for the neighbour that it costs most,
+must not exceed what the run says that it has spent.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Level, StudyFacts
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
 from synth.algorithms.flaim import client as flaim
 from synth.algorithms.flaim.questions import parse
@@ -36,8 +38,8 @@ NEIGHBOURS = 24
 
 @dataclass
 class Watch:
-    """rho: of each neighbour, over all questions so far. worst: the largest share of its charge that one question has used, by
-    kind. noises: (kind, sigma^2, how many cells) as they were used."""
+    """rho: of each neighbour, over all questions so far. worst: the largest share of its charge that one
+    question has used, by kind. noises: (kind, sigma^2, how many cells) as they were used."""
 
     seed: int = 0
     rho: list[float] = field(default_factory=lambda: [0.0] * NEIGHBOURS)
@@ -221,7 +223,8 @@ def _last(self: Any) -> float:
 
 
 def _client(watch: Watch, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A client of FLAIM: its answer about its own table, and about neighbours of it, as it stands before the question."""
+    """A client of FLAIM: its answer about its own table, and about neighbours of it, as it stands before the
+    question."""
 
     def call(self: Any, question: Any) -> Any:
         plan, kind = self._plan, parse(question.content).kind

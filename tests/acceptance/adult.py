@@ -1,4 +1,5 @@
-"""Adult, end to end: error, agreement of backends with `ideal`, wall time, bytes of a contributor. Not a test: figures.
+"""Adult, end to end: error, agreement of backends with `ideal`, wall time, bytes of a contributor. Not a
+test: figures.
 
     python -m tests.acceptance.adult error --runs 10 --rounds 10 --backend ideal shamir pair
     python -m tests.acceptance.adult error --runs 5 --backend paillier --input shares
@@ -7,9 +8,10 @@
     python -m tests.acceptance.adult bytes
     python -m tests.acceptance.adult cost --algorithm mosaic --rounds 40 --delay-ms 20 --rate-mbit 100
 
-The table is adult.csv (48,842 rows, 14 columns; not shipped) in the folder `DATA`, rows dealt at random to the custodians with
-seed 7; workload: 64 random three-way marginals (seed 123), epsilon 1, delta 1e-5. Error: mean L1 distance of the 64 normalised
-marginals, synthetic rows against the rows used, by an independent histogram. Runs are `cosynth run` commands.
+The table is adult.csv (48,842 rows, 14 columns; not shipped) in the folder `DATA`, rows dealt at random to
+the custodians with seed 7; workload: 64 random three-way marginals (seed 123), epsilon 1, delta 1e-5. Error:
+mean L1 distance of the 64 normalised marginals, synthetic rows against the rows used, by an independent
+histogram. Runs are `cosynth run` commands.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def study(
     input_: str | None = None,
     security: str = "semi-honest",
 ) -> Path:
-    """The study file of one variant. prune: AIM's. input_: how custodians that do not compute contribute to `paillier`."""
+    """The study file of one variant. prune: AIM's. input_: how custodians that do not compute contribute to
+    `paillier`."""
     path = directory / f"{backend}-{security}.toml"
     path.write_text(
         STUDY.format(
@@ -107,7 +110,8 @@ def run(path: Path, out: Path, program: tuple[str, ...] = PROGRAM) -> tuple[floa
 
 
 def cost(arguments: argparse.Namespace, directory: Path) -> None:
-    """Cells, rounds, bytes and CPU seconds of runs over a network, and their wall time beside that of `ideal`."""
+    """Cells, rounds, bytes and CPU seconds of runs over a network, and their wall time beside that of
+    `ideal`."""
     program: tuple[str, ...] = PROGRAM
     if arguments.delay_ms or arguments.rate_mbit:
         rate = {"bytes_per_s": arguments.rate_mbit * 125_000} if arguments.rate_mbit else {}
@@ -225,7 +229,8 @@ def main() -> None:
 
 
 def pairs(directory: Path, paths: dict[str, Path], count: int) -> None:
-    """Runs of two variants in turns: wall times with and without start-up, CPU of the busiest party, bytes of all."""
+    """Runs of two variants in turns: wall times with and without start-up, CPU of the busiest party, bytes of
+    all."""
     walls: dict[str, list[float]] = {name: [] for name in paths}
     inner: dict[str, list[float]] = {name: [] for name in paths}
     cpu: dict[str, list[float]] = {name: [] for name in paths}

@@ -1,10 +1,12 @@
-"""Adult in 100 contributors' sealed bundles over replicated shares, and the same arrivals in the clear. Not a test: figures.
+"""Adult in 100 contributors' sealed bundles over replicated shares, and the same arrivals in the clear. Not a
+test: figures.
 
     python -m tests.acceptance.arrivals --runs 12 --methods collect,arriving,waves
 
-Chance 0.1, 10 rounds of arrivals (waves: 12 more for the second wave), epsilon 1, delta 1e-5, expected_rows 45,000, K-means
-clusters. Bundles are sealed, opened and added up as inboxes do; the three parties are threads over the in-memory wire. Err is the
-mean L1 distance of the model's 64 marginals to everybody's; `z` the difference of the means in standard errors.
+Chance 0.1, 10 rounds of arrivals (waves: 12 more for the second wave), epsilon 1, delta 1e-5, expected_rows
+45,000, K-means clusters. Bundles are sealed, opened and added up as inboxes do; the three parties are threads
+over the in-memory wire. Err is the mean L1 distance of the model's 64 marginals to everybody's; `z` the
+difference of the means in standard errors.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
-from mpc_protocols.bundles.bundle import Header, Letter, content_of, seal_bundle
-from mpc_protocols.bundles.collected import CollectedCounts
-from mpc_protocols.bundles.layout import Layout, layout_of
-from mpc_protocols.bundles.sealing import ReceiverSecret
+from mpc_protocols.backends.bundles.bundle import Header, Letter, content_of, seal_bundle
+from mpc_protocols.backends.bundles.collected import CollectedCounts
+from mpc_protocols.backends.bundles.layout import Layout, layout_of
+from mpc_protocols.backends.bundles.sealing import ReceiverSecret
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from runner.bench.research.federated.runs import Point, Source, scores
 from runner.bench.research.federated.world import Outcome, World
@@ -41,8 +43,8 @@ from synth.algorithm import ALGORITHMS, Algorithm, WhileArriving
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving
 from synth.budget.accounting import Accountant
-from synth.later_wave import LaterWave, Wave
 from synth.plan import Plan
+from synth.prior.later_wave import LaterWave, Wave
 from synth.run import Synthesis
 from tests.acceptance.adult import DATA
 

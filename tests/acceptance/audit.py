@@ -1,4 +1,5 @@
-"""The whole audit of this build, and every broken build found, those of processes too; minutes long, run by hand:
+"""The whole audit of this build, and every broken build found, those of processes too; minutes long, run by
+hand:
 
 .venv/bin/python -m tests.acceptance.audit [--deep]
 

@@ -1,14 +1,15 @@
-"""Cosynth beside what others have made, same rows, same machine, one command: `docs/benchmark.md`. Not a test: figures.
+"""Cosynth beside what others have made, same rows, same machine, one command: `docs/benchmark.md`. Not a
+test: figures.
 
     make benchmark                          writes build/benchmark.md, on the demo's survey
     make benchmark DATA=DIR TABLES=adult    also on tables of `bench utility`
 
-Protocols: party processes of this machine over loopback, beside MPyC's own secure arrays (at the size that they manage; per cell,
-never extrapolated) and plain NumPy in the clear. Whole runs: by the secure backends and by a trusted curator. Tables: mean L1
-distance (0..2) of marginals, the table against the rows it was made of, of the 64 triples that were asked and of all pairs;
-dpmm and SmartNoise are
-private at the same epsilon and delta with a trusted curator (SmartNoise reads each column's values off the rows), SDV's copula is
-not private. Where somebody else's figure is the better one, the page says so below the table.
+Protocols: party processes of this machine over loopback, beside MPyC's own secure arrays (at the size that
+they manage; per cell, never extrapolated) and plain NumPy in the clear. Whole runs: by the secure backends
+and by a trusted curator. Tables: mean L1 distance (0..2) of marginals, the table against the rows it was made
+of, of the 64 triples that were asked and of all pairs; dpmm and SmartNoise are private at the same epsilon
+and delta with a trusted curator (SmartNoise reads each column's values off the rows), SDV's copula is not
+private. Where somebody else's figure is the better one, the page says so below the table.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from runner.bench.output.table import time as seconds
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import Table, chosen
 from runner.party.record.software import software
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from tests.acceptance import peers
 from tests.acceptance.second_opinion import DELTA, ITERATIONS, MODEL_MB, demo
 

@@ -1,10 +1,11 @@
-"""Bundles of Adult: sizes, CPU of sealing and of opening, and a whole collection with three processes. Not a test: figures.
+"""Bundles of Adult: sizes, CPU of sealing and of opening, and a whole collection with three processes. Not a
+test: figures.
 
     python -m tests.acceptance.bundles sizes
     python -m tests.acceptance.bundles run --contributors 100 --rounds 10
 
-The table is adult.csv (48,842 rows, 14 columns; not shipped), rows dealt at random to the contributors with seed 7; workload: 64
-random three-way marginals (seed 123), epsilon 1, delta 1e-5, expected_rows 45,000.
+The table is adult.csv (48,842 rows, 14 columns; not shipped), rows dealt at random to the contributors with
+seed 7; workload: 64 random three-way marginals (seed 123), epsilon 1, delta 1e-5, expected_rows 45,000.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mpc_protocols.bundles.bundle import content_of, letters_of, parse, part_bytes
+from mpc_protocols.backends.bundles.bundle import content_of, letters_of, parse, part_bytes
 from parties.data.source import many_files
 from parties.inbox.store import Inbox
 from runner.__main__ import main
@@ -99,7 +100,7 @@ def sizes() -> dict[str, Any]:
 
 def _cpu(path: Path, repeat: int = 10) -> dict[str, float]:
     """ms of one bundle: to seal; to check, open and add at all three receivers together."""
-    from mpc_protocols.bundles.bundle import seal_bundle
+    from mpc_protocols.backends.bundles.bundle import seal_bundle
 
     study = load(path)
     one = Contribution(study, "c0000", private_file.load(path.parent / "c0000.toml"), None)
@@ -126,7 +127,8 @@ def _cpu(path: Path, repeat: int = 10) -> dict[str, float]:
 
 
 def run(contributors: int, rounds: str) -> dict[str, Any]:
-    """A whole collection: CPU seconds of contributing (all of them), of taking in at three inboxes, of three processes' run."""
+    """A whole collection: CPU seconds of contributing (all of them), of taking in at three inboxes, of three
+    processes' run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["COSYNTH_LEDGER"] = str(folder / "ledger.db")

@@ -4,9 +4,10 @@
         [--rows 1000,10000] [--epsilon 0.3,1,3] [--runs 40] [--seed 1] [--share 0.2] [--replicates 20]
         [--record FILE] [--seconds 500]
 
-Each run draws so many rows from a population (adult, eight: five and eight columns of adult-vfl.csv, nltcs, acs: all columns
-of these, with replacement; law: a law written in `coverage_populations.py`, whose truth is exact), makes a release of them in
-the clear with seeded noise, and asks. --share: the questions are registered, for so much of the budget. Of each cell:
+Each run draws so many rows from a population (adult, eight: five and eight columns of adult-vfl.csv, nltcs,
+acs: all columns of these, with replacement; law: a law written in `coverage_populations.py`, whose truth is
+exact), makes a release of them in the clear with seeded noise, and asks. --share: the questions are
+registered, for so much of the budget. Of each cell:
 
     infer     the share of 95 % intervals that hold the population's value: of answers whose columns were measured together at
               full resolution, of those over bins, and how many had none
@@ -15,11 +16,12 @@ the clear with seeded noise, and asks. --share: the questions are registered, fo
     width     the median of the interval's width as a multiple of the real rows'; of registered questions after a stroke as a
               multiple of what `plan` foretells on rows of the population
 
---record: a campaign in pieces. Each run is appended to FILE, and those that are there are not made again; --seconds: no run
-begins after so many CPU seconds, and the table holds what there is.
+--record: a campaign in pieces. Each run is appended to FILE, and those that are there are not made again;
+--seconds: no run begins after so many CPU seconds, and the table holds what there is.
 
-Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter as many, for
-answers of one run go together). DIR holds the public tables that the papers we compare with have used.
+Ends 1 if a cell's measured answers are held in fewer than 92 % by more than two binomial errors (of a quarter
+as many, for answers of one run go together). DIR holds the public tables that the papers we compare with have
+used.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.api.conditions import allowed
 from runner.forecast.intervals import foretold
 from runner.party.synthesis import plan_of
@@ -54,7 +56,7 @@ from synth.inference.language import parse
 from synth.inference.licence import Unanswerable
 from synth.inference.moments import Moment, Moments
 from synth.inference.replicates import Replicates
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 from synth.run import Synthesis
 from tests.acceptance.coverage_populations import QUESTIONS, Population, population
 
@@ -154,7 +156,8 @@ def of_rows(domain: Domain, table: NDArray[np.int64]) -> Rows:
 
 
 def expected(of: Population, study: Study, rows: int) -> dict[str, float]:
-    """The halves of the intervals of registered questions, as `plan` foretells them on rows of the population."""
+    """The halves of the intervals of registered questions, as `plan` foretells them on rows of the
+    population."""
     drawn = of.draw(100_000, np.random.default_rng(0))
     plan = plan_of(study)
     return {one.name: one.half for one in foretold(study, plan, rows, drawn) if one.half is not None}
@@ -162,8 +165,9 @@ def expected(of: Population, study: Study, rows: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Asked:
-    """One number of one run. licence: "none" without an interval. held: whether its interval, the table, the real rows and the
-    replicates, as far as there are these, hold the population's. width: by that of the real rows; foretold: by what `plan` says.
+    """One number of one run. licence: "none" without an interval. held: whether its interval, the table, the
+    real rows and the replicates, as far as there are these, hold the population's. width: by that of the real
+    rows; foretold: by what `plan` says.
     """
 
     name: str
@@ -282,7 +286,8 @@ def by_replicates(
     table: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> dict[str, tuple[float, float]]:
-    """Of each number its value in the released table, and an error that makes value +- Z error the interval of the replicates."""
+    """Of each number its value in the released table, and an error that makes value +- Z error the interval
+    of the replicates."""
     made = Replicates(synthesis.model, synthesis.measurements, {"privacy": {"events": []}})
     values: dict[str, list[float]] = {}
     for drawn in (table, *(made.model(rng).sample(synthesis.rows, rng) for _ in range(number))):

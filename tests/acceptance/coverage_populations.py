@@ -122,7 +122,8 @@ def population(name: str, data: Path | None) -> Population:
 
 
 def _law() -> Population:
-    """x of 8 ordered values, g of 2, h of 4 of which the last is rare, y by a logistic law of x and g; w follows h."""
+    """x of 8 ordered values, g of 2, h of 4 of which the last is rare, y by a logistic law of x and g; w
+    follows h."""
     sizes = {"x": 8, "g": 2, "h": 4, "y": 2, "w": 3}
     cells = np.stack(np.unravel_index(np.arange(math.prod(sizes.values())), list(sizes.values())), 1)
     x, g, h, y, w = cells.T

@@ -1,10 +1,11 @@
-"""A result judged by SDMetrics beside our own judgement, which share no code. NOT PRIVATE, as `evaluate` is not.
+"""A result judged by SDMetrics beside our own judgement, which share no code. NOT PRIVATE, as `evaluate` is
+not.
 
     make cross-check RESULT=out REAL=people.csv
 
-SDMetrics compares values where `evaluate` compares codes: of a number it takes the largest difference of distribution
-functions, of two numbers the correlation. So the scores differ; what should agree is how far each lies from those of columns
-without a relation.
+SDMetrics compares values where `evaluate` compares codes: of a number it takes the largest difference of
+distribution functions, of two numbers the correlation. So the scores differ; what should agree is how far
+each lies from those of columns without a relation.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python -m tests.acceptance.crypten_own [--cells 100000] [--repeats 7]
 
-Three processes on this machine: two parties and CrypTen's trusted third party, its transport, provider and random numbers, which
-protect nothing (`docs/design/additive.md` 4). Prints the medians of CPU seconds of each party in whole, and bytes a cell and
-rounds by CrypTen's own counters. The same sums by `backend = "additive"`:
+Three processes on this machine: two parties and CrypTen's trusted third party, its transport, provider and
+random numbers, which protect nothing (`docs/design/additive.md` 4). Prints the medians of CPU seconds of each
+party in whole, and bytes a cell and rounds by CrypTen's own counters. The same sums by `backend =
+"additive"`:
 
     cosynth bench scores --backend additive --parties 3 --cells 100000 --bits 18 --tls on --no-baseline
 """

@@ -1,13 +1,15 @@
-"""VertiMRF's encoders on real tables: how good their tables are, and what can be read off the messages. Not a test: figures.
+"""VertiMRF's encoders on real tables: how good their tables are, and what can be read off the messages. Not a
+test: figures.
 
     python -m tests.acceptance.encoders nltcs fm --runs 3          8 & 8 columns, epsilon 0.8, delta 1e-5, replace
     python -m tests.acceptance.encoders adult-vfl fo               8 & 7 columns
     python -m tests.acceptance.encoders nltcs mpc                  marginals on shares, by the same three parties: the attack only
 
-Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and ends with 0. Three
-parties exchange real messages in memory, recorded; the leader owns nothing. The attack is the audit's
-(`runner.audit.research.read_off`): it reads the messages of each owner and claims rows, which are then looked up in the
-table. The error is the mean total variation distance of all three-way marginals between the synthetic table and the real one.
+Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and
+ends with 0. Three parties exchange real messages in memory, recorded; the leader owns nothing. The attack is
+the audit's (`runner.review.audit.research.read_off`): it reads the messages of each owner and claims rows,
+which are then looked up in the table. The error is the mean total variation distance of all three-way
+marginals between the synthetic table and the real one.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ import pandas as pd
 
 from mpc_protocols.backend import BACKENDS, AllowAll, DistributedBackend
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.research.reports.exchange import ReportExchange
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
-from runner.audit.research.read_off import read_off, sketches_in
+from runner.review.audit.research.read_off import read_off, sketches_in
 from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
 from synth.domain import Domain
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.research.vertimrf.bins import encoded_sizes, levels_of
 from synth.run import Synthesis
 from synth.workload import Workload
@@ -85,7 +87,8 @@ def workload(domain: Domain) -> Workload:
 def carried_out(
     domain: Domain, rows: np.ndarray, encoder: str, epsilon: float
 ) -> tuple[Synthesis, list[Frame]]:
-    """One run by three parties; the first half of the columns is the first party's, the others the last one's."""
+    """One run by three parties; the first half of the columns is the first party's, the others the last
+    one's."""
     half = (len(domain) + 1) // 2
     columns = {name: OWNERS[place >= half] for place, name in enumerate(domain.names)}
     split = Partition(OWNERS, columns, "intersection", {}, len(rows))

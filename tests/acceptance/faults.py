@@ -1,15 +1,17 @@
-"""Random faults: runs that meet two of them at any moment, are resumed, and end. Not a test: figures. Linux, as root, with gcc.
+"""Random faults: runs that meet two of them at any moment, are resumed, and end. Not a test: figures. Linux,
+as root, with gcc.
 
     python -m tests.acceptance.faults --runs 60 [--first 0] [--seed 1] [--kinds shamir,additive,paillier,bundles]
 
-Faults: `kill` (SIGKILL) and `stop` (SIGSTOP, then SIGCONT) of a party, all or the launcher; `full`, a disk without room, or
-nearly, under the study, the run, the ledger and the temporary files; `closed`, a folder of these in which nothing may be made
-or removed; `clock`, the time of day of one party or all that jumps by up to years. Each lasts for a moment or until its
-attempt has ended.
+Faults: `kill` (SIGKILL) and `stop` (SIGSTOP, then SIGCONT) of a party, all or the launcher; `full`, a disk
+without room, or nearly, under the study, the run, the ledger and the temporary files; `closed`, a folder of
+these in which nothing may be made or removed; `clock`, the time of day of one party or all that jumps by up
+to years. Each lasts for a moment or until its attempt has ended.
 
-Each attempt must end in time, with 0 or the code of a fault and one sentence, which tells no row or count of rows; no process
-is left; tables are whole and the same; the ledger has all that was opened. Afterwards `--resume` must end with 0, and all that
-`tests.acceptance.kills` looks for hold. Prints a line a run and a table. Exit 1 if one ended otherwise.
+Each attempt must end in time, with 0 or the code of a fault and one sentence, which tells no row or count of
+rows; no process is left; tables are whole and the same; the ledger has all that was opened. Afterwards
+`--resume` must end with 0, and all that `tests.acceptance.kills` looks for hold. Prints a line a run and a
+table. Exit 1 if one ended otherwise.
 """
 
 from __future__ import annotations

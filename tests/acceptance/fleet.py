@@ -1,14 +1,16 @@
-"""Flower as courier: a simulated fleet, or SuperLink and SuperNodes over TLS; sums of what arrives against clear counts. No test.
+"""Flower as courier: a simulated fleet, or SuperLink and SuperNodes over TLS; sums of what arrives against
+clear counts. No test.
 
     make fleet                               20 simulated nodes, 3 arrival rounds
     make fleet NODES=1000 ROUNDS=10 SHARE=0.1
     make fleet DEPLOYED=1                    a SuperLink and 3 SuperNodes with keys of their own, over TLS
 
-Runs in an environment of its own (`requirements-fleet.lock`), with the app of `examples/fleet/`. The tables are random codes of
-eight columns, 40 rows a node; the study asks for all triples, 128,128 cells. The three inboxes take in what lies in their watched
-folders, and the sum of their parts must be the counts of the nodes that came, cell by cell. Ends with exit code 1 if it is not.
-CPU seconds: flower is all processes of Flower and Ray, with the contributors' work in them; own is this one, which makes the
-tables and keys, takes in at three inboxes and compares.
+Runs in an environment of its own (`requirements-fleet.lock`), with the app of `examples/fleet/`. The tables
+are random codes of eight columns, 40 rows a node; the study asks for all triples, 128,128 cells. The three
+inboxes take in what lies in their watched folders, and the sum of their parts must be the counts of the nodes
+that came, cell by cell. Ends with exit code 1 if it is not. CPU seconds: flower is all processes of Flower
+and Ray, with the contributors' work in them; own is this one, which makes the tables and keys, takes in at
+three inboxes and compares.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "RAY_U
 
 
 def environment(folder: Path, mark: str, address: str, ca: Path | None = None) -> dict[str, str]:
-    """Of all of Flower's programs. Their settings are in a folder of this run's; nothing is reported to anybody."""
+    """Of all of Flower's programs. Their settings are in a folder of this run's; nothing is reported to
+    anybody."""
     home = folder / "flower"
     home.mkdir(exist_ok=True)
     tls = "insecure = true" if ca is None else f'root-certificates = "{ca}"'

@@ -2,8 +2,9 @@
 
     python -m tests.acceptance.forecasts [--algorithms mosaic] [--seed 1] [--all]
 
-The forecast knows rows, epsilon and sizes of columns; of a shuffled table it is what it says of tables without relations. The
-outcome is a run's own verdict on the table. Ends 1 if they agree on less than 90 % (relations kept or not).
+The forecast knows rows, epsilon and sizes of columns; of a shuffled table it is what it says of tables
+without relations. The outcome is a run's own verdict on the table. Ends 1 if they agree on less than 90 %
+(relations kept or not).
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""`Synthesizer` beside SDV's and SmartNoise's: the same six lines, times and quality; and scikit-learn's own functions on it.
+"""`Synthesizer` beside SDV's and SmartNoise's: the same six lines, times and quality; and scikit-learn's own
+functions on it.
 
     make habits                              all on the demo's survey
     python -m tests.acceptance.habits --python INTERPRETER [--only sdv,aim,mst,sklearn]
 
-The table is that of the demo (`runner/demo/README.md`); nine tenths are fitted, one tenth is looked at besides. The error
-is the mean total variation distance of all one- and two-way marginals, numbers in the study's bins, from the rows that were
-fitted; "other rows" is that of the tenth, which no synthesizer is expected to beat by much. SDV's Gaussian copula is not
-private. Limits and categories are given to ours and SmartNoise's and read off the rows by SDV's. Seconds are CPU seconds of the
-fitting process, ours with the processes it starts. Not a test: figures. What cannot be imported is named and left out.
+The table is that of the demo (`runner/starting/demo/README.md`); nine tenths are fitted, one tenth is looked
+at besides. The error is the mean total variation distance of all one- and two-way marginals, numbers in the
+study's bins, from the rows that were fitted; "other rows" is that of the tenth, which no synthesizer is
+expected to beat by much. SDV's Gaussian copula is not private. Limits and categories are given to ours and
+SmartNoise's and read off the rows by SDV's. Seconds are CPU seconds of the fitting process, ours with the
+processes it starts. Not a test: figures. What cannot be imported is named and left out.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from cosynth import Synthesizer
-from runner.demo import survey
+from runner.starting.demo import survey
 
 SIDE = Path(__file__).with_name("habits_side.py")
 ROOT = Path(__file__).resolve().parents[2]

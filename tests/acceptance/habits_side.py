@@ -1,4 +1,5 @@
-"""SDV, SmartNoise or scikit-learn on a file: run by an interpreter that has them and none of our environment (`habits.py`).
+"""SDV, SmartNoise or scikit-learn on a file: run by an interpreter that has them and none of our environment
+(`habits.py`).
 
 python habits_side.py sdv FOLDER                   SDV's Gaussian copula, not private
 python habits_side.py smartnoise FOLDER METHOD     SmartNoise's METHOD (aim, mst) at the settings of FOLDER/settings.json
@@ -58,7 +59,8 @@ def smartnoise(folder: Path, method: str) -> None:
 
 
 def sklearn(folder: Path, root: str) -> None:
-    """What scikit-learn's own functions make of a `Synthesizer`: clone, tags, pipelines, whether it is fitted."""
+    """What scikit-learn's own functions make of a `Synthesizer`: clone, tags, pipelines, whether it is
+    fitted."""
     sys.path.insert(0, root)
     base: Any = importlib.import_module("sklearn.base")
     validation: Any = importlib.import_module("sklearn.utils.validation")

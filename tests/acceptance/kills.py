@@ -3,10 +3,11 @@
     python -m tests.acceptance.kills --runs 200 [--first 0] [--seed 1]
         [--kinds replicated,contributors,vertical,pair,shamir,additive,ideal]
 
-Each run is a tiny study on this machine. Up to three times, at a random number of lines in its parties' events and some
-milliseconds later, one party, all parties, or the launcher are killed, and the run is resumed; then it is left to end.
-Afterwards: one table, the same run.json at all parties, its events those of ledgers and journals, none twice, no shares on disk.
-It prints a line a run, with the exit code after each kill, and at the end how many of how many ended well. Exit 1 if one did not.
+Each run is a tiny study on this machine. Up to three times, at a random number of lines in its parties'
+events and some milliseconds later, one party, all parties, or the launcher are killed, and the run is
+resumed; then it is left to end. Afterwards: one table, the same run.json at all parties, its events those of
+ledgers and journals, none twice, no shares on disk. It prints a line a run, with the exit code after each
+kill, and at the end how many of how many ended well. Exit 1 if one did not.
 """
 
 from __future__ import annotations

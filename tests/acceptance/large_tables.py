@@ -1,11 +1,12 @@
-"""Adult, resampled to millions of rows: what counting costs one process, several, and a Dask cluster; all counts compared.
+"""Adult, resampled to millions of rows: what counting costs one process, several, and a Dask cluster; all
+counts compared.
 
     python -m tests.acceptance.large_tables --adult adult.csv --domain adult-domain.json [--rows 20000000] [--workers 2] [--dask]
 
-The workload is the one of the utility benchmarks: 64 triples of columns. CPU seconds are the user's and the system's, of children
-too; memory is the largest resident set of a process. Wall times mean something on a quiet machine only. With --dask: in an
-environment with Dask (`make engines`), workers of one thread over TLS, profiler off, files of 5 million rows; scheduler and
-client are this process.
+The workload is the one of the utility benchmarks: 64 triples of columns. CPU seconds are the user's and the
+system's, of children too; memory is the largest resident set of a process. Wall times mean something on a
+quiet machine only. With --dask: in an environment with Dask (`make engines`), workers of one thread over TLS,
+profiler off, files of 5 million rows; scheduler and client are this process.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from parties.data.local_marginals import LocalTable, count
+from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.location import locate
 from parties.data.source import open_source
 from parties.data.tallies.workers import count_by_workers

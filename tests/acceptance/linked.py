@@ -1,17 +1,20 @@
-"""Linked tables against what else could be done with them: errors after folding, on people whose law is known.
+"""Linked tables against what else could be done with them: errors after folding, on people whose law is
+known.
 
     python -m tests.acceptance.linked [--rows 1000 5000 20000] [--epsilon 0.3 1 3] [--seeds 4] [--drift]
 
-People have an age, a sex and a type that no table shows; visits a diagnosis, a cost and a department. A visit repeats its
-predecessor's diagnosis with probability 1/2, else draws from the law of the person's age and type; how many visits there are
-follows age and sex. --drift: diagnoses move with the year as well, and the day is a column of the table, which orders it.
+People have an age, a sex and a type that no table shows; visits a diagnosis, a cost and a department. A visit
+repeats its predecessor's diagnosis with probability 1/2, else draws from the law of the person's age and
+type; how many visits there are follows age and sex. --drift: diagnoses move with the year as well, and the
+day is a column of the table, which orders it.
 
-Compared are L1 distances of distributions (0 to 2), visits that were folded against the real ones: of linked tables | of a flat
-table of visits with at most 8 rows a person as its unit | of two tables apart, without a key: the product of the real shares of
-each column, without noise or a budget, so no two such tables do better. The bars: those of the prototype's figures, which are of
-marginals before folding (`PROTOTYPE`), plus 15 %; at 1,000 people and epsilon 3 no worse than the flat table plus 10 %; at 20,000
-the dependence within a person within 20 %. Exit code 1 where one is missed. In the clear, in this process: a simulation on
-invented people.
+Compared are L1 distances of distributions (0 to 2), visits that were folded against the real ones: of linked
+tables | of a flat table of visits with at most 8 rows a person as its unit | of two tables apart, without a
+key: the product of the real shares of each column, without noise or a budget, so no two such tables do
+better. The bars: those of the prototype's figures, which are of marginals before folding (`PROTOTYPE`), plus
+15 %; at 1,000 people and epsilon 3 no worse than the flat table plus 10 %; at 20,000 the dependence within a
+person within 20 %. Exit code 1 where one is missed. In the clear, in this process: a simulation on invented
+people.
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ PROTOTYPE = {
 def population(
     people: int, rng: np.random.Generator, drift: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The table of people (pid, age, sex, count) and that of visits (pid, at, diag, cost, dep; with drift also
-    month), in order."""
+    """The table of people (pid, age, sex, count) and that of visits (pid, at, diag, cost, dep; with drift
+    also month), in order."""
     age, sex, kind = rng.integers(0, 8, people), rng.integers(0, 2, people), rng.integers(0, 3, people)
     count = np.minimum(rng.poisson(0.6 + 0.35 * age * (1 + 0.3 * sex)), MOST)
     base = np.random.default_rng(5).dirichlet(np.ones(10) * 0.4, size=(8, 3))
@@ -149,7 +152,8 @@ def dependence(table: pd.DataFrame) -> float:
 def errors(
     people: pd.DataFrame, visits: pd.DataFrame, made: pd.DataFrame, children: pd.DataFrame, flat: pd.DataFrame
 ) -> dict[str, tuple[float, float, float]]:
-    """By name: the error of linked tables, of the flat one, and of two tables apart (a product of exact shares)."""
+    """By name: the error of linked tables, of the flat one, and of two tables apart (a product of exact
+    shares)."""
     found: dict[str, tuple[float, float, float]] = {}
     nothing = float("nan")
     for columns in (["age", "sex"], ["age", "count"], ["sex", "count"]):

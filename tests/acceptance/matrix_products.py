@@ -2,8 +2,8 @@
 
     OPENBLAS_NUM_THREADS=1 python -m tests.acceptance.matrix_products [--rows 45222] [--columns 80] [--products 3]
 
-Three parties in one process, each a thread, multiply random shares and prove it: CPU seconds of the busiest one and bytes of
-each.
+Three parties in one process, each a thread, multiply random shares and prove it: CPU seconds of the busiest
+one and bytes of each.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import time
 
-from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.proof.bit_products.products import prove
-from mpc_protocols.replicated.proof.matrix_products.galois import RING
-from mpc_protocols.replicated.proof.matrix_products.multiplication import ProductSum, reshare_sums
-from mpc_protocols.replicated.proof.transcript import Transcript
-from mpc_protocols.replicated.sharing.ring import RingShare
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.backends.replicated.proof.bit_products.products import prove
+from mpc_protocols.backends.replicated.proof.matrix_products.galois import RING
+from mpc_protocols.backends.replicated.proof.matrix_products.multiplication import ProductSum, reshare_sums
+from mpc_protocols.backends.replicated.proof.transcript import Transcript
+from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 
 BLOCK = 4096

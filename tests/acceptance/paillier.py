@@ -1,8 +1,10 @@
-"""What ciphertexts cost: 262,144 cells in 64 marginals from ten contributors of 2^22 rows at most, at 3,072 bits, as processes.
+"""What ciphertexts cost: 262,144 cells in 64 marginals from ten contributors of 2^22 rows at most, at 3,072
+bits, as processes.
 
     python -m tests.acceptance.paillier
 
-CPU seconds of each party from the first ciphertext to shares at both; payload bytes a cell. Some two and a half minutes of CPU.
+CPU seconds of each party from the first ciphertext to shares at both; payload bytes a cell. Some two and a
+half minutes of CPU.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.backends.paillier.backend import Paillier
 from mpc_protocols.functionality import USUAL_LEADER, LocalCounts, StudyFacts, unobserved
-from mpc_protocols.paillier.backend import Paillier
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.acceptance import paillier
 from tests.trio import Trio
 

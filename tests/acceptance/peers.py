@@ -1,8 +1,9 @@
-"""Synthesizers of others, each in an environment of its own: their pins clash with ours, and they share no code with us.
+"""Synthesizers of others, each in an environment of its own: their pins clash with ours, and they share no
+code with us.
 
-A *side* is a script for the other's interpreter: `SIDE FOLDER NUMBER..` reads FOLDER/codes.csv (integer codes with a header) and
-FOLDER/study.json (`sizes`: codes of each column; `workload`: cliques), writes FOLDER/synthetic.csv, and says the CPU
-seconds that fitting took as its last word.
+A *side* is a script for the other's interpreter: `SIDE FOLDER NUMBER..` reads FOLDER/codes.csv (integer codes
+with a header) and FOLDER/study.json (`sizes`: codes of each column; `workload`: cliques), writes
+FOLDER/synthetic.csv, and says the CPU seconds that fitting took as its last word.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Made:
 
 
 def table_of(python: Path, side: Path, table: Table, numbers: Sequence[float], limit_s: float) -> Made | None:
-    """One run of a side on a table; None if it took longer than the limit. Raises what its process ends with if it fails."""
+    """One run of a side on a table; None if it took longer than the limit. Raises what its process ends with
+    if it fails."""
     columns = list(table.domain.names)
     with tempfile.TemporaryDirectory() as folder:
         study = {"sizes": table.domain.sizes, "workload": table.workload.cliques}

@@ -1,11 +1,12 @@
-"""What a prior is worth, and what it costs where the data have changed: `docs/design/prior.md` has the figures.
+"""What a prior is worth, and what it costs where the data have changed: `docs/design/prior.md` has the
+figures.
 
     python -m tests.acceptance.prior --data DIR [--cases halves,columns,one,mixed,table,year] [--seeds 0:10] [--epsilon 0.5]
         [--record FILE] [--seconds 500] [--table adult-vfl]
 
-A table is split at random; the first part is last month's, the second this month's. Each run makes this month's release in the
-clear with seeded noise, with and without the prior; the error is the mean L1 distance of 64 marginals of three columns from this
-month's rows. Of each case:
+A table is split at random; the first part is last month's, the second this month's. Each run makes this
+month's release in the clear with seeded noise, with and without the prior; the error is the mean L1 distance
+of 64 marginals of three columns from this month's rows. Of each case:
 
     halves   nothing has changed; last month was released at epsilon 1
     columns  last month leans to low codes of the first and the last column
@@ -15,8 +16,9 @@ month's rows. Of each case:
     year     twelve months, each on a twelfth of the rows and with the one before as prior: the twelfth's error, with the first
              month's table as "unchanged", and how many of its 95 % intervals (`infer`) hold the shares of all rows
 
---record: a campaign in pieces. Each run is appended to FILE, and those that are there are not made again; --seconds: no run
-begins after so many CPU seconds, and the table holds what there is. Ends 1 if in a changed case the prior costs more than 2 %.
+--record: a campaign in pieces. Each run is appended to FILE, and those that are there are not made again;
+--seconds: no run begins after so many CPU seconds, and the table holds what there is. Ends 1 if in a changed
+case the prior costs more than 2 %.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.api.conditions import allowed
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.budget.accounting import Accountant
 from synth.domain import Codes, Domain
 from synth.inference import infer
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 from synth.prior import Prior, PublicTable, Release, known_of
 from synth.run import Synthesis
 from synth.workload import Workload

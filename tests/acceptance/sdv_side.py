@@ -1,4 +1,5 @@
-"""SDV's Gaussian copula, on files: run by its own interpreter (`peers.py`). It is NOT private: a yardstick without a promise.
+"""SDV's Gaussian copula, on files: run by its own interpreter (`peers.py`). It is NOT private: a yardstick
+without a promise.
 
 python sdv_side.py FOLDER SEED
 """

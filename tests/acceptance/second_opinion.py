@@ -3,11 +3,11 @@
     make second-opinion                                the survey of `cosynth demo`
     make second-opinion DATA=DIR TABLES=asia,sachs     tables of `bench utility`
 
-The same rows, 64 triples, epsilon, delta 1e-5 and 4 MiB for the model in both; the error is that of `bench utility`, by our
-code. dpmm takes the true number of rows for its table and starts at 16 rounds a column; ours takes the noisy total, and starts
-at 8. dpmm fits with as many iterations after every round as at the end, without a test of whether it has arrived, at 2 to 4 ms
-each on 6 to 8 columns: with its default of 1,000 a run takes minutes. ITERATIONS is what it gets here. A run that takes longer
-than the limit is stopped, and named.
+The same rows, 64 triples, epsilon, delta 1e-5 and 4 MiB for the model in both; the error is that of `bench
+utility`, by our code. dpmm takes the true number of rows for its table and starts at 16 rounds a column; ours
+takes the noisy total, and starts at 8. dpmm fits with as many iterations after every round as at the end,
+without a test of whether it has arrived, at 2 to 4 ms each on 6 to 8 columns: with its default of 1,000 a run
+takes minutes. ITERATIONS is what it gets here. A run that takes longer than the limit is stopped, and named.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 from runner.bench.utility.options import spread
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import Table, chosen, names
-from runner.demo import coded, prepare, survey
+from runner.starting.demo import coded, prepare, survey
 from runner.study import load
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from tests.acceptance import peers
 
 SIDE = Path(__file__).with_name("dpmm_side.py")

@@ -3,8 +3,8 @@
     python -m tests.acceptance.selection [--algorithms aim,mosaic] [--rows 1000] [--epsilon 1,10] [--correlation 0]
         [--picks 3] [--runs 60] [--seed 1]
 
-30 binary columns, each pair of neighbours correlated as said and all others not, 435 candidates; a release with so many picks. Of
-the correlation of each pair that was measured:
+30 binary columns, each pair of neighbours correlated as said and all others not, 435 candidates; a release
+with so many picks. Of the correlation of each pair that was measured:
 
     people, rows      the share of 95 % intervals (`--population`, `--rows`) that hold the truth
     excess            the mean of the estimate beyond the people's correlation, in the direction that the rows have; of the rows'

@@ -5,11 +5,11 @@
         [--runs 20] [--permuted] [--plain] [--processes 1] [--json FILE]
     python -m tests.acceptance.small_tables --strong      six columns that depend strongly, 6,000 rows, all triples
 
-`diabetes` and `compas` are drawn from laws written here, which resemble two well-known tables: nine columns and a label that one
-column (glucose) predicts well, or that none does. Others are NAME.csv with NAME-domain.json of --data, as of `bench utility`;
-without it they are left out, and that is said. --permuted: the same columns, each shuffled, so that nothing depends on anything.
---plain: every algorithm without its rule for small tables, as if the table were large.
-Noise is seeded: a simulation on public data.
+`diabetes` and `compas` are drawn from laws written here, which resemble two well-known tables: nine columns
+and a label that one column (glucose) predicts well, or that none does. Others are NAME.csv with
+NAME-domain.json of --data, as of `bench utility`; without it they are left out, and that is said. --permuted:
+the same columns, each shuffled, so that nothing depends on anything. --plain: every algorithm without its
+rule for small tables, as if the table were large. Noise is seeded: a simulation on public data.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.bench.utility import tables
 from synth.algorithm import ALGORITHMS
 from synth.algorithms.aim import loop as aim_loop
@@ -42,9 +42,9 @@ from synth.algorithms.privmrf import loop as privmrf_loop
 from synth.budget.accounting import Accountant, Budget
 from synth.budget.charges import Charges
 from synth.domain import Codes, Domain
+from synth.judgement.metrics import marginal
+from synth.judgement.metrics.prediction import auc
 from synth.judgement.relations import relations
-from synth.metrics import marginal
-from synth.metrics.prediction import auc
 from synth.mrf import Measurement, fit
 from synth.workload import Workload
 
@@ -222,7 +222,8 @@ def case(name: str, rows: int, data: Path | None, permuted: bool) -> Case | None
 
 
 def one(algorithm: str, case: Case, epsilon: float, spec: dict[str, Any], seed: int) -> dict[str, float]:
-    """One run's figures: total variation of pairs, columns, and the workload; AUC; whether no relation is kept."""
+    """One run's figures: total variation of pairs, columns, and the workload; AUC; whether no relation is
+    kept."""
     rng = np.random.default_rng([seed, 20])
     domain, workload = case.domain, Workload.from_spec(spec, case.domain)
     facts = StudyFacts(domain.sizes, "add-remove", 1, 1 << 22, rng.bytes(32))

@@ -1,5 +1,5 @@
-"""SmartNoise's AIM or MST, on files: run by its own interpreter (`peers.py`). It reads each column's values off the rows, and
-asks pairs of its own choice.
+"""SmartNoise's AIM or MST, on files: run by its own interpreter (`peers.py`). It reads each column's values
+off the rows, and asks pairs of its own choice.
 
 python smartnoise_side.py FOLDER EPSILON DELTA AIM    (AIM 1; MST 0)
 """

@@ -1,9 +1,10 @@
-"""A start among strangers: 500 connections a second from 200 sockets, with garbage, half greetings and replays. Figures.
+"""A start among strangers: 500 connections a second from 200 sockets, with garbage, half greetings and
+replays. Figures.
 
     python -m tests.acceptance.strangers [--after 20]
 
-One party of the demo's study waits; `audit --target` floods it for 60 s; after so many seconds the others start, in the middle of
-the flood. Exit 1 unless the run succeeds at all parties.
+One party of the demo's study waits; `audit --target` floods it for 60 s; after so many seconds the others
+start, in the middle of the flood. Exit 1 unless the run succeeds at all parties.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from runner.audit.subjects.processes.deployment import deployed, wait_for
+from runner.review.audit.subjects.processes.deployment import deployed, wait_for
 
 
 def main() -> int:

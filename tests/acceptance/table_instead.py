@@ -1,14 +1,17 @@
-"""What is told to users instead of FLORIST: a differentially private table of what two owners have in common, any model on it.
+"""What is told to users instead of FLORIST: a differentially private table of what two owners have in common,
+any model on it.
 
     python -m tests.acceptance.table_instead --runs 2                   Adult, income; aim and vertimrf, epsilon 1, 25 % overlap
     python -m tests.acceptance.table_instead --systems aim:rounds=adaptive --share 0.9
 
-A tenth of the rows is kept apart to judge by. Of the others each owner holds a share (0.5: 25 % are held by both), and the table
-is made of those that both hold: replace, delta 1e-6, sets of three columns with the label. Printed: AUC of gradient boosting
-(scikit-learn, which the environment lacks: `pip install scikit-learn`; without it, left out) and of the logistic regression of
-`bench utility`, trained on the table, and on the real rows that both hold. Figures, not a test; the bar is 0.875 at epsilon 1.
+A tenth of the rows is kept apart to judge by. Of the others each owner holds a share (0.5: 25 % are held by
+both), and the table is made of those that both hold: replace, delta 1e-6, sets of three columns with the
+label. Printed: AUC of gradient boosting (scikit-learn, which the environment lacks: `pip install
+scikit-learn`; without it, left out) and of the logistic regression of `bench utility`, trained on the table,
+and on the real rows that both hold. Figures, not a test; the bar is 0.875 at epsilon 1.
 
-The table is adult-vfl.csv with adult-vfl-domain.json in the folder `DATA`, not shipped: without it this says so and ends with 0.
+The table is adult-vfl.csv with adult-vfl-domain.json in the folder `DATA`, not shipped: without it this says
+so and ends with 0.
 """
 
 from __future__ import annotations
@@ -23,14 +26,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.bench.utility.runs import Row
 from runner.bench.utility.tables import Table, read
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant
-from synth.metrics import marginal
-from synth.metrics.prediction import auc
+from synth.judgement.metrics import marginal
+from synth.judgement.metrics.prediction import auc
 from synth.workload import Workload
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -3,14 +3,15 @@
     python -m tests.acceptance.unmeasured [--data DIR] [--tables law] [--algorithms aim,mosaic] [--rows 10000] [--epsilon 1]
         [--runs 3] [--seed 1]
 
-McKenna, Mullins, Sheldon, Miklau 2022 ("AIM"), the confidence bounds of marginals that no measurement supports. Each selection
-scored its candidates r by w_r (L1_r - penalty_r), L1_r the distance of the rows from the model's answer a_r of then, and picked c
-by the exponential mechanism: with n candidates and sensitivity D = max w, for all r at once but for a chance b,
+McKenna, Mullins, Sheldon, Miklau 2022 ("AIM"), the confidence bounds of marginals that no measurement
+supports. Each selection scored its candidates r by w_r (L1_r - penalty_r), L1_r the distance of the rows from
+the model's answer a_r of then, and picked c by the exponential mechanism: with n candidates and sensitivity D
+= max w, for all r at once but for a chance b,
 
     w_r (L1_r - penalty_r) <= w_c (L1_c - penalty_c) + (2 D / epsilon) log(n / b)
 
-and L1_c is bounded by what was measured of c afterwards. The final model is off a_r by a released number, so that the triangle
-gives B_r >= |M_r(rows) - M_r(model)|_1. Of each cell (`docs/design/inference.md` 13):
+and L1_c is bounded by what was measured of c afterwards. The final model is off a_r by a released number, so
+that the triangle gives B_r >= |M_r(rows) - M_r(model)|_1. Of each cell (`docs/design/inference.md` 13):
 
     bound     median over unmeasured pairs of the least B_r / 2 over all selections, as a share of the rows: by so much the count
               of any set of cells may differ
@@ -35,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from mpc_protocols.ideal.oracle import IdealOracle
-from synth.metrics import marginal
+from mpc_protocols.backends.ideal.oracle import IdealOracle
+from synth.judgement.metrics import marginal
 from synth.run import Measured, Synthesis
 from tests.acceptance.coverage import release, study_of
 from tests.acceptance.coverage_populations import Population, population
@@ -47,7 +48,8 @@ Clique = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """One selection: who could be picked, and who was, in order. absent: at each pick, who had left with an earlier one."""
+    """One selection: who could be picked, and who was, in order. absent: at each pick, who had left with an
+    earlier one."""
 
     cliques: tuple[Clique, ...]
     answers: Sequence[NDArray[np.float64]]
@@ -97,8 +99,8 @@ class Watched(IdealOracle):
 def most_distance(
     values: NDArray[np.float64], answer: NDArray[np.float64], sigma2: float, chance: float
 ) -> float:
-    """An upper limit of L1(M - answer) by M with noise: the smaller one of two, each but for half the chance. One by the L2
-    distance (a noncentral chi square), one by the noise's own L1 norm."""
+    """An upper limit of L1(M - answer) by M with noise: the smaller one of two, each but for half the chance.
+    One by the L2 distance (a noncentral chi square), one by the noise's own L1 norm."""
     cells, sigma = values.size, math.sqrt(sigma2)
     seen = float(np.square(values - answer).sum()) / sigma2
     low, high = 0.0, 2 * seen + 50.0 + 10 * cells

@@ -2,10 +2,11 @@
 
     python -m tests.acceptance.verdicts [--algorithms mosaic,aim] [--seed 1] [--all]
 
-Five laws (`small_tables`), eight pairs of rows (300 to 30,000) and epsilon (.3 to 3), as they are and with every column shuffled.
-Wrong is a relation claimed of shuffled columns, none claimed of a model that carries 15 % of the true dependence or more (inner
-product of residuals, all pairs), or one claimed of a model that carries less than 2 %. Ends 1 if more than 5 % are wrong. --all:
-every case is printed. Noise is seeded: a simulation.
+Five laws (`small_tables`), eight pairs of rows (300 to 30,000) and epsilon (.3 to 3), as they are and with
+every column shuffled. Wrong is a relation claimed of shuffled columns, none claimed of a model that carries
+15 % of the true dependence or more (inner product of residuals, all pairs), or one claimed of a model that
+carries less than 2 %. Ends 1 if more than 5 % are wrong. --all: every case is printed. Noise is seeded: a
+simulation.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant
-from synth.dependence import residual
+from synth.judgement.dependence import residual
+from synth.judgement.metrics import marginal
 from synth.judgement.relations import relations
-from synth.metrics import marginal
 from synth.run import Synthesis
 from synth.workload import Workload
 from tests.acceptance.small_tables import DELTA, STRONG, Case, case

@@ -9,15 +9,16 @@
     python -m tests.acceptance.vertical malicious --runs 3                   Adult row by row: malicious against semi-honest
     python -m tests.acceptance.vertical joined --runs 1                      the same, joined by identifiers (--via)
 
-Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without them this says so
-and ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the people, drawn independently with seed
-20260101 (NLTCS: all of them), and a third party computes without data (`three`: the third owner does). The reference is the same
-study on `ideal`, and the error is taken against the joined intersection, which only this script knows: mean L1 distance of the
-workload's normalised marginals for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
+Tables are adult-vfl.csv (45,222 x 15) and nltcs.csv (21,574 x 16) in the folder `DATA`, not shipped: without
+them this says so and ends with 0. A person is a row of the file; each owner of Adult holds 90 % of the
+people, drawn independently with seed 20260101 (NLTCS: all of them), and a third party computes without data
+(`three`: the third owner does). The reference is the same study on `ideal`, and the error is taken against
+the joined intersection, which only this script knows: mean L1 distance of the workload's normalised marginals
+for Adult, mean total variation distance of 300 random 3-way marginals (seed 0) for NLTCS.
 
-CPU seconds are of whole processes with one thread of BLAS. What starting costs (imports, session, files) is that of
-the same study on the first 1,200 people and two columns of each owner. Told are the busiest party and all together, beside
-the one process of `ideal`, with starting and without.
+CPU seconds are of whole processes with one thread of BLAS. What starting costs (imports, session, files) is
+that of the same study on the first 1,200 people and two columns of each owner. Told are the busiest party and
+all together, beside the one process of `ideal`, with starting and without.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ BY_IDENTIFIER = 'method = "psu"\nvia = "{via}"\nid = "person"'
 
 @dataclass(frozen=True)
 class Trial:
-    """One table and how it is split. counts: columns of each owner, in order. share: of the people at each owner."""
+    """One table and how it is split. counts: columns of each owner, in order. share: of the people at each
+    owner."""
 
     table: str
     counts: tuple[int, ...]
@@ -152,7 +154,8 @@ def study(
 
 
 def run(path: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One run: wall and CPU seconds with start-up, its run.json, what its parties' private logs say of the traffic."""
+    """One run: wall and CPU seconds with start-up, its run.json, what its parties' private logs say of the
+    traffic."""
     program = [sys.executable, "-m", "runner"]
     if options.delay_ms and "ideal" not in path.name:
         network = {"network": {"delay_s": options.delay_ms / 1e3, "bytes_per_s": options.rate * 1e6 / 8}}
@@ -219,7 +222,8 @@ def told(what: str, found: list[dict[str, Any]]) -> None:
 
 
 def compared(used: dict[str, list[list[float]]], starting: dict[str, list[float]]) -> str:
-    """CPU seconds against the ideal process's. used: of each run's processes, by backend; starting: of one small run."""
+    """CPU seconds against the ideal process's. used: of each run's processes, by backend; starting: of one
+    small run."""
     medians = {
         backend: [statistics.median(one) for one in zip(*runs, strict=True)] for backend, runs in used.items()
     }
@@ -240,7 +244,8 @@ def compared(used: dict[str, list[list[float]]], starting: dict[str, list[float]
 
 
 def malicious(trial: Trial, options: argparse.Namespace) -> None:
-    """Runs of both securities in turn: wall, CPU of the busiest party, bytes of all; of both, and their ratios."""
+    """Runs of both securities in turn: wall, CPU of the busiest party, bytes of all; of both, and their
+    ratios."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         split(trial, directory)

@@ -1,19 +1,23 @@
-"""VertiGAN on a real table, in the clear: does it learn what lies across owners, and what does an owner's part cost. Figures.
+"""VertiGAN on a real table, in the clear: does it learn what lies across owners, and what does an owner's
+part cost. Figures.
 
     python -m tests.acceptance.vertigan coupling --seeds 20       NLTCS, 8 & 8 columns, aligned against one owner's rows permuted
     python -m tests.acceptance.vertigan cost                      Adult, 8 & 7 columns, 600 rounds of 5 steps, epsilon 8
     python -m tests.acceptance.vertigan members                   NLTCS, half of its rows: is a row told from those left out
 
-`coupling` trains without noise, which a study cannot, so that whatever there is to be learned shows: the mean total variation
-distance of two-way marginals with one column of each owner, of 20 runs on rows as they belong together and of 20 where one
-owner's are permuted. `docs/design/vertigan.md` 1 proves that both have one law; a rank test (Mann, Whitney 1947) must not tell
-them apart: p above 1e-3. The same distances within owners say that something was learned at all. `cost` tells CPU seconds of each
-owner and of the server, which run one after the other in this process.
+`coupling` trains without noise, which a study cannot, so that whatever there is to be learned shows: the mean
+total variation distance of two-way marginals with one column of each owner, of 20 runs on rows as they belong
+together and of 20 where one owner's are permuted. `docs/design/vertigan.md` 1 proves that both have one law;
+a rank test (Mann, Whitney 1947) must not tell them apart: p above 1e-3. The same distances within owners say
+that something was learned at all. `cost` tells CPU seconds of each owner and of the server, which run one
+after the other in this process.
 
-`members` trains on half of the rows, with noise and without, and attacks the table: of 1,000 rows of each half, those with more
-of the table's rows near them are taken for members. Told is the area under the curve, 0.5 for chance.
+`members` trains on half of the rows, with noise and without, and attacks the table: of 1,000 rows of each
+half, those with more of the table's rows near them are taken for members. Told is the area under the curve,
+0.5 for chance.
 
-Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and ends with 0.
+Tables are NAME.csv with NAME-domain.json in the folder `DATA`, not shipped: without them this says so and
+ends with 0.
 """
 
 from __future__ import annotations
@@ -35,10 +39,10 @@ from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
 from mpc_protocols.functionality import unobserved
-from runner.audit.groups.inference import area
 from runner.party.course.server_training import InTheClear
+from runner.review.audit.groups.inference import area
 from synth.domain import Domain
-from synth.metrics import total_variation
+from synth.judgement.metrics import total_variation
 from synth.research.vertigan.algorithm import ALGORITHM, VertiGanConfig
 from synth.research.vertigan.coins import Coins
 from synth.research.vertigan.owner import Owner
@@ -185,7 +189,8 @@ def members(options: argparse.Namespace) -> None:
 def nearness(
     targets: NDArray[np.int64], made: NDArray[np.int64], domain: Domain
 ) -> dict[str, NDArray[np.float64]]:
-    """How close a table comes to each target: to its nearest row, and how many of its rows agree in all columns but two."""
+    """How close a table comes to each target: to its nearest row, and how many of its rows agree in all
+    columns but two."""
     agree = sum(
         (targets[:, [place]] == made[:, place]).astype(np.int16) for place in range(len(domain.names))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.conformance import Check, check_algorithm, check_arriving
+from runner.review.conformance import Check, check_algorithm, check_arriving
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.algorithms.aim.arriving import AimWhileArriving

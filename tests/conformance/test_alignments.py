@@ -17,14 +17,15 @@ from mpc_protocols.psu.method import METHODS
 from mpc_protocols.psu.randomness import Entropy
 from mpc_protocols.psu.two_owners.cost import Cost
 from mpc_protocols.wire import Wire
-from runner.conformance import Check, check_alignment
+from runner.review.conformance import Check, check_alignment
 from tests.toys import open_method
 
 TRAPS = 6
 
 
 class FewTraps(Dh2):
-    """dh2 with six traps instead of a thousand, which take two seconds: the same messages, and any peer could deviate."""
+    """dh2 with six traps instead of a thousand, which take two seconds: the same messages, and any peer could
+    deviate."""
 
     name = "dh2 with few traps"
 

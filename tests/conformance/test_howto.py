@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from runner.conformance import Check, check_algorithm, check_alignment
+from runner.review.conformance import Check, check_algorithm, check_alignment
 
 HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto"
 

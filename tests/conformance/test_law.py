@@ -1,4 +1,5 @@
-"""The sequential test of noise: each fault is found, right noise passes, and false alarms are as rare as it says."""
+"""The sequential test of noise: each fault is found, right noise passes, and false alarms are as rare as it
+says."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runner.conformance import NonconformingError
-from runner.conformance.oracle import law
-from runner.conformance.oracle.law import MISSING, Suspicions
+from runner.review.conformance import NonconformingError
+from runner.review.conformance.oracle import law
+from runner.review.conformance.oracle.law import MISSING, Suspicions
 
 FACTORS, SIGMA2, MOST = (MISSING, 0.25, 4.0), 100.0, 1000
 
@@ -42,7 +43,8 @@ def test_right_noise_passes() -> None:
 
 
 def test_false_alarms_are_as_rare_as_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a stated rate of a tenth, of 500 runs 50 at most are expected to fail; that 80 do has a chance of 1e-5."""
+    """At a stated rate of a tenth, of 500 runs 50 at most are expected to fail; that 80 do has a chance of
+    1e-5."""
     monkeypatch.setattr(law, "FALSE_ALARM", 0.1)
     rng = np.random.default_rng(3)
     alarms = sum(not tried(rng, 1.0) for _ in range(500))

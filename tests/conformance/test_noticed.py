@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import DryRun
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe, StudyFacts
-from mpc_protocols.partition import Partition
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec
 from mpc_protocols.psu.two_owners.cost import Cost
+from mpc_protocols.vertical.partition import Partition
 from mpc_protocols.wire import Wire
-from runner.conformance import (
+from runner.review.conformance import (
     Check,
     NonconformingError,
     check_algorithm,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mpc_protocols.backend import BACKENDS, Backend
-from mpc_protocols.paillier.backend import BACKEND as PAILLIER
-from mpc_protocols.paillier.backend import Paillier
-from runner.conformance import Check, check_oracle
+from mpc_protocols.backends.paillier.backend import BACKEND as PAILLIER
+from mpc_protocols.backends.paillier.backend import Paillier
+from runner.review.conformance import Check, check_oracle
 from tests.extras import skip_unless_installed
 from tests.toys import dealt_backend, plain_backend
 
 SHORT_KEYS = Paillier(1024)
-"""paillier with keys of 1,024 bits, for whose making and use nobody waits: the same messages but for their lengths."""
+"""paillier with keys of 1,024 bits, for whose making and use nobody waits: the same messages but for their
+lengths."""
 TOYS = (plain_backend.BACKEND, dealt_backend.BACKEND)
 TRIED = (*(backend for backend in BACKENDS if backend is not PAILLIER), SHORT_KEYS, *TOYS)
 CHECKS = [(backend, check) for backend in TRIED for check in check_oracle(backend)]

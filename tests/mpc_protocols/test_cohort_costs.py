@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mpc_protocols.backends.ideal.cohorts import IdealCohorts
+from mpc_protocols.backends.replicated.cohort_costs import ReplicatedCohortsDryRun
+from mpc_protocols.backends.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.functionality import Cohorts, CohortsDryRun
-from mpc_protocols.ideal.cohorts import IdealCohorts
-from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.cohort_costs import ReplicatedCohortsDryRun
-from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import StepRecorder
+from runner.review.conformance.guards import StepRecorder
 from tests.mpc_protocols.test_cohorts import COSTS, LEADER, SESSION, numbers, question, votes
 from tests.worlds.tables import SMALL
 

@@ -13,15 +13,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mpc_protocols.cohorts.public import CohortState
-from mpc_protocols.cohorts.steps import CohortStep, parse
+from mpc_protocols.backends.ideal.cohorts import IdealCohorts
+from mpc_protocols.backends.replicated.cohorts import ReplicatedCohorts, answer, follow
 from mpc_protocols.errors import BudgetRefused, DataRefused, PeerLost, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Asking, Cohorts, Event, LocalVector, Question
-from mpc_protocols.ideal.cohorts import IdealCohorts
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.public.cohorts.public import CohortState
+from mpc_protocols.public.cohorts.steps import CohortStep, parse
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import StepRecorder, refusing
+from runner.review.conformance.guards import StepRecorder, refusing
 from tests.worlds.tables import SMALL
 
 LEADER = 1
@@ -146,7 +146,8 @@ def test_a_list_is_a_function_of_the_votes_alone(run: Any) -> None:
 
 
 def test_what_one_computing_party_gets_of_a_vote_is_uniform_whatever_it_is() -> None:
-    """The masked vectors' bytes, of zeros and of ones alike: chi-square of 256 values, false alarm 1e-10 each."""
+    """The masked vectors' bytes, of zeros and of ones alike: chi-square of 256 values, false alarm 1e-10
+    each."""
     for choice in (0, 4):
         seen: list[Frame] = []
         wide = votes(dict.fromkeys(VOTES, choice))
@@ -163,8 +164,9 @@ def test_what_one_computing_party_gets_of_a_vote_is_uniform_whatever_it_is() -> 
 
 @pytest.mark.parametrize("me", range(3))
 def test_what_a_computing_party_receives_of_a_round_is_simulated_from_the_list_alone(me: int) -> None:
-    """Two rounds with other choosers and other sums, and the same list: the lengths are the same, and whatever is not public is
-    uniform bytes in both, which a simulator draws. Chi-square of 256 values, false alarm 1e-10 each."""
+    """Two rounds with other choosers and other sums, and the same list: the lengths are the same, and
+    whatever is not public is uniform bytes in both, which a simulator draws. Chi-square of 256 values, false
+    alarm 1e-10 each."""
     shapes, lists = [], []
     for of in (VOTES, {0: 1, 1: 1, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2}):
         seen: list[Frame] = []
@@ -277,7 +279,8 @@ def test_a_number_of_a_step_is_read_by_its_digits_alone(number: str) -> None:
 
 
 def test_the_transcript_binds_the_event_and_where_each_part_of_it_ends() -> None:
-    """A leader cannot show two parties other charges of one question, nor move bytes from one number into the next."""
+    """A leader cannot show two parties other charges of one question, nor move bytes from one number into the
+    next."""
 
     def transcripts(ask: Callable[[CohortState], object]) -> bytes:
         state = CohortState(SESSION, StepRecorder())
@@ -387,7 +390,8 @@ class Refusing(StepRecorder):
 
 
 class LyingWire:
-    """A leader's wire that asks clients for a noisy sum, whatever the others are told, and hides it from its own party."""
+    """A leader's wire that asks clients for a noisy sum, whatever the others are told, and hides it from its
+    own party."""
 
     def __init__(self, wire: Any) -> None:
         self._wire, self._told = wire, b""

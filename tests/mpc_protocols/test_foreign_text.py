@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.foreign_text import for_stream, shown
+from mpc_protocols.process.foreign_text import for_stream, shown
 
 
 @given(st.text())

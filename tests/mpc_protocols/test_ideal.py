@@ -15,13 +15,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, MarginalOracle, StudyFacts
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from mpc_protocols.public.rounded_answers import RoundedAnswers
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.mechanisms.laws import law, production
 
 F = Fraction
@@ -247,7 +247,8 @@ def test_a_wide_sampler_has_the_variance_it_says() -> None:
 
 
 def test_five_thousand_selections_fit_the_exact_law() -> None:
-    """Chi-square of the whole oracle, answers that need no rounding so that every run has the same scores; false alarm 1e-6."""
+    """Chi-square of the whole oracle, answers that need no rounding so that every run has the same scores;
+    false alarm 1e-6."""
     made = oracle()
     weights, penalties, epsilon = (
         [F(1), F(1), F(2), F(2), F(3), F(2)],
@@ -274,7 +275,8 @@ def test_five_thousand_selections_fit_the_exact_law() -> None:
 
 
 def test_an_aim_sized_selection_is_quick(quiet_machine: bool) -> None:
-    """64 candidates of 1,000,000 cells in all, none pruned: 25-37 ms of CPU each on busy cores, 0.3 s for ten."""
+    """64 candidates of 1,000,000 cells in all, none pruned: 25-37 ms of CPU each on busy cores, 0.3 s for
+    ten."""
     sizes = {f"c{i}": 125 for i in range(64)} | {"wide": 125}
     rng = np.random.default_rng(0)
     cells = {c: rng.multinomial(45_000, np.full(125 * 125, 1 / 125**2)) for c in sizes}

@@ -1,4 +1,5 @@
-"""The in-memory wire keeps the promises of `mpc_protocols.wire`: order, sizes, clocks, ends, no link between contributors."""
+"""The in-memory wire keeps the promises of `mpc_protocols.wire`: order, sizes, clocks, ends, no link between
+contributors."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from itertools import accumulate
 import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.memory_wire import Frame, MemoryNetwork, run_parties
-from mpc_protocols.stillness import LOOKS, Stillness
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork, run_parties
+from mpc_protocols.process.stillness import LOOKS, Stillness
 from mpc_protocols.wire import Wire
 
 

@@ -1,12 +1,13 @@
-"""A session of its own goes with everything that is made of it: what two of them draw masks from is never one."""
+"""A session of its own goes with everything that is made of it: what two of them draw masks from is never
+one."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mpc_protocols.memory_wire import run_parties
-from mpc_protocols.own_session import OwnSession
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.in_memory.memory_wire import run_parties
+from mpc_protocols.toolkit.own_session import OwnSession
 from mpc_protocols.wire import Wire
 
 

@@ -1,4 +1,5 @@
-"""The functionality in the clear, against a count record by record; what partitions and owners' rows are refused."""
+"""The functionality in the clear, against a count record by record; what partitions and owners' rows are
+refused."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData, ideal_counts
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 OWNERS = {

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mpc_protocols import permutation
+from mpc_protocols.engine import permutation
+from mpc_protocols.engine.permutation import uniform_permutation
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.permutation import uniform_permutation
 
 pytestmark = pytest.mark.parametrize("packed", [0, 1 << 18])
 

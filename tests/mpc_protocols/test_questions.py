@@ -1,4 +1,5 @@
-"""Levels, several picks, several variances, distances and sums of vectors, answered by the ideal functionalities."""
+"""Levels, several picks, several variances, distances and sums of vectors, answered by the ideal
+functionalities."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from mpc_protocols.backends.ideal.oracle import IdealAggregation, IdealOracle
 from mpc_protocols.errors import BudgetRefused, DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Event, Level, Question, StudyFacts
-from mpc_protocols.ideal.oracle import IdealAggregation, IdealOracle
 from mpc_protocols.mechanisms import bounds
 from mpc_protocols.mechanisms.gaussian import sampler
 from mpc_protocols.mechanisms.measurement import plan_distances
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.mechanisms.laws import law, production
 from tests.mpc_protocols.test_ideal import CLIQUES, SETTING, SIZES, count, stream
 
@@ -142,8 +143,8 @@ def test_nothing_is_drawn_unless_every_pick_is_paid() -> None:
 
 
 def test_a_second_pick_has_the_exact_law_on_what_the_first_leaves() -> None:
-    """Fresh noise on the same scores: P(q | p) is that of a selection without p. Chi-square, false alarm 1e-6 for each p;
-    a temperature of the second pick that is off by a fifth is seen in 99 of 100 runs."""
+    """Fresh noise on the same scores: P(q | p) is that of a selection without p. Chi-square, false alarm 1e-6
+    for each p; a temperature of the second pick that is off by a fifth is seen in 99 of 100 runs."""
     oracle = IdealOracle(SETTING, count, Recorder())
     oracle.prepare(CLIQUES)
     handles, weights, penalties = [0, 2, 4, 5], [F(1), F(2), F(3), F(2)], [F(0), F(2), F(20), F(5)]
@@ -169,7 +170,8 @@ def test_a_second_pick_has_the_exact_law_on_what_the_first_leaves() -> None:
 
 
 def test_what_cannot_win_at_first_may_win_later() -> None:
-    """A candidate that no single selection could take is scored if earlier picks may leave it, and pruned if they cannot."""
+    """A candidate that no single selection could take is scored if earlier picks may leave it, and pruned if
+    they cannot."""
     sizes = {"a": 2, "b": 2, "c": 2}
     rows = np.array([1000, 0])
     oracle = IdealOracle(
@@ -263,7 +265,8 @@ def test_distances_are_the_sums_plus_noise(adjacency: str, unit_rows: int, moved
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("unit_rows", [1, 2])
 def test_distances_of_all_neighbours_stay_within_the_charge(adjacency: str, unit_rows: int) -> None:
-    """Every table of at most four rows over 2 x 2 values, every move of a unit: 2 sigma^2 rho bounds the squares, and is met."""
+    """Every table of at most four rows over 2 x 2 values, every move of a unit: 2 sigma^2 rho bounds the
+    squares, and is met."""
     of = StudyFacts({"a": 2, "b": 2}, adjacency, unit_rows, 100, b"session")  # type: ignore[arg-type]
     cliques: list[Clique] = [("a",), ("b",), ("a", "b")]
     answers = [  # none above what the least noisy total says: it is clipped there, and neighbours' totals differ

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols import threads
+from mpc_protocols.process import threads
 
 
 def test_a_thread_is_given_what_it_needs_and_does_not_hold_up_the_end() -> None:
@@ -28,7 +28,8 @@ def test_one_that_does_not_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_pause_of_the_whole_process_is_no_thread_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When it goes on, as after a SIGSTOP or a long import, the time to wait is over before the new thread has had a turn."""
+    """When it goes on, as after a SIGSTOP or a long import, the time to wait is over before the new thread
+    has had a turn."""
     start, wait, kept = threading._start_new_thread, threading.Event.wait, list[Any]()  # type: ignore[attr-defined]
     monkeypatch.setattr(threading, "_start_new_thread", lambda *given: kept.append(given))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from parties import certificates
 from parties.certificates import Credential
 
@@ -20,7 +20,8 @@ from parties.certificates import Credential
 def handshake(
     ca: Path, server: tuple[Path, Path], client: tuple[Path, Path]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """TLS 1.3 with both certificates checked against one CA, in memory; what each side learned about the other."""
+    """TLS 1.3 with both certificates checked against one CA, in memory; what each side learned about the
+    other."""
     ends = []
     bios = [ssl.MemoryBIO() for _ in range(2)]
     for is_server, (cert, key) in ((True, server), (False, client)):
@@ -128,7 +129,8 @@ def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
 
 
 def unreadable(der: bytes) -> tuple[bytes, bytes]:
-    """A certificate whose issuer cannot be read, and one whose key is on a curve that nobody knows: both are parsed at first."""
+    """A certificate whose issuer cannot be read, and one whose key is on a curve that nobody knows: both are
+    parsed at first."""
     name, curve = b"\x55\x04\x03", b"\x2a\x86\x48\xce\x3d\x03\x01"
     text, number = name + b"\x0c", name + b"\x02"
     assert text in der and curve in der

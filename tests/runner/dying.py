@@ -1,12 +1,13 @@
-"""`python -m runner` that kills itself, or its run, at a chosen place: what a crash does there. For tests of `--resume`.
+"""`python -m runner` that kills itself, or its run, at a chosen place: what a crash does there. For tests of
+`--resume`.
 
     DIE_AT="north hold 3"        the process of party north ends by SIGKILL as it is about to hold its third result
     DIE_AT="north held 3"        as soon as it holds it
     DIE_AT="* held 3"            every party does
     DIE_AT="ideal held 3"        the one process of a run in the clear does
 
-Places, in order: attempt, begun; of a release authorise, event, hold, held, learn, learnt; at the end end, ended, release and
-released, counted and counters (both of the leader), settle, settled, written, finished.
+Places, in order: attempt, begun; of a release authorise, event, hold, held, learn, learnt; at the end end,
+ended, release and released, counted and counters (both of the leader), settle, settled, written, finished.
 """
 
 from __future__ import annotations

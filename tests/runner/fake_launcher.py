@@ -1,4 +1,5 @@
-"""The launcher as a process of its own, with the party program of the tests: python fake_launcher.py STUDY OUT [--json]."""
+"""The launcher as a process of its own, with the party program of the tests: python fake_launcher.py STUDY
+OUT [--json]."""
 
 from __future__ import annotations
 

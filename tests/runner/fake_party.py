@@ -1,4 +1,5 @@
-"""A party program for the launcher's tests: the real command line around a `run_party` that does what a test says.
+"""A party program for the launcher's tests: the real command line around a `run_party` that does what a test
+says.
 
 FAKE_PARTY in the environment: JSON, party -> list of steps, each [name, argument]:
     sleep s · event {..} · fail [class, sentence] · crash · hang (ignores SIGINT and SIGTERM) · stop (SIGSTOP to itself)

@@ -1,4 +1,5 @@
-"""A deployment on one machine: a folder per party with its own study file, table, certificate, key and private file, no more.
+"""A deployment on one machine: a folder per party with its own study file, table, certificate, key and
+private file, no more.
 
 folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
 ends = folders.run()                                      # every party a `run --party` process, in a random order
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from parties import certificates
-from runner.audit.subjects.processes.deployment import PRIVATE
+from runner.review.audit.subjects.processes.deployment import PRIVATE
 from tests.runner import small, split
 from tests.runner.processes import End, Program
 

@@ -3,7 +3,8 @@
     runs = in_memory.run(trial.path, tmp_path / "out", monkeypatch)
     runs["north"]                  # content of what would be its run.json
 
-Sessions are replaced by the in-memory network; results are handed over instead of written, for the report takes the longest.
+Sessions are replaced by the in-memory network; results are handed over instead of written, for the report
+takes the longest.
 
 No run may begin a keyed stream twice (`tests.worlds.streams`), be it in two of its rounds, phases or forks.
 """
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from parties.session import SessionConfig
 from runner.party.ideal import run_ideal
@@ -49,9 +50,11 @@ class SessionInMemory:
 def run(
     path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, resume: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """A run of the study: by party ("" for a backend of one process), what its run.json says. Raises what a party raised.
+    """A run of the study: by party ("" for a backend of one process), what its run.json says. Raises what a
+    party raised.
 
-    out: of each party OUT/NAME. resume: go on with what was interrupted there. The ledger is the environment's.
+    out: of each party OUT/NAME. resume: go on with what was interrupted there. The ledger is the
+    environment's.
     """
     study, described = load(path), dict[str, dict[str, Any]]()
     monkeypatch.setattr("runner.report.prepare", lambda: None)

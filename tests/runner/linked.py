@@ -4,8 +4,8 @@
     trial = linked.write(tmp_path, vertical=True)                   # north has patients, south their visits, west computes
     trial = linked.write(tmp_path, changes=[("max_rows = 4", "max_rows = 2")])
 
-Some patients have no visits, some more than the study allows. `Trial.marginal` counts what does not depend on which visit is
-drawn, by plain Python, as an oracle that shares no code with the product.
+Some patients have no visits, some more than the study allows. `Trial.marginal` counts what does not depend on
+which visit is drawn, by plain Python, as an oracle that shares no code with the product.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def write(
     changes: Sequence[tuple[str, str]] = (),
     data: Mapping[str, str] | None = None,
 ) -> Trial:
-    """Write study.toml and the custodians' tables. changes: texts of the study to replace. data: a party's own `data` line."""
+    """Write study.toml and the custodians' tables. changes: texts of the study to replace. data: a party's
+    own `data` line."""
     directory.mkdir(parents=True, exist_ok=True)
     text, patients, visits = STUDY, Rows(), Rows()
     if vertical:

@@ -1,4 +1,5 @@
-"""`python -m runner` of a contributor whose counts are impossible: what another program could send. For tests of `bad_input`.
+"""`python -m runner` of a contributor whose counts are impossible: what another program could send. For tests
+of `bad_input`.
 
 LIAR="east"     party east sends -1 rows in the first cell of every marginal, and the lacking ones in the next cell
 """

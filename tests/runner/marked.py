@@ -1,7 +1,8 @@
-"""`python -m runner` that also writes down the secrets it makes, for a test that looks for them where they must not be.
+"""`python -m runner` that also writes down the secrets it makes, for a test that looks for them where they
+must not be.
 
-They go to the ledger's path with ".secrets" behind it, one hexadecimal line each: every random string that a protocol or the
-session draws, every key that two parties share, every key derived from one.
+They go to the ledger's path with ".secrets" behind it, one hexadecimal line each: every random string that a
+protocol or the session draws, every key that two parties share, every key derived from one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`tests.runner.marked` with an error in the program: a protocol receives shares, and the next line fails and quotes a record."""
+"""`tests.runner.marked` with an error in the program: a protocol receives shares, and the next line fails and
+quotes a record."""
 
 from __future__ import annotations
 

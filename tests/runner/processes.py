@@ -39,7 +39,8 @@ RESULTS = CONTRACT_FILES - {"events.jsonl", "cosynth.log"}
 
 @dataclass(frozen=True)
 class End:
-    """How a process ended: exit code, everything on standard output and standard error; warnings of a result are apart."""
+    """How a process ended: exit code, everything on standard output and standard error; warnings of a result
+    are apart."""
 
     code: int
     output: str
@@ -113,7 +114,8 @@ def _start(
 
 
 class Program:
-    """`python -m runner` with these arguments, started at once in a directory of its own, with its own ledger."""
+    """`python -m runner` with these arguments, started at once in a directory of its own, with its own
+    ledger."""
 
     def __init__(
         self,

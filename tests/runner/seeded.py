@@ -1,6 +1,8 @@
-"""`tests.runner.dying` whose run in the clear draws from a seed: what it tells must not depend on how many attempts it takes.
+"""`tests.runner.dying` whose run in the clear draws from a seed: what it tells must not depend on how many
+attempts it takes.
 
-Each draw is bound to how many results are known, as it is not outside of tests: a new attempt draws fresh noise.
+Each draw is bound to how many results are known, as it is not outside of tests: a new attempt draws fresh
+noise.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Guard, LocalCounts, StudyFacts
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.party import synthesis
 from tests.runner import dying
 

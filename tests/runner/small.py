@@ -1,12 +1,13 @@
-"""Tiny studies with real data for tests of whole runs: five columns, a few hundred rows per custodian, loopback addresses.
+"""Tiny studies with real data for tests of whole runs: five columns, a few hundred rows per custodian,
+loopback addresses.
 
     trial = small.write(tmp_path)                                     # three custodians, all of them compute
     trial = small.write(tmp_path, parties=5, data={"east": None})     # two contributors, one of them without a table
     trial = small.write(tmp_path, changes=[("epsilon = 4.0", "epsilon = 1.0")])
 
-The tables hold everything the coding has to deal with: numbers outside the range, missing values, texts, integral and
-fractional numbers, plain codes, columns in another order and one that the study does not use. `Trial.marginal` counts the pooled
-rows by plain Python, as an oracle that shares no code with the product.
+The tables hold everything the coding has to deal with: numbers outside the range, missing values, texts,
+integral and fractional numbers, plain codes, columns in another order and one that the study does not use.
+`Trial.marginal` counts the pooled rows by plain Python, as an oracle that shares no code with the product.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def code(name: str, text: str) -> int:
 
 
 def rows(seed: int, count: int) -> list[Row]:
-    """A custodian's rows: related columns; about one age in twenty and some incomes outside the range, some fields empty."""
+    """A custodian's rows: related columns; about one age in twenty and some incomes outside the range, some
+    fields empty."""
     rng = np.random.default_rng(seed)
     table = []
     for _ in range(count):
@@ -140,8 +142,9 @@ def write(
 ) -> Trial:
     """Write study.toml and NAME.csv of every custodian into `directory`.
 
-    changes: texts of the study to replace, each of which must occur. party: further lines of a party's table. data: a custodian's
-    own rows, or None for a party without a table. The study names the tables relative to itself.
+    changes: texts of the study to replace, each of which must occur. party: further lines of a party's table.
+    data: a custodian's own rows, or None for a party without a table. The study names the tables relative to
+    itself.
     """
     directory.mkdir(parents=True, exist_ok=True)
     names = NAMES[:parties]

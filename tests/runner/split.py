@@ -1,10 +1,12 @@
-"""Tiny vertical studies with real data for tests of whole runs: five columns of overlapping people, split among owners.
+"""Tiny vertical studies with real data for tests of whole runs: five columns of overlapping people, split
+among owners.
 
     trial = split.write(tmp_path)                                              # north and south own, west only computes
     trial = split.write(tmp_path, own=split.THREE, changes=[("merge3", "auto")])
 
-Owners write the same person's identifier in different ways, hold different people in different orders, and have a column
-that the study does not use. `Trial.marginal` joins in plain Python, as an oracle that shares no code with the product.
+Owners write the same person's identifier in different ways, hold different people in different orders, and
+have a column that the study does not use. `Trial.marginal` joins in plain Python, as an oracle that shares no
+code with the product.
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ class Trial:
 
     @property
     def population(self) -> list[Person]:
-        """The joined table: what the synthetic one is about. Columns of an owner that lacks the person are empty."""
+        """The joined table: what the synthetic one is about. Columns of an owner that lacks the person are
+        empty."""
         held = [set(own) for own in self.rows.values()]
         people = set.union(*held) if self.union else set.intersection(*held)
         return [
@@ -95,8 +98,8 @@ class Trial:
 
 
 def code(name: str, text: str) -> int:
-    """The code of one field, by the rules of `docs/reference/study-file.md`, one value at a time; the last code is a missing
-    value."""
+    """The code of one field, by the rules of `docs/reference/study-file.md`, one value at a time; the last
+    code is a missing value."""
     if text == "":
         return SIZES[name] - 1
     return GRADES.index(text) if name == "grade" else small.code(name, text)
@@ -128,9 +131,10 @@ def write(
 ) -> Trial:
     """Write study.toml and NAME.csv of every owner into `directory`.
 
-    own: the owners and their columns. share: of the people, independently at each owner. changes: texts of the study to
-    replace, each of which must occur. party: further lines of a party's table. aligned: everybody holds the same people in
-    the same order, without identifiers. held: who holds which of the people, instead of a random share.
+    own: the owners and their columns. share: of the people, independently at each owner. changes: texts of
+    the study to replace, each of which must occur. party: further lines of a party's table. aligned:
+    everybody holds the same people in the same order, without identifiers. held: who holds which of the
+    people, instead of a random share.
     """
     directory.mkdir(parents=True, exist_ok=True)
     own = TWO if own is None else own

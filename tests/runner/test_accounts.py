@@ -1,4 +1,5 @@
-"""Accounts of whole runs: under which name they are kept, what a cap refuses, what a custodian is warned of; and shared clocks.
+"""Accounts of whole runs: under which name they are kept, what a cap refuses, what a custodian is warned of;
+and shared clocks.
 
 What the ledger adds up: `tests/parties/budget`. What peers see of a refusal: `test_deployment`.
 """
@@ -99,7 +100,8 @@ def test_frames_have_a_cap_and_a_name(tmp_path: Path, ledger: Ledger) -> None:
 
 
 def test_parties_on_one_machine_have_private_files(tmp_path: Path, ledger: Ledger) -> None:
-    """The ledger's settings reach party processes, by file and by argument; the account is not the table's place."""
+    """The ledger's settings reach party processes, by file and by argument; the account is not the table's
+    place."""
     trial = small.write(tmp_path / "study")
     own = tmp_path / "north.toml"
     own.write_text(
@@ -142,7 +144,8 @@ def test_private_files_name_their_party(
 def test_rows_and_persons_are_not_added_up_as_if_they_were_the_same(
     tmp_path: Path, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One run at unit row, one at 3 rows of a person: together 10 times rho for the person, and `ledger show` says for whom."""
+    """One run at unit row, one at 3 rows of a person: together 10 times rho for the person, and `ledger show`
+    says for whom."""
     row = small.write(tmp_path / "row", changes=IDEAL)
     person = small.write(tmp_path / "person", changes=[*IDEAL, PERSON])
     data = frames(row, person=True)

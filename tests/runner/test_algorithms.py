@@ -1,4 +1,5 @@
-"""`mwem` and `mst` from the study file to the files of a run: tables, plan, check, and whole runs with real processes."""
+"""`mwem` and `mst` from the study file to the files of a run: tables, plan, check, and whole runs with real
+processes."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, PeerLost
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from runner.party.collective import Collective
 

@@ -1,7 +1,7 @@
 """What bad input gets: a sentence naming the culprit, the exit code of the contract, nothing half written.
 
-Studies are refused by `run` itself, before any process is started; tables by the one party that has them, in its own process,
-whoever else comes. (`test_study`: every key; `test_deployment`: what the others see.)
+Studies are refused by `run` itself, before any process is started; tables by the one party that has them, in
+its own process, whoever else comes. (`test_study`: every key; `test_deployment`: what the others see.)
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ def test_tables(deployment: Folders, capsys: pytest.CaptureFixture[str], case: s
 
 @pytest.mark.parametrize("case", ["missing file", "empty table", "unknown column", "too few fields"])
 def test_a_party_with_a_bad_table_does_not_wait_for_the_others(deployment: Folders, case: str) -> None:
-    """It stays three seconds to tell those who come a moment later, and ends: they would be awaited for 900 s."""
+    """It stays three seconds to tell those who come a moment later, and ends: they would be awaited for 900
+    s."""
     text, words = TABLES[case]
     north = deployment["north"]
     (north / "north.csv").unlink(missing_ok=True)

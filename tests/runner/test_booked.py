@@ -1,8 +1,10 @@
-"""Every release of every algorithm on every backend is on all books, alike, within the study's budget, before it is known.
+"""Every release of every algorithm on every backend is on all books, alike, within the study's budget, before
+it is known.
 
-The books: the leader's record in run.json, each computing party's journal, each custodian's ledger. That a guard is asked before
-anything is opened, and that nothing is if it refuses, is proved for each backend by `runner/conformance/oracle`; here, that what
-the guards allow has reached the disk of all computing parties when the first of them learns an answer.
+The books: the leader's record in run.json, each computing party's journal, each custodian's ledger. That a
+guard is asked before anything is opened, and that nothing is if it refuses, is proved for each backend by
+`runner/review/conformance/oracle`; here, that what the guards allow has reached the disk of all computing
+parties when the first of them learns an answer.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from typing import Any
 import pytest
 
 from mpc_protocols.backend import BACKENDS, ClearBackend
-from mpc_protocols.cohorts.public import CohortState
 from mpc_protocols.functionality import Event
 from mpc_protocols.public.begun import BegunSelect
+from mpc_protocols.public.cohorts.public import CohortState
 from mpc_protocols.public.state import PublicState
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
@@ -155,7 +157,8 @@ def test_every_release_is_on_all_books_before_it_is_known(
 def test_what_sizes_tell_owners_is_on_their_books_beside_the_releases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, via: str
 ) -> None:
-    """Two owners under add-remove: the sizes that an owner's list shows, within what it has reserved for them."""
+    """Two owners under add-remove: the sizes that an owner's list shows, within what it has reserved for
+    them."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     trial = split.write(
         tmp_path / "study",

@@ -28,7 +28,7 @@ from parties.budget.notion import Notion, ProtectedUnit
 from parties.budget.spending import Reservation
 from runner.__main__ import main
 from runner.study import VerticalStudy, load
-from runner.study.tables import Alignment
+from runner.study.declared.tables import Alignment
 from synth.algorithm import ALGORITHMS, proposed
 from synth.budget.accounting import epsilon_of, rho_of
 from synth.budget.rounding import rounded_up

@@ -1,4 +1,5 @@
-"""A table as people have it, with days, a third of zeros, spellings and what is not listed, through a whole run in the clear."""
+"""A table as people have it, with days, a third of zeros, spellings and what is not listed, through a whole
+run in the clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Constraints of a study through whole runs in the clear: no synthetic row breaks one; real rows go by the public rule."""
+"""Constraints of a study through whole runs in the clear: no synthetic row breaks one; real rows go by the
+public rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a peer says of its run's traffic, time and events is read strictly: anything odd is a `ProtocolAborted`."""
+"""What a peer says of its run's traffic, time and events is read strictly: anything odd is a
+`ProtocolAborted`."""
 
 from __future__ import annotations
 

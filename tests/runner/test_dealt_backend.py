@@ -1,4 +1,5 @@
-"""A backend that brings the algebra only (`tests.toys.dealt_backend`) gets studies, plan, report, bench and audit for nothing."""
+"""A backend that brings the algebra only (`tests.toys.dealt_backend`) gets studies, plan, report, bench and
+audit for nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.backend import BACKENDS
-from runner.audit import driver
-from runner.audit.check import Profile, Verdict, load
-from runner.audit.subjects.subject import Subject, subject
+from runner.review.audit import driver
+from runner.review.audit.check import Profile, Verdict, load
+from runner.review.audit.subjects.subject import Subject, subject
 from tests.runner import small, split
 from tests.runner.processes import ROOT
 from tests.toys.dealt_backend import BACKEND

@@ -1,4 +1,5 @@
-"""The demo's table comes with Cosynth: nothing but the main requirements is needed, from a wheel as from a clone."""
+"""The demo's table comes with Cosynth: nothing but the main requirements is needed, from a wheel as from a
+clone."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import main
-from runner.demo import prepare, split, survey
-from runner.demo.tables import SURVEY, coded, real_rows
+from runner.starting.demo import prepare, split, survey
+from runner.starting.demo.tables import SURVEY, coded, real_rows
 from runner.study import load
 from tests.worlds.ports import free_ports
 
@@ -56,13 +57,15 @@ def test_no_package_beyond_the_main_requirements_is_asked_for() -> None:
         "        if name.partition('.')[0] in ('statsmodels', 'patsy', 'formulaic'):\n"
         "            raise ImportError(name)\n"
         "sys.meta_path.insert(0, Refuse())\n"
-        "from runner.demo import split, survey\n"
+        "from runner.starting.demo import split, survey\n"
         "print(len(survey()), sorted(split()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == f"{len(survey())} ['counsel', 'register']\n", done.stderr
     asked = (ROOT / "setup.py").read_text(encoding="utf-8").split("extras_require")[0]
-    assert '"scipy>=' in asked and "statsmodels" not in asked and '"runner.demo": ["*.csv.gz"' in asked
+    assert (
+        '"scipy>=' in asked and "statsmodels" not in asked and '"runner.starting.demo": ["*.csv.gz"' in asked
+    )
 
 
 def test_init_names_its_next_steps_as_it_was_started(

@@ -1,6 +1,8 @@
-"""A deployment: every party has its own folder and nothing else, and starts its own process (`docs/reference/command-line.md`).
+"""A deployment: every party has its own folder and nothing else, and starts its own process
+(`docs/reference/command-line.md`).
 
-Who fails with which exit code, what each is told, and what nobody is told: a distinctive value in a bad record.
+Who fails with which exit code, what each is told, and what nobody is told: a distinctive value in a bad
+record.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def folders(tmp_path: Path) -> Folders:
 
 
 def refused(folders: Folders, ends: dict[str, End], **codes: int) -> dict[str, str]:
-    """Each party ended with its code and one sentence on standard error, nothing is left of the run; the sentences."""
+    """Each party ended with its code and one sentence on standard error, nothing is left of the run; the
+    sentences."""
     assert {name: end.code for name, end in ends.items()} == codes, ends
     for end in ends.values():
         assert end.complaint.endswith(".\n") and end.complaint.count("\n") == 1, end.complaint
@@ -133,7 +136,8 @@ def test_the_report_is_rebuilt_byte_for_byte_and_a_failure_harms_nothing(tmp_pat
 
 
 def test_keys_that_never_travel(tmp_path: Path) -> None:
-    """`certs request` at each party, `certs sign` at one; a contributor, a party without data, and an empty table."""
+    """`certs request` at each party, `certs sign` at one; a contributor, a party without data, and an empty
+    table."""
     trial = small.write(tmp_path / "study", parties=4, data={"west": None, "south": []})
     folders = Folders.make(tmp_path, trial, certify=False)
     folders["south"].edit("private.toml", ('out = "out"\n', 'out = "out"\nallow_empty = true\n'))
@@ -174,7 +178,8 @@ def test_keys_that_never_travel(tmp_path: Path) -> None:
 
 
 def test_checks_that_are_typed_within_the_same_minute_meet(folders: Folders) -> None:
-    """One after the other, the last with another study: everybody hears of everybody; nothing is written or charged."""
+    """One after the other, the last with another study: everybody hears of everybody; nothing is written or
+    charged."""
 
     def check(folder: Folder) -> Program:
         return Program(
@@ -223,7 +228,8 @@ def test_a_study_edited_at_one_party(folders: Folders) -> None:
 
 
 def test_a_foreign_ca(tmp_path: Path) -> None:
-    """It refuses the others, who cannot know that it is west which does: they wait for it in vain, and say what they saw."""
+    """It refuses the others, who cannot know that it is west which does: they wait for it in vain, and say
+    what they saw."""
     folders = Folders.make(
         tmp_path, small.write(tmp_path / "study", changes=[("connect_s = 300", "connect_s = 60")])
     )
@@ -300,7 +306,8 @@ def test_a_key_that_others_can_read_is_refused(folders: Folders) -> None:
 @pytest.mark.parametrize("party", ["south", "west"])
 @pytest.mark.parametrize("file", ["key", "ca"])
 def test_the_others_hear_that_a_party_s_own_certificate_is_bad(tmp_path: Path, party: str, file: str) -> None:
-    """Whom it dials hears it without proof, says so and waits on; who dials it ends, and so do all that have met them."""
+    """Whom it dials hears it without proof, says so and waits on; who dials it ends, and so do all that have
+    met them."""
     folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
     own = folders[party]
     if file == "key":
@@ -379,7 +386,8 @@ def mentions(directory: Path, text: str) -> list[Path]:
 
 
 def test_a_bad_record_is_refused_and_never_shown(tmp_path: Path) -> None:
-    """Nobody learns the value, and nobody is charged: not even a contributor, who sees no releases and so cannot count them."""
+    """Nobody learns the value, and nobody is charged: not even a contributor, who sees no releases and so
+    cannot count them."""
     trial = small.write(tmp_path / "study", parties=4)
     bad_record(trial, "west")
     folders = Folders.make(tmp_path, trial)
@@ -444,7 +452,8 @@ def test_a_ledger_cap(folders: Folders) -> None:
 
 
 def test_the_launcher_reports_the_first_cause_at_once(tmp_path: Path) -> None:
-    """A bad record at one party: its sentence and code, no peer's, and no waiting until the others miss it (silence_s)."""
+    """A bad record at one party: its sentence and code, no peer's, and no waiting until the others miss it
+    (silence_s)."""
     trial = small.write(tmp_path / "study")
     bad_record(trial, "south")
     out = tmp_path / "out"

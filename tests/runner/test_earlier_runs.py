@@ -12,9 +12,9 @@ import pytest
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import Event
 from parties.budget.journal import Header, Journal
-from runner import demo
 from runner.__main__ import main
 from runner.results.outdir import MARK, claim, state
+from runner.starting import demo
 from tests.runner import small
 
 IDEAL = [('"replicated"', '"ideal"')]
@@ -97,7 +97,8 @@ def test_a_second_run_into_a_directory_needs_to_say_replace(
 
 
 def test_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing released: anew. Finished: done already. Another study's: refused. Interrupted: not in this version, and says so."""
+    """Nothing released: anew. Finished: done already. Another study's: refused. Interrupted: not in this
+    version, and says so."""
     trial, out = small.write(tmp_path / "study", changes=IDEAL), tmp_path / "out"
     command = ["run", str(trial.path), "--out", str(out), "--resume"]
     journal(out).close()

@@ -1,6 +1,8 @@
-"""VertiMRF with encoded columns, from the study file to the files of a run: refusals, claims, whole runs with real processes.
+"""VertiMRF with encoded columns, from the study file to the files of a run: refusals, claims, whole runs with
+real processes.
 
-What is asserted of noisy values is stated with its false-alarm rate; together they are below 1e-9 per execution of this file.
+What is asserted of noisy values is stated with its false-alarm rate; together they are below 1e-9 per
+execution of this file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Whole runs with real processes, TLS and files: what the contract promises (`docs/reference/outputs.md`), and that it is true of
-the data.
+"""Whole runs with real processes, TLS and files: what the contract promises (`docs/reference/outputs.md`),
+and that it is true of the data.
 
-Statistical assertions state their false-alarm rate; together they are below 1.5e-6 per execution of this file.
+Statistical assertions state their false-alarm rate; together they are below 1.5e-6 per execution of this
+file.
 """
 
 from __future__ import annotations
@@ -157,7 +158,8 @@ def test_contract_files(finished: Finished) -> None:
 
 
 def test_what_lies_beside_the_results_tells_no_custodians_counts(finished: Finished) -> None:
-    """All of DIR but DIR/parties may be passed on: how many rows a custodian read is in its private log and nowhere else."""
+    """All of DIR but DIR/parties may be passed on: how many rows a custodian read is in its private log and
+    nowhere else."""
     logs = [*finished.out.glob("parties/**/private.log")]
     told = "".join(log.read_text() for log in logs)
     assert "own data:" in told and all(log.stat().st_mode & 0o777 == 0o600 for log in logs)
@@ -188,7 +190,8 @@ def test_run_json(finished: Finished) -> None:
 
 
 def test_budget(finished: Finished) -> None:
-    """The events stay below the cap, the cap below what (epsilon, delta) allows; fixed rounds use all but the last grain."""
+    """The events stay below the cap, the cap below what (epsilon, delta) allows; fixed rounds use all but the
+    last grain."""
     privacy = finished.run["privacy"]
     spent = math.fsum(event["rho"] for event in privacy["events"])
     # below what the whole delta would allow: part of it is set aside for the samplers
@@ -255,7 +258,8 @@ def test_the_report_is_rebuilt_byte_for_byte(finished: Finished) -> None:
 
 
 def test_shared_times_count_from_the_moment_all_have_assembled(base: Finished, generous: Finished) -> None:
-    """Before it they would tell how long each party read its own table; counters of parties hold bytes and rounds only."""
+    """Before it they would tell how long each party read its own table; counters of parties hold bytes and
+    rounds only."""
     for finished in (base, generous):
         lines = events(finished.out / "events.jsonl")
         place = next(number for number, line in enumerate(lines) if line["event"] == "assembled")
@@ -274,14 +278,16 @@ def test_counters_add_up(base: Finished, generous: Finished) -> None:
     for finished in (base, generous):
         total = sum(party["bytes_sent"] for party in finished.run["parties"])
         assert sum(phase["bytes_sent"] for phase in finished.run["phases"]) <= total
-        # what is sent is received, but for what is still under way when the counters are taken: these very messages
+        # what is sent is received, but for what is still under way when the counters are taken: these very
+        # messages
         received = sum(party["bytes_received"] for party in finished.run["parties"])
         assert 0 <= total - received < 0.2 * total
         assert all(party["rounds"] > 0 for party in finished.run["parties"])
 
 
 def test_shares_add_up(generous: Finished) -> None:
-    """With hardly any noise the measured marginals are everybody's counts: clamped, missing and contributed rows included.
+    """With hardly any noise the measured marginals are everybody's counts: clamped, missing and contributed
+    rows included.
 
     sigma is 0.5 or less: |noise| > 5 has probability below 1e-20 a cell.
     """
@@ -290,7 +296,8 @@ def test_shares_add_up(generous: Finished) -> None:
         assert abs(deviation) <= max(5, 10 * sigma) and sigma < 1
     assert abs(generous.measurements["noisy_total"] - len(generous.trial.pooled)) < 5
     assert abs(generous.run["rows"] - len(generous.trial.pooled)) < 5
-    # and so is the table, for what was measured: sampling keeps marginals to within rounding, a few rows a cell
+    # and so is the table, for what was measured: sampling keeps marginals to within rounding, a few rows a
+    # cell
     codes = [
         [small.code(name, value) for name, value in zip(small.COLUMNS, row, strict=True)]
         for row in generous.rows
@@ -304,7 +311,8 @@ def test_shares_add_up(generous: Finished) -> None:
 
 
 def test_noise_has_the_law_that_is_charged(base: Finished, adaptive: Finished, ideal: Finished) -> None:
-    """Every backend's noise around the true counts: zero mean and the stated variance. False alarms: 3 x 2e-7 each."""
+    """Every backend's noise around the true counts: zero mean and the stated variance. False alarms: 3 x 2e-7
+    each."""
     for finished in (base, adaptive, ideal):
         z = np.array([deviation / sigma for deviation, sigma in finished.deviations()])
         assert len(z) >= 20

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import UsageError
 from parties.budget.ledger import Ledger
 from runner.cli import main
-from runner.evaluation import private_score
-from runner.evaluation.judge import judge, real_rows, rows_by_rules
-from runner.evaluation.words import strongest, verdict
 from runner.report.files import Run, load
 from runner.results.finished_run import agreed_study
+from runner.review.evaluation import private_score
+from runner.review.evaluation.judge import judge, real_rows, rows_by_rules
+from runner.review.evaluation.words import strongest, verdict
 from runner.study import load as read_study
 from runner.study import private_file
-from runner.study.tables import Unit
+from runner.study.declared.tables import Unit
 from synth.budget.accounting import Accountant, rho_of
-from synth.metrics import marginal, total_variation
-from synth.metrics.copies import share_in
+from synth.judgement.metrics import marginal, total_variation
+from synth.judgement.metrics.copies import share_in
 from tests.runner import split
 from tests.runner.test_columns import STUDY, write
 
@@ -55,7 +55,8 @@ def test_figures_beside_those_of_real_rows_and_of_columns_apart(run: Path) -> No
 
 
 def test_a_perfect_table_and_a_label_that_follows(run: Path) -> None:
-    """The real rows judged as if they were the synthetic ones: no distance, all of them copies, and a label that is known."""
+    """The real rows judged as if they were the synthetic ones: no distance, all of them copies, and a label
+    that is known."""
     finished = load(run / "out")
     real = real_rows(run / "clinic.csv", finished.domain)
     days, ward = (finished.domain.names.index(name) for name in ("days", "ward"))
@@ -68,7 +69,8 @@ def test_a_perfect_table_and_a_label_that_follows(run: Path) -> None:
 
 
 def test_yardsticks_are_of_equal_size_and_the_verdict_says_what_is_lost(run: Path) -> None:
-    """Few real rows lie far from each other: real rows are still the nearest, whatever the table, and lost is said to be lost."""
+    """Few real rows lie far from each other: real rows are still the nearest, whatever the table, and lost is
+    said to be lost."""
     finished = load(run / "out")
     rng = np.random.default_rng(8)
     real = real_rows(run / "clinic.csv", finished.domain)[:200]
@@ -176,7 +178,8 @@ def test_a_score_that_may_be_told_is_charged(
     finished = load(run / "out")
     real = real_rows(run / "clinic.csv", finished.domain)
     exact = whole_distance(finished, real)
-    # rows are scaled by a noisy number, too: a tenth of rho buys it an sd below a hundredth of the rows. 7 sd: 1e-11
+    # rows are scaled by a noisy number, too: a tenth of rho buys it an sd below a hundredth of the rows. 7
+    # sd: 1e-11
     assert abs(told["value"] - exact) < 7 * told["standard_error"] + 0.02
     (entry,) = Ledger(tmp_path / "ledger.db").entries("patients")
     assert float(entry.spent.rho) == pytest.approx(told["rho"]) and entry.state == "settled"
@@ -195,7 +198,8 @@ def whole_distance(finished: Run, real: NDArray[np.integer[Any]]) -> float:
 
 
 def test_the_score_has_the_law_of_its_noise(run: Path) -> None:
-    """Mean of many: within 7 standard errors of the exact distance to the scaled table (false alarms: below 1e-11)."""
+    """Mean of many: within 7 standard errors of the exact distance to the scaled table (false alarms: below
+    1e-11)."""
     finished = load(run / "out")
     study = agreed_study(finished.facts, run / "out" / "run.json")
     real = real_rows(run / "clinic.csv", finished.domain)

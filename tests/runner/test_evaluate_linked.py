@@ -16,12 +16,12 @@ from mpc_protocols.errors import CosynthError, UsageError
 from parties.data.linked.rows import CodedTables
 from runner.api.run import Run
 from runner.cli import main
-from runner.evaluation.linked import LinkedEvaluation, judge_linked
-from runner.evaluation.linked_rows import real_tables, released_tables
-from runner.evaluation.linked_words import verdict
 from runner.report.files import load
 from runner.results.finished_run import agreed_study
 from runner.results.linked import linked_of
+from runner.review.evaluation.linked import LinkedEvaluation, judge_linked
+from runner.review.evaluation.linked_rows import real_tables, released_tables
+from runner.review.evaluation.linked_words import verdict
 from runner.study.model import DataLocation
 from tests.runner import linked
 from tests.runner.test_linked import CLEAR, LOUD, PLAIN

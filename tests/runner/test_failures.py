@@ -1,4 +1,5 @@
-"""What a failure that nobody raised a sentence for comes to: memory and disks run out everywhere, all else is a defect."""
+"""What a failure that nobody raised a sentence for comes to: memory and disks run out everywhere, all else is
+a defect."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def test_a_log_that_cannot_be_written_writes_nothing_elsewhere(capfd: pytest.Cap
 
 @pytest.mark.parametrize("room", [0, 1500, 6000])
 def test_a_full_disk_ends_a_run_with_one_sentence_and_nothing_private(tmp_path: Path, room: int) -> None:
-    """A limit on the size of any file stands in for the disk: the system refuses the same writes, in each of the processes."""
+    """A limit on the size of any file stands in for the disk: the system refuses the same writes, in each of
+    the processes."""
     trial = small.write(tmp_path / "study")
     asked = [sys.executable, "-m", "runner", "run", str(trial.path), "--out", str(tmp_path / "out")]
     environment = {**os.environ, "COSYNTH_LEDGER": str(tmp_path / "ledger.db")}

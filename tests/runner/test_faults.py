@@ -1,4 +1,5 @@
-"""Every party and the launcher killed, stopped and interrupted, in every phase: codes, sentences, time, ledger, files.
+"""Every party and the launcher killed, stopped and interrupted, in every phase: codes, sentences, time,
+ledger, files.
 
 What must be true afterwards, whatever happened when:
 
@@ -33,7 +34,8 @@ LEADER = "south"
 VICTIMS = ("north", LEADER, "west")
 CHANGES = [("rounds = 3", "rounds = 8")]
 STOPPED = [*CHANGES, ("silence_s = 200", "silence_s = 10")]
-"""For signals that leave a process alive: only its silence tells; of nobody else so long a one, on however busy a machine."""
+"""For signals that leave a process alive: only its silence tells; of nobody else so long a one, on however
+busy a machine."""
 LONG = [("rounds = 3", "rounds = 400"), ("silence_s = 200", "silence_s = 3")]
 """A run that takes longer than its parties wait for a launcher that has been stopped."""
 
@@ -86,7 +88,8 @@ def clean_up(out: Path) -> None:
 
 
 def entries_of(ledger: Path) -> list[Entry]:
-    """A ledger's entries, those of processes that are gone closed: a killed one may hold its lock a moment longer."""
+    """A ledger's entries, those of processes that are gone closed: a killed one may hold its lock a moment
+    longer."""
     found: list[Entry] = []
 
     def closed() -> bool:

@@ -1,4 +1,5 @@
-"""FLAIM as a word of the study file: whole runs by processes and in the clear, studies that are refused, what plans say."""
+"""FLAIM as a word of the study file: whole runs by processes and in the clear, studies that are refused, what
+plans say."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def vertical(path: Path) -> VerticalStudy:
     return study
 
 
-# -- the study ------------------------------------------------------------------------------------------------------------
+# -- the study
+# ------------------------------------------------------------------------------------------------------------
 
 BAD = {
     "no label": (('label = "ill"\n', ""), "[florist] label must name the column that the model predicts."),
@@ -192,7 +193,8 @@ OPEN = ("label_epsilon = 2.0\n", "")
 def test_a_cap_refuses_what_no_epsilon_bounds(
     tmp_path: Path, installed: None, name: str, changes: tuple[tuple[str, str], ...], refused: bool
 ) -> None:
-    """Before anything is charged; the owner of labels that are responses is counted, and kept to its cap, as in any study."""
+    """Before anything is charged; the owner of labels that are responses is counted, and kept to its cap, as
+    in any study."""
     study = vertical(trained.write(tmp_path, *changes))
     ledger = private_file.LedgerSettings(tmp_path / "ledger.db", cap_epsilon=1000.0, cap_delta=1e-6)
     own = private_file.Private(ledger=ledger)
@@ -210,7 +212,8 @@ def test_a_cap_refuses_what_no_epsilon_bounds(
     assert not Ledger(ledger.file).entries()
 
 
-# -- whole runs -----------------------------------------------------------------------------------------------------------
+# -- whole runs
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

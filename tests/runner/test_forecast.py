@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.__main__ import main
 from runner.api.conditions import allowed
 from runner.commands.plan import Meter
 from runner.forecast.intervals import foretold
-from runner.forecast.presumed_tables import PresumedTable
+from runner.forecast.presumed.presumed_tables import PresumedTable
 from runner.party.synthesis import plan_of
 from runner.study import load
 from synth.algorithm import ALGORITHMS
@@ -186,9 +186,11 @@ def offered(run: Path) -> list[int]:
 def test_the_text_says_why_fewer_candidates_are_offered_than_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run leaves out those that cannot win once it knows its noisy total; `plan` says for which rows it expects how many."""
+    """A run leaves out those that cannot win once it knows its noisy total; `plan` says for which rows it
+    expects how many."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
-    # at this noise a marginal of more than 185 cells cannot win; the noisy total would have to be off by 18 sd to say 140 or 240
+    # at this noise a marginal of more than 185 cells cannot win; the noisy total would have to be off by 18
+    # sd to say 140 or 240
     many = ("rounds = 4", "rounds = 24")
     study = study_of(tmp_path, ('"replicated"', '"ideal"'), ("epsilon = 1.0", "epsilon = 0.8"), many)
     assert main(["run", str(study), "--out", str(tmp_path / "out")]) == 0
@@ -217,13 +219,15 @@ def test_invented_marginals_are_marginals() -> None:
     wide, x, y = PresumedTable(sizes, 10_000).counts([("x", "y", "z"), ("x",), ("y",)])
     cube = wide.reshape(6, 9, 2)
     assert wide.min() >= 0 and wide.sum() == x.sum() == y.sum() == 10_000
-    # every cell is rounded by less than 1, a sum over k cells in a row by less than 1, over k scattered ones by less than k
+    # every cell is rounded by less than 1, a sum over k cells in a row by less than 1, over k scattered ones
+    # by less than k
     assert np.abs(cube.sum((1, 2)) - x).max() <= 1 and np.abs(cube.sum((0, 2)) - y).max() <= 12
 
 
 @pytest.mark.parametrize("variant", ["helper", "outside"])
 def test_plan_predicts_a_vertical_run(tmp_path: Path, variant: str) -> None:
-    """The real traffic stands in private logs only. Lists and overlap are as assumed; what is selected is not."""
+    """The real traffic stands in private logs only. Lists and overlap are as assumed; what is selected is
+    not."""
     changes = [("merge3", variant)] if variant == "helper" else []
     held = {"north": range(300), "south": range(150, 450)}
     kwargs: dict[str, Any] = {}

@@ -1,5 +1,5 @@
-"""The fork server: what it forks is the launcher's own child, with its own streams, environment, directory and command line; and
-without it everything works as before."""
+"""The fork server: what it forks is the launcher's own child, with its own streams, environment, directory
+and command line; and without it everything works as before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpc_protocols.installation import STARTED_AS
+from mpc_protocols.process.installation import STARTED_AS
 from runner.launch import fork_server
 from runner.launch.children import _start, environment
 from runner.launch.fork_server import PROGRAM, begin, forked

@@ -1,4 +1,5 @@
-"""The released model as networkx graphs and GraphML: what is connected, how strongly, and the junction tree's properties."""
+"""The released model as networkx graphs and GraphML: what is connected, how strongly, and the junction tree's
+properties."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_the_strength_of_an_edge_is_the_mutual_information_of_the_model(out: Pat
 
 
 def test_the_junction_tree_is_one(out: Path) -> None:
-    """A tree; every measured clique in a node; the nodes that hold a column hang together (running intersection)."""
+    """A tree; every measured clique in a node; the nodes that hold a column hang together (running
+    intersection)."""
     tree, model = run_of(out).junction_tree(), open_run(out).model
     assert nx.is_tree(tree)
     held = {name: set(name.split(" x ")) for name in tree.nodes}

@@ -1,4 +1,5 @@
-"""`Synthesizer` as users of scikit-learn and SDV expect it: parameters, clones, files, metadata; no data in any of them."""
+"""`Synthesizer` as users of scikit-learn and SDV expect it: parameters, clones, files, metadata; no data in
+any of them."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def test_a_label_apart_is_refused() -> None:
 
 
 def test_nothing_that_a_synthesizer_holds_has_a_row_of_the_table(fitted: Synthesizer) -> None:
-    """Not even of an odd one: parameters are as before, and attributes are the study and the run's public facts."""
+    """Not even of an odd one: parameters are as before, and attributes are the study and the run's public
+    facts."""
     assert fitted.get_params() == unfitted().get_params()
     assert set(vars(fitted)) == {"_params", "study", "_run"}
     assert not any(isinstance(value, pd.DataFrame) for value in vars(fitted).values())

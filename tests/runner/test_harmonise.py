@@ -1,4 +1,5 @@
-"""A table as a court or a hospital exports it goes in without being rewritten, and its owner alone is told what became of it."""
+"""A table as a court or a hospital exports it goes in without being rewritten, and its owner alone is told
+what became of it."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import Interrupted, PeerLost, UsageError
-from runner.watch import health
-from runner.watch.health import Health
+from runner.report.watch import health
+from runner.report.watch.health import Health
 from tests.runner.test_watch import EVENTS
 
 

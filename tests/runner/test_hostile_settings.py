@@ -1,4 +1,5 @@
-"""Private files that are mistaken or made to harm: one sentence that names the file and the key, whatever they hold."""
+"""Private files that are mistaken or made to harm: one sentence that names the file and the key, whatever
+they hold."""
 
 from __future__ import annotations
 

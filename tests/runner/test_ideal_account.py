@@ -1,4 +1,5 @@
-"""The ideal backend runs in the caller's process, which lives on: a run that failed must not keep its reservation."""
+"""The ideal backend runs in the caller's process, which lives on: a run that failed must not keep its
+reservation."""
 
 from __future__ import annotations
 

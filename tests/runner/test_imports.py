@@ -1,4 +1,5 @@
-"""What the processes of a run load: three parties share a laptop's two cores, and an import nobody needs costs all of them."""
+"""What the processes of a run load: three parties share a laptop's two cores, and an import nobody needs
+costs all of them."""
 
 from __future__ import annotations
 
@@ -14,19 +15,20 @@ from tests.runner.processes import ROOT
 
 OURS = {"runner", "synth", "mpc_protocols", "parties"}
 PARTY = {"numpy", "mpyc", "gmpy2", "duckdb", "pyarrow", "jinja2", "markupsafe"}
-"""A custodian of a CSV or Parquet file: pandas, scipy, networkx, ibis and drivers of databases are not among them."""
+"""A custodian of a CSV or Parquet file: pandas, scipy, networkx, ibis and drivers of databases are not among
+them."""
 ELSEWHERE = (
-    "mpc_protocols.replicated.vertical.source",
+    "mpc_protocols.backends.replicated.vertical.source",
     "mpc_protocols.psu.align",
-    "mpc_protocols.replicated.merge3",
+    "mpc_protocols.backends.replicated.merge3",
     "mpc_protocols.psu.dh2",
     "parties.data.records",
     "runner.bench",
-    "runner.demo",
+    "runner.starting.demo",
     "runner.check.run",
     "runner.forecast",
     "runner.party.ideal",
-    "synth.metrics",
+    "synth.judgement.metrics",
 )
 """Parts of the project that a horizontal run does without."""
 
@@ -45,7 +47,8 @@ os._exit = record
 
 
 def foreign(modules: set[str], allowed: set[str]) -> set[str]:
-    """Packages beyond the standard library that are not allowed, without private ones and what the interpreter starts with."""
+    """Packages beyond the standard library that are not allowed, without private ones and what the
+    interpreter starts with."""
     packages = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - allowed
     return {name for name in packages - {"sitecustomize", "cython_runtime"} if not name.startswith("_")}
 

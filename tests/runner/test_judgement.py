@@ -1,4 +1,5 @@
-"""What a result says of itself: relations, warnings, parameters under which the promise says little, one default algorithm."""
+"""What a result says of itself: relations, warnings, parameters under which the promise says little, one
+default algorithm."""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def test_a_large_delta_is_refused_unless_it_is_accepted(tmp_path: Path) -> None:
 
 def test_one_algorithm_is_the_default_everywhere() -> None:
     study = Study.of("x", COLUMNS, ["a", "b", "c"], epsilon=1.0, delta=1e-6)
-    from runner.demo import HEAD
+    from runner.starting.demo import HEAD
     from runner.starting.template import template
 
     assert study.algorithm == Synthesizer(COLUMNS, epsilon=1.0).study.algorithm == proposed().name
@@ -145,7 +146,8 @@ def test_one_algorithm_is_the_default_everywhere() -> None:
 def test_what_a_result_warns_of_is_said_wherever_its_user_looks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table without relations at an epsilon that protects little: in run.json, on stderr, in Python, in every output."""
+    """A table without relations at an epsilon that protects little: in run.json, on stderr, in Python, in
+    every output."""
     monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
     changes = [
         ('algorithm = "aim"', 'algorithm = "mosaic"'),

@@ -10,8 +10,8 @@ import pytest
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import Options, option, required
-from runner.study.reference import keys_of
-from runner.study.table import Table
+from runner.study.declared.reference import keys_of
+from runner.study.declared.table import Table
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def failure(
 ) -> CosynthError:
     """Launch with these parties; what the launcher raises. No party process is left, and no result is there.
 
-    Parties that come one after another ("after") all get the time to do so; else the launcher ends those that are left.
+    Parties that come one after another ("after") all get the time to do so; else the launcher ends those that
+    are left.
     """
     in_turn = any(step[0] == "after" for own in steps.values() for step in own)
     monkeypatch.setattr("runner.launch.children.GRACE_TERM", PATIENCE_S if in_turn else 1.0)
@@ -123,7 +124,8 @@ def test_success_puts_the_leaders_files_in_place(
 
 
 def test_a_party_is_told_what_memory_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The launcher has a process of its own: Linux counts what a parent has taken as its child's, and this one has run tests."""
+    """The launcher has a process of its own: Linux counts what a parent has taken as its child's, and this
+    one has run tests."""
     told(monkeypatch, **{name: [["write", None]] for name in ("north", "south")})
     out = tmp_path / "out"
     program = (
@@ -195,7 +197,8 @@ ABORTED = "stopped: the protocol was aborted (exit 40), perhaps because of what 
             ProtocolAborted,
             "3 bytes",
         ),
-        # a reason that names several parties without blaming them, and somebody who passes on that a party has stopped
+        # a reason that names several parties without blaming them, and somebody who passes on that a party
+        # has stopped
         (
             {
                 "north": [

@@ -34,7 +34,8 @@ def read(path: Any) -> Any:
 
 
 def check_tables(out: Any, allowed: Any = linked.MOST) -> None:
-    """Every visit has its patient, as many as the patient's row says, in rising days, of values that the study has."""
+    """Every visit has its patient, as many as the patient's row says, in rising days, of values that the
+    study has."""
     patients, visits, rows = read(out / "patients.csv"), read(out / "visits.csv"), read(out / "synthetic.csv")
     assert [row["pid"] for row in patients] == [str(number) for number in range(1, len(rows) + 1)]
     many = Counter(row["pid"] for row in visits)

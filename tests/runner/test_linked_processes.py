@@ -1,4 +1,5 @@
-"""Linked tables in runs that something happens to: a party may deviate, all parties die, and what such a run refuses."""
+"""Linked tables in runs that something happens to: a party may deviate, all parties die, and what such a run
+refuses."""
 
 from __future__ import annotations
 

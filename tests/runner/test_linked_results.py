@@ -1,4 +1,5 @@
-"""Files of linked tables from a model: values of an order that lists them, and what a directory from elsewhere may not do."""
+"""Files of linked tables from a model: values of an order that lists them, and what a directory from
+elsewhere may not do."""
 
 import csv
 import json

@@ -1,4 +1,5 @@
-"""A contributor whose counts are those of no table, among real processes: named, and left out or the end of the run."""
+"""A contributor whose counts are those of no table, among real processes: named, and left out or the end of
+the run."""
 
 from __future__ import annotations
 

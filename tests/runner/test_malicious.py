@@ -1,4 +1,5 @@
-"""Studies with `security = "malicious"`: what may be asked for, runs of them, and a leader that hands out something else."""
+"""Studies with `security = "malicious"`: what may be asked for, runs of them, and a leader that hands out
+something else."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pytest
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import PeerLost, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import unobserved
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from parties.budget.ledger import Ledger
 from runner.check.run import findings
 from runner.forecast import forecast
@@ -31,7 +32,7 @@ from runner.party.session import run_deadline
 from runner.party.synthesis import facts_of, plan_of
 from runner.results.release import Release, parse
 from runner.study import Study, load, problems
-from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
+from tests.mpc_protocols.backends.replicated.proof.cheating import CheatingWire
 from tests.runner import in_memory, small, split
 from tests.runner.test_release import DOMAIN, RELEASE
 
@@ -55,7 +56,8 @@ def told(tmp_path: Path, *changes: tuple[str, str]) -> list[str]:
     return [sentence.removeprefix(f"{path}: ") for sentence in problems(path)]
 
 
-# -- what may be asked for -----------------------------------------------------------------------------------------------------
+# -- what may be asked for
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_what_does_not_hold_is_refused_with_one_sentence(tmp_path: Path) -> None:
@@ -163,7 +165,8 @@ def test_who_has_no_data_counts_as_if_it_had(tmp_path: Path) -> None:
 
 
 def test_a_run_knows_what_custodians_count(tmp_path: Path) -> None:
-    """And refuses other questions, in either mode; owners of columns keep their rows, and count what they are asked for."""
+    """And refuses other questions, in either mode; owners of columns keep their rows, and count what they are
+    asked for."""
     for study in (load(wanted(tmp_path).path), load(small.write(tmp_path / "plain").path)):
         plan = plan_of(study)
         facts = facts_of(study, 3, bytes(32), plan)
@@ -191,12 +194,14 @@ def test_check_and_plan_say_what_holds(tmp_path: Path) -> None:
     assert expected.bytes_sent > 2 * plain.bytes_sent and expected.rounds > plain.rounds
 
 
-# -- runs ----------------------------------------------------------------------------------------------------------------------
+# -- runs
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_a_run_of_processes(tmp_path: Path) -> None:
-    """Over TLS, with a contributor: everybody has the same table and has settled, and the report says what held."""
+    """Over TLS, with a contributor: everybody has the same table and has settled, and the report says what
+    held."""
     trial = wanted(tmp_path, count=60)
     out = tmp_path / "out"
     launch(trial.path, out)
@@ -222,8 +227,8 @@ def test_a_run_of_processes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_of_processes_on_split_columns(tmp_path: Path) -> None:
-    """Two owners that compute and a third party, whose records are joined first; what `plan` says of it, and what the report says
-    held."""
+    """Two owners that compute and a third party, whose records are joined first; what `plan` says of it, and
+    what the report says held."""
     trial = split.write(tmp_path / "study", count=300, changes=[ASKED, ("merge3", "auto")])
     out = tmp_path / "out"
     launch(trial.path, out)
@@ -243,7 +248,8 @@ def test_a_run_of_processes_on_split_columns(tmp_path: Path) -> None:
     assert any("names one value in each row" in f.text for f in findings(trial.path, None, None, False))
 
 
-# -- runs whose leader tells others something else ------------------------------------------------------------------------------
+# -- runs whose leader tells others something else
+# ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -316,7 +322,8 @@ def test_a_contributor_asks_the_others_what_was_handed_out(
     assert stopped().startswith(f"Party {LEADER} handed out different results to this party and to party")
 
 
-# -- the agreement on the table ------------------------------------------------------------------------------------------------
+# -- the agreement on the table
+# ------------------------------------------------------------------------------------------------
 
 FIXED = replace(RELEASE, codes=RELEASE.codes[:0], decode_seed=0)
 ROWS = 50
@@ -328,9 +335,11 @@ def agreed(
     rows: int = ROWS,
     check: Callable[[Release], None] = lambda _: None,
 ) -> list[Any]:
-    """What three that compute, of whom P1 leads, and a contributor come to: a release, or the sentence with which they stop.
+    """What three that compute, of whom P1 leads, and a contributor come to: a release, or the sentence with
+    which they stop.
 
-    handed_out: what the leader gives a party in place of the release that was agreed on. draft: what it sends each at first.
+    handed_out: what the leader gives a party in place of the release that was agreed on. draft: what it sends
+    each at first.
     """
     parties = [SimpleNamespace(name=name) for name in ("north", LEADER, FOLLOWER, CONTRIBUTOR)]
     study = SimpleNamespace(domain=DOMAIN, leader=parties[1], leader_number=1, numbered=parties)
@@ -391,7 +400,8 @@ def test_all_that_compute_draw_the_same_table() -> None:
 
 
 def test_a_leader_that_hands_out_something_else_is_named() -> None:
-    """Other rows; the same rows with another seed for their decoding, or with other events. The contributor has no word of it."""
+    """Other rows; the same rows with another seed for their decoding, or with other events. The contributor
+    has no word of it."""
     said = agreed(other_rows)[0]
     assert said.startswith(f"Party {LEADER} handed out another table than party north draws"), said
     for lie in (
@@ -413,7 +423,8 @@ def test_a_leader_that_tells_a_contributor_of_another_release_is_found() -> None
 
 
 def test_there_is_no_coin_for_two_different_models() -> None:
-    """What all must have fixed before is part of it; else the leader could choose a model that fits the random numbers."""
+    """What all must have fixed before is part of it; else the leader could choose a model that fits the
+    random numbers."""
     found = agreed(draft=lambda to: replace(FIXED, noisy_total=6.5 + to))
     assert all("do not agree on what precedes a common coin" in said for said in found[:3]), found
 

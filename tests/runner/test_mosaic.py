@@ -1,7 +1,9 @@
-"""`mosaic` from the study file to the files of a run: whole runs with real processes, and what people and programs read of them.
+"""`mosaic` from the study file to the files of a run: whole runs with real processes, and what people and
+programs read of them.
 
-A marginal over bins must be the sum of the true counts over those bins, so what is measured is held against tables counted by
-plain Python. Statistical assertions state their false-alarm rate; together they are below 1e-6 per execution of this file.
+A marginal over bins must be the sum of the true counts over those bins, so what is measured is held against
+tables counted by plain Python. Statistical assertions state their false-alarm rate; together they are below
+1e-6 per execution of this file.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from cosynth import Run
 from mpc_protocols.errors import UsageError
 from runner.__main__ import main
 from runner.report import render
+from runner.report.drawings.resolutions import resolutions
 from runner.report.files import load
-from runner.report.resolutions import resolutions
 from runner.results.finished_run import open_run
 from tests.runner import small, split
 from tests.runner.processes import CONTRACT_FILES, events, parties, run
@@ -135,7 +137,8 @@ def test_the_files_of_the_contract(world: World) -> None:
 
 
 def test_the_budget(world: World) -> None:
-    """The sum of rho stays below the cap; every selection event has what it came to, and picks of a batch are told apart."""
+    """The sum of rho stays below the cap; every selection event has what it came to, and picks of a batch are
+    told apart."""
     privacy = world.finished.run["privacy"]
     spent = math.fsum(event["rho"] for event in privacy["events"])
     assert 0.94 * privacy["rho"] <= spent <= privacy["rho"] * (1 + 1e-12)
@@ -150,7 +153,8 @@ def test_the_budget(world: World) -> None:
 
 
 def test_what_was_measured_is_true_of_the_data(world: World) -> None:
-    """The noise of all cells, fine and coarse, has the stated variance: chi-square, two-sided, false alarms 2e-7."""
+    """The noise of all cells, fine and coarse, has the stated variance: chi-square, two-sided, false alarms
+    2e-7."""
     finished, deviations = world.finished, []
     for entry in finished.measurements["measurements"]:
         sigma, true = math.sqrt(Fraction(entry["sigma2"])), finished.table(entry, world.trial.pooled)

@@ -1,9 +1,11 @@
-"""No secret in what a run leaves or shows: files, standard streams, arguments and environment of its processes.
+"""No secret in what a run leaves or shows: files, standard streams, arguments and environment of its
+processes.
 
-Runs with marked values: cells, identifiers and a column that is not used carry marks; keys are known from their files; every
-random string that a protocol draws and every key that it derives is written down by `tests.runner.marked`. Then all that the run
-left is searched for each of them, as bytes, as hexadecimal digits and as base64. Runs that end well and runs that do not: a peer
-dies, a table has a bad record, the program has an error in the middle.
+Runs with marked values: cells, identifiers and a column that is not used carry marks; keys are known from
+their files; every random string that a protocol draws and every key that it derives is written down by
+`tests.runner.marked`. Then all that the run left is searched for each of them, as bytes, as hexadecimal
+digits and as base64. Runs that end well and runs that do not: a peer dies, a table has a bad record, the
+program has an error in the middle.
 """
 
 from __future__ import annotations
@@ -111,7 +113,8 @@ def under_way(folders: Folders) -> Iterator[tuple[dict[str, Program], dict[str, 
 
 
 def clean(folders: Folders, seen: dict[str, bytes], quoted: str = "") -> None:
-    """Nothing is found; and the search would find it. quoted: the one file that quotes a record, its owner's private log."""
+    """Nothing is found; and the search would find it. quoted: the one file that quotes a record, its owner's
+    private log."""
     texts, keys, random = left(folders) | seen, keys_of(folders), drawn(folders)
     assert len(keys) >= 3 * len(list(folders)) and seen
     assert any(name.endswith("private.log") for name in texts), sorted(texts)
@@ -165,7 +168,8 @@ def test_a_run_with_a_record_that_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_that_the_program_itself_ends(tmp_path: Path) -> None:
-    """An error in the middle of a protocol, whose text quotes a record: it stays in that party's own private log."""
+    """An error in the middle of a protocol, whose text quotes a record: it stays in that party's own private
+    log."""
     folders = Folders.make(tmp_path, small.write(tmp_path / "study"))
     mark(folders)
     folders["west"].module = "tests.runner.marked_failing"

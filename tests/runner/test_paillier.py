@@ -1,4 +1,5 @@
-"""Studies with ciphertexts: which input they choose, what they need, what they say, and a whole run at 3,072 bits."""
+"""Studies with ciphertexts: which input they choose, what they need, what they say, and a whole run at 3,072
+bits."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from mpc_protocols.backends.pair.backend import BACKEND as PAIR
 from mpc_protocols.errors import UsageError
-from mpc_protocols.pair.backend import BACKEND as PAIR
 from runner.__main__ import main
-from runner.audit.check import Profile
-from runner.audit.subjects.subject import subject
-from runner.report.statement import how
+from runner.report.words.statement import how
+from runner.review.audit.check import Profile
+from runner.review.audit.subjects.subject import subject
 from runner.study import load, problems
 from tests.runner import small, split
 from tests.runner.processes import run
@@ -96,7 +97,8 @@ def test_two_owners_who_compute_have_nothing_to_encrypt(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever the input would be: neither the extra, nor Paillier's assumption, nor a message more than `pair` sends."""
+    """Whatever the input would be: neither the extra, nor Paillier's assumption, nor a message more than
+    `pair` sends."""
     monkeypatch.setattr(util, "find_spec", without_phe)
     trial = split.write(tmp_path, count=60, changes=[BACKEND, *changes, ("merge3", "dh2")])
     study = load(trial.path)
@@ -133,7 +135,8 @@ def test_plan_counts_ciphertexts(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_a_whole_run(tmp_path: Path) -> None:
-    """Two computing parties, one of them without data, and two contributors; at this epsilon noise is a few rows at most."""
+    """Two computing parties, one of them without data, and two contributors; at this epsilon noise is a few
+    rows at most."""
     trial = small.write(
         tmp_path / "study",
         parties=4,
@@ -150,7 +153,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_owners_run_as_processes(tmp_path: Path) -> None:
-    """What `pair` runs, whatever the input: tables of two owners, whose noise is a few people at this epsilon."""
+    """What `pair` runs, whatever the input: tables of two owners, whose noise is a few people at this
+    epsilon."""
     loud = ("epsilon = 4.0", "epsilon = 400.0")
     trial = split.write(tmp_path / "study", parties=2, changes=[BACKEND, ("merge3", "dh2"), loud])
     out = tmp_path / "out"

@@ -1,4 +1,5 @@
-"""What another distribution adds is found where it is installed, by every process, and is part of what parties agree on."""
+"""What another distribution adds is found where it is installed, by every process, and is part of what
+parties agree on."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.plug_ins import GROUPS, plug_ins
+from mpc_protocols.process.plug_ins import GROUPS, plug_ins
 from mpc_protocols.registry import Registry
 from runner.cli import main
 from synth.algorithm import ALGORITHMS, Algorithm
@@ -30,7 +31,8 @@ KWAY = [
 
 
 def install(site: Path, version: str = "0.1", name: str = "cosynth-kway", points: str = "") -> Path:
-    """What pip leaves of the example in a folder of packages: the package, and what pyproject.toml says of it."""
+    """What pip leaves of the example in a folder of packages: the package, and what pyproject.toml says of
+    it."""
     if not (site / "cosynth_kway").exists():
         shutil.copytree(EXAMPLE / "cosynth_kway", site / "cosynth_kway")
     groups = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -193,10 +195,11 @@ def test_two_distributions_with_one_name_are_refused(
 
 
 def test_every_group_is_read_by_its_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Benchmarks and checks are loaded as a list: what is no such thing is refused by its distribution's name."""
+    """Benchmarks and checks are loaded as a list: what is no such thing is refused by its distribution's
+    name."""
     from mpc_protocols.errors import UsageError
-    from runner.audit import check
     from runner.bench import registry as benches
+    from runner.review.audit import check
 
     (tmp_path / "site").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path / "site"))

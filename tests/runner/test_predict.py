@@ -1,4 +1,5 @@
-"""Predictions by both owners of a trained model: real processes over TLS, both halves on one machine, and what is refused."""
+"""Predictions by both owners of a trained model: real processes over TLS, both halves on one machine, and
+what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.in_memory.memory_wire import run_parties
 from mpc_protocols.wire import Wire
 from parties.budget.ledger import Ledger
 from parties.budget.notion import Notion, ProtectedUnit
@@ -364,7 +365,8 @@ def test_a_half_is_of_the_run_that_its_directory_tells_of(
 def test_run_json_stands_only_for_halves_that_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever step is the last one before a crash; an earlier run's half is kept until all that takes its place is written."""
+    """Whatever step is the last one before a crash; an earlier run's half is kept until all that takes its
+    place is written."""
     monkeypatch.setattr("runner.report.render", lambda _: None)
     own = {PASSIVE: b"new", "calibration.json": b"new"}
     (tmp_path / PASSIVE).write_bytes(b"earlier")

@@ -1,4 +1,5 @@
-"""Studies that begin from an earlier release or from public rows: read, run, told, verified; and what is refused."""
+"""Studies that begin from an earlier release or from public rows: read, run, told, verified; and what is
+refused."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from runner.cli import main
 from runner.results import release as releases
 from runner.results.outdir import RUN
-from runner.study import digest, load, prior
-from runner.study.prior import FILES
-from runner.study.public_files import MAX_BYTES
+from runner.study import digest, load
+from runner.study.sections import prior
+from runner.study.sections.prior import FILES
+from runner.study.sections.public_files import MAX_BYTES
 from synth.prior import Known, PublicTable, Release, Verdict
 from tests.runner import small
 

@@ -37,7 +37,8 @@ def carry_out(directory: Path, trial: small.Trial | split.Trial) -> dict[str, An
 
 
 def check_budget(told: dict[str, Any]) -> None:
-    """Columns, dependences, first marginals, then batches; all of it within the cap, and nearly all of it spent."""
+    """Columns, dependences, first marginals, then batches; all of it within the cap, and nearly all of it
+    spent."""
     events = told["privacy"]["events"]
     spent = math.fsum(event["rho"] for event in events)
     assert 0.94 * told["privacy"]["rho"] <= spent <= told["privacy"]["rho"] * (1 + 1e-12)
@@ -48,7 +49,8 @@ def check_budget(told: dict[str, Any]) -> None:
 
 
 def check_noise(told: dict[str, Any], trial: small.Trial | split.Trial) -> None:
-    """What was measured is true of the data but for noise of the stated variance: chi-square, two-sided, false alarms 1e-7."""
+    """What was measured is true of the data but for noise of the stated variance: chi-square, two-sided,
+    false alarms 1e-7."""
     deviations = [
         (noisy - count) / math.sqrt(Fraction(entry["sigma2"]))
         for entry in told["measurements"]

@@ -1,4 +1,5 @@
-"""Tables of several custodians looked at together: one domain, and what each must say to read its own table like that."""
+"""Tables of several custodians looked at together: one domain, and what each must say to read its own table
+like that."""
 
 from __future__ import annotations
 

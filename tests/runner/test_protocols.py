@@ -1,4 +1,5 @@
-"""`cosynth.protocols`: its page and examples run, in one process, as three processes with TLS, and beside MPyC."""
+"""`cosynth.protocols`: its page and examples run, in one process, as three processes with TLS, and beside
+MPyC."""
 
 from __future__ import annotations
 

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from runner.cli import main
 from runner.forecast import trial
-from runner.forecast.invented_table import invented_rows
+from runner.forecast.presumed.invented_table import invented_rows
 from runner.forecast.quality import CLEAR, Quality, quality
 from runner.party.synthesis import plan_of
 from runner.study import Study
 from runner.study.warned import warned_of
 from synth.budget.accounting import rho_of
 from synth.domain import Domain
+from synth.judgement.metrics import marginal
 from synth.judgement.relations import cramers_v
-from synth.metrics import marginal
 from tests.runner import split
 
 COLUMNS = {"age": {"kind": "integer", "low": 0, "high": 99}, "sex": 2, "work": 6, "region": 12}
@@ -50,7 +50,8 @@ def judged(of: Study, rows: int) -> Quality:
 
 
 def test_noise_is_told_as_a_share_of_the_rows() -> None:
-    """By the formulas of the Gaussian mechanism: a marginal for a twentieth of rho has sigma^2 = 1 / (2 rho / 20)."""
+    """By the formulas of the Gaussian mechanism: a marginal for a twentieth of rho has sigma^2 = 1 / (2 rho /
+    20)."""
     found = judged(study(), 5000)
     sigma = math.sqrt(1 / (2 * float(rho_of(1.0, 1e-6)) / 20))
     assert found.pair_sd == pytest.approx(sigma, rel=0.02)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS
-from runner.verification.account import Account, close
-from runner.verification.recomputed import Statements, alike
+from runner.review.verification.account import Account, close
+from runner.review.verification.recomputed import Statements, alike
 from synth.run import Measured
 
 

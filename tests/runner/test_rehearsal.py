@@ -1,7 +1,8 @@
-"""A dry run on the very table of a run: the same transcript, and of every party the rounds, bytes and messages, exactly.
+"""A dry run on the very table of a run: the same transcript, and of every party the rounds, bytes and
+messages, exactly.
 
-Whatever is asked, in groups so small that candidates lie in several, and what is kept is dropped and shared again. The oracle in
-the clear that a dry run asks gives the scores that the run must share, too.
+Whatever is asked, in groups so small that candidates lie in several, and what is kept is dropped and shared
+again. The oracle in the clear that a dry run asks gives the scores that the run must share, too.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.backends.ideal import oracle as ideal
+from mpc_protocols.backends.replicated.backend import BACKEND
+from mpc_protocols.backends.replicated.engine import ReplicatedEngine
+from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
+from mpc_protocols.backends.replicated.scores import bit_cache
+from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.engine import step
 from mpc_protocols.engine.bitwise import argmax
 from mpc_protocols.engine.blank import Blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.engine_dry_run import EngineDryRun
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, StudyFacts, unobserved
-from mpc_protocols.ideal import oracle as ideal
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.public import answers
-from mpc_protocols.replicated.backend import BACKEND
-from mpc_protocols.replicated.engine import ReplicatedEngine
-from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
-from mpc_protocols.replicated.scores import bit_cache
-from mpc_protocols.replicated.sharing.ring import RingShare
 from mpc_protocols.wire import Wire
 from synth.algorithm import ALGORITHMS
 from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.domain import Domain
 from synth.workload import Workload
-from tests.mpc_protocols.replicated.trio_run import small_groups
+from tests.mpc_protocols.backends.replicated.trio_run import small_groups
 
 SIZES = {"a": 9, "b": 1, "c": 14, "d": 4}
 CLIQUES = [clique for degree in (1, 2, 3) for clique in combinations(SIZES, degree)]
@@ -316,7 +317,8 @@ def test_a_dry_run_of_mosaic_counts_what_its_run_counts(rounds: str | int) -> No
 def _decide(
     patch: pytest.MonkeyPatch, shared: list[list[RingShare]], wanted: list[list[int]], last: bool = False
 ) -> None:
-    """Note the scores of every selection, at the parties and in the clear; whichever wins, the first (or last) is selected."""
+    """Note the scores of every selection, at the parties and in the clear; whichever wins, the first (or
+    last) is selected."""
     weighted, largest = ReplicatedEngine.keys, ReplicatedEngine.largest
 
     def scored(engine: ReplicatedEngine, *rest: Any) -> RingShare:

@@ -1,4 +1,5 @@
-"""The release on the wire: it is read back as it was written, and whatever else a leader sends is a `ProtocolAborted`."""
+"""The release on the wire: it is read back as it was written, and whatever else a leader sends is a
+`ProtocolAborted`."""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ def test_a_run_whose_parties_all_die_goes_on_without_spending_twice(
 def test_a_deployment_goes_on_and_the_finished_serve_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The leader dies when it holds a result; then a contributor, its account settled, before it writes its files."""
+    """The leader dies when it holds a result; then a contributor, its account settled, before it writes its
+    files."""
     folders = Folders.make(tmp_path / "folders", small.write(tmp_path / "study", parties=4))
     for folder in folders:
         folder.module = "tests.runner.dying"
@@ -152,7 +153,8 @@ def test_a_run_in_the_clear_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_resumed_run_leaves_what_an_uninterrupted_one_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With seeded draws: the same table, model, measurements, ledger entry and report but for times and the run's number."""
+    """With seeded draws: the same table, model, measurements, ledger entry and report but for times and the
+    run's number."""
     trial = small.write(tmp_path / "study", changes=[('"replicated"', '"ideal"')])
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     accounts = []

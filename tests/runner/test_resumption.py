@@ -16,23 +16,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc_protocols.additive.oracle import ROLES as ADDITIVE
 from mpc_protocols.backend import BACKENDS
+from mpc_protocols.backends.additive.oracle import ROLES as ADDITIVE
+from mpc_protocols.backends.ideal.oracle import IdealOracle
+from mpc_protocols.backends.pair.oracle import ROLES as PAIR
+from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, follow
+from mpc_protocols.backends.shamir.oracle import ROLES as SHAMIR
 from mpc_protocols.errors import BudgetRefused, PeerIdentity, ProtocolAborted, UsageError
 from mpc_protocols.functionality import Event, StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair.oracle import ROLES as PAIR
-from mpc_protocols.replicated.oracle import ReplicatedOracle, follow
-from mpc_protocols.shamir.oracle import ROLES as SHAMIR
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from parties.budget.journal import Header, Journal, read
 from parties.budget.run_state import RunState
-from runner.conformance.guards import Recorder as Guard
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, Recorder, journal_path, state_digest
 from runner.party.resume.resumption import FACT, Offer, continuation, offers_of
 from runner.results.outdir import RUN as RUN_JSON
+from runner.review.conformance.guards import Recorder as Guard
 from runner.study import load
 from runner.version import VERSION
 from tests.extras import skip_unless_installed

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from mpc_protocols.backend import BACKENDS, Backend, DistributedBackend, EngineBackend, backends_table
+from mpc_protocols.backends.ideal.backend import Ideal
+from mpc_protocols.backends.replicated.backend import Replicated
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.ideal.backend import Ideal
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.options import Option
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.forecast import forecast
@@ -23,10 +24,9 @@ from mpc_protocols.psu.functionality import Alignment, ideal_align
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, methods_table
 from mpc_protocols.registry import Registry
-from mpc_protocols.replicated.backend import Replicated
 from mpc_protocols.wire import Wire
 from runner.__main__ import main
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from runner.study import load, problems
 from runner.study.claim import claim_of
 from synth.algorithm import ALGORITHMS, Algorithm, proposed
@@ -45,7 +45,8 @@ IDEAL = ('backend = "replicated"', 'backend = "ideal"')
 PLAIN = "[cosynth.backends]\nplain = tests.toys.plain_backend:BACKEND\n"
 
 
-# -- registries -----------------------------------------------------------------------------------------------------------
+# -- registries
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_versions_are_found_where_they_lie() -> None:
@@ -106,7 +107,8 @@ def test_descriptors_load_the_standard_library_only() -> None:
     assert ast.literal_eval(done.stdout) <= {"__main__", "mpc_protocols", "synth", "sitecustomize"}
 
 
-# -- what is declared -----------------------------------------------------------------------------------------------------
+# -- what is declared
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_an_option_allows_what_it_says() -> None:
@@ -125,7 +127,8 @@ def test_an_option_allows_what_it_says() -> None:
 
 @pytest.mark.parametrize("name", [algorithm.name for algorithm in ALGORITHMS if algorithm.workload])
 def test_every_key_is_read_checked_and_shown(tmp_path: Path, name: str) -> None:
-    """Whatever an algorithm declares: its template is valid and means the defaults, and a wrong value of each key is named."""
+    """Whatever an algorithm declares: its template is valid and means the defaults, and a wrong value of each
+    key is named."""
     config = ALGORITHMS[name].config
     research = "" if ALGORITHMS[name].alternative(config()) is None else "\nresearch = true"
     named = ('algorithm = "aim"', f'algorithm = "{name}"{research}')
@@ -157,7 +160,8 @@ def test_the_claim_is_the_descriptors(tmp_path: Path) -> None:
     assert "no privacy claim towards whoever can read the one process" in ideal and "record" not in ideal
 
 
-# -- gates ----------------------------------------------------------------------------------------------------------------
+# -- gates
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_security_and_research(tmp_path: Path) -> None:
@@ -228,7 +232,8 @@ def test_a_backend_says_what_it_can_join(tmp_path: Path, monkeypatch: pytest.Mon
     ]
 
 
-# -- one file each --------------------------------------------------------------------------------------------------------
+# -- one file each
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_toy_algorithm_runs(

@@ -1,4 +1,5 @@
-"""`plan --compare` runs the synthesizer once for all backends whose oracles answer the same; what each costs stays what it is."""
+"""`plan --compare` runs the synthesizer once for all backends whose oracles answer the same; what each costs
+stays what it is."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.ideal.dry_run import IdealDryRun
+from mpc_protocols.backends.ideal.dry_run import IdealDryRun
 from runner.forecast import predict, shared_course
 from runner.forecast.compare import compare
 from runner.forecast.predict import forecast

@@ -1,7 +1,9 @@
-"""Custodians who export nothing: a run whose tables lie in PostgreSQL, in a CSV and in a Parquet file, with real processes.
+"""Custodians who export nothing: a run whose tables lie in PostgreSQL, in a CSV and in a Parquet file, with
+real processes.
 
-What is measured must be the counts of the same rows in CSV files, as plain Python counts them, but for the noise. (That the local
-counts are equal to the last row: `tests/parties/test_postgres.py`.) False alarms: below 1e-8 per execution of this file.
+What is measured must be the counts of the same rows in CSV files, as plain Python counts them, but for the
+noise. (That the local counts are equal to the last row: `tests/parties/test_postgres.py`.) False alarms:
+below 1e-8 per execution of this file.
 """
 
 from __future__ import annotations
@@ -95,7 +97,8 @@ def private_of(trial: small.Trial | split.Trial) -> Path:
 
 
 def assert_true(trial: small.Trial | split.Trial, out: Path) -> None:
-    """Every measured marginal is that of the rows as they were written to CSV files at first, but for noise of sigma < 1.5."""
+    """Every measured marginal is that of the rows as they were written to CSV files at first, but for noise
+    of sigma < 1.5."""
     squares = []
     for each in json.loads((out / "measurements.json").read_text())["measurements"]:
         true = trial.marginal(each["clique"])

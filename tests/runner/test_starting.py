@@ -1,4 +1,5 @@
-"""Starting from a table: proposals that stay private and commented out, code books that are public, a schema for editors."""
+"""Starting from a table: proposals that stay private and commented out, code books that are public, a schema
+for editors."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
 from runner.starting.template import template
 from runner.study import private_file, read
-from runner.study.reference import page
-from runner.study.schema import schema, schema_text
+from runner.study.declared.reference import page
+from runner.study.declared.schema import schema, schema_text
 from synth.domain import column_from_spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,13 +176,13 @@ def test_what_is_no_code_book_is_refused(
 def test_the_committed_schema_is_the_readers() -> None:
     committed = ROOT / "docs" / "reference" / "study.schema.json"
     assert committed.read_text(encoding="utf-8") == schema_text(), (
-        f"python -m runner.study.schema {committed.relative_to(ROOT)}"
+        f"python -m runner.study.declared.schema {committed.relative_to(ROOT)}"
     )
 
 
 def test_the_committed_reference_has_the_readers_tables_of_keys() -> None:
     committed = PAGE.read_text(encoding="utf-8")
-    assert committed == page(committed), f"python -m runner.study.reference {PAGE.relative_to(ROOT)}"
+    assert committed == page(committed), f"python -m runner.study.declared.reference {PAGE.relative_to(ROOT)}"
 
 
 def keys(node: object, table: str = "") -> set[tuple[str, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data.counters import Counters
+from parties.data.counting.counters import Counters
 from runner.cli import main
 from runner.party.custodian import Custodian
 from runner.party.synthesis import counted, plan_of
@@ -82,7 +82,8 @@ def test_counts_of_parts_stand_for_the_table(study: Path, capsys: pytest.Capture
 
 
 def test_rows_are_looked_at_before_anybody_asks(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a small table, too: who asks sees how long an answer takes, and thousands of marginals can be asked for at levels."""
+    """Of a small table, too: who asks sees how long an answer takes, and thousands of marginals can be asked
+    for at levels."""
     expected = counts(study, None)
     read = load(study)
     data = private_file.location(read, "north", private_file.load(None))

@@ -1,4 +1,5 @@
-"""`verify` of what every algorithm leaves: a sound run holds, of a small table too, and what a forger makes of it is found."""
+"""`verify` of what every algorithm leaves: a sound run holds, of a small table too, and what a forger makes
+of it is found."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from runner.audit.second_accountant import rho
-from runner.audit.subjects.forgeries import Forger, copies
 from runner.cli import main
 from runner.party.synthesis import plan_of
+from runner.review.audit.second_accountant import rho
+from runner.review.audit.subjects.forgeries import Forger, copies
 from runner.study import load
 from synth.algorithm import ALGORITHMS
 from synth.algorithms.flaim.plan import FlaimPlan

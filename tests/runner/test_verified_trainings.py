@@ -1,4 +1,5 @@
-"""`verify` of trainings: of owners with a server (`vertigan`), and of two owners who keep a model (`florist`)."""
+"""`verify` of trainings: of owners with a server (`vertigan`), and of two owners who keep a model
+(`florist`)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from runner.audit.subjects.forgeries import Forger
 from runner.cli import main
+from runner.review.audit.subjects.forgeries import Forger
 from tests.runner import split, trained
 from tests.runner.test_vertigan import ADDED, NAMED, TABLE
 

@@ -24,17 +24,17 @@ from cryptography.hazmat.primitives.serialization import (
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from parties import certificates
-from runner.audit.subjects.forgeries import FORGERIES, Forger, Forgery, copies
 from runner.cli import main
-from runner.demo import COMPARISON
 from runner.party.options import CertificateFiles
 from runner.party.record.software import commit_of, software
 from runner.report import render
 from runner.results import signatures
+from runner.review.audit.subjects.forgeries import FORGERIES, Forger, Forgery, copies
+from runner.review.verification.place import Place
+from runner.review.verification.spending import charged
+from runner.starting.demo import COMPARISON
 from runner.study import Study
 from runner.study.hashing import digest_of, protocol_of
-from runner.verification.place import Place
-from runner.verification.spending import charged
 from tests.parties.test_certificates import unreadable
 from tests.runner import small
 from tests.runner.folders import Folders

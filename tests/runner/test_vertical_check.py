@@ -165,7 +165,8 @@ def test_the_quota_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_cap_is_held_against_the_sizes_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What `check` foretells is what the run's reservation makes of it: sizes are charged on top of the study's epsilon."""
+    """What `check` foretells is what the run's reservation makes of it: sizes are charged on top of the
+    study's epsilon."""
     trial = split.write(
         tmp_path,
         changes=[

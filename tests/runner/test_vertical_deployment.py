@@ -1,4 +1,5 @@
-"""Vertical deployments: a folder and a process per party; quotas, kept events, parties that die while the records are joined."""
+"""Vertical deployments: a folder and a process per party; quotas, kept events, parties that die while the
+records are joined."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from mpc_protocols.errors import PeerLost
 from mpc_protocols.functionality import Event
-from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.in_memory.memory_wire import run_parties
 from parties.budget.journal import read
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
@@ -34,7 +35,8 @@ def in_common(people: int, count: int) -> dict[str, range]:
 
 
 def test_three_folders(tmp_path: Path) -> None:
-    """Two owners and a helper; the study names neither data nor columns: who owns what is announced and agreed."""
+    """Two owners and a helper; the study names neither data nor columns: who owns what is announced and
+    agreed."""
     trial = split.write(tmp_path / "study", changes=[HELPER, ADDED, ("epsilon = 4.0", "epsilon = 400.0")])
     folders = Folders.make(tmp_path, trial)
     (folders["west"] / "west.key").chmod(0o640)
@@ -145,7 +147,8 @@ def joining(tmp_path: Path, count: int) -> Iterator[tuple[Folders, dict[str, Pro
 
 
 def sizes_on_record(folders: Folders, name: str) -> tuple[int, int]:
-    """How many sizes are in an owner's journal, and in its ledger, which comes second and still before any message."""
+    """How many sizes are in an owner's journal, and in its ledger, which comes second and still before any
+    message."""
     entries = Ledger(folders[name].ledger).entries()
     return (
         journal(folders, name).count("alignment.size"),
@@ -212,7 +215,8 @@ def test_events_are_on_record_before_the_first_message(tmp_path: Path) -> None:
 
 
 def test_a_third_aborted_alignment_in_a_row_is_the_last_without_a_persons_word(tmp_path: Path) -> None:
-    """What dh2 lets a deviating owner guess once it could otherwise guess as often as it likes: aborted runs spend nothing."""
+    """What dh2 lets a deviating owner guess once it could otherwise guess as often as it likes: aborted runs
+    spend nothing."""
     trial = split.write(tmp_path / "study", count=60, changes=[("merge3", "dh2")])
     folders = Folders.make(tmp_path, trial)
     north = Ledger(folders["north"].ledger)

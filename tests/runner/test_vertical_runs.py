@@ -1,4 +1,5 @@
-"""Whole vertical runs with real processes, TLS and files: the join is right, and nothing of its sizes is handed out.
+"""Whole vertical runs with real processes, TLS and files: the join is right, and nothing of its sizes is
+handed out.
 
 With epsilon 400 the noise is sigma < 1.5 a count: |noise| > 10 sigma has probability below 1e-22 a cell.
 """
@@ -163,7 +164,8 @@ def test_what_is_handed_out_has_no_traffic_that_follows_the_sizes(runs: dict[str
 
 
 def test_size_events_and_own_views(runs: dict[str, Finished]) -> None:
-    """With add-remove every size is an event, on record at its owner with its delta; a party's own view is the sum."""
+    """With add-remove every size is an event, on record at its owner with its delta; a party's own view is
+    the sum."""
     for name, each in (("three owners", 2), ("helper", 1), ("florist", 2), ("row order", 1)):
         finished = runs[name]
         entries = {entry.reservation.dataset: entry for entry in Ledger(finished.ledger).entries()}

@@ -1,4 +1,5 @@
-"""Vertical study files: who owns what, what can be aligned by whom, what goes into the digest. Every misfit has its sentence."""
+"""Vertical study files: who owns what, what can be aligned by whom, what goes into the digest. Every misfit
+has its sentence."""
 
 from __future__ import annotations
 

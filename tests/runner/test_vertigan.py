@@ -17,11 +17,11 @@ from parties.budget.ledger import Ledger
 from runner.forecast import forecast
 from runner.forecast.plan_text import words
 from runner.party.synthesis import plan_of
+from runner.review.verification.place import Place
+from runner.review.verification.recomputed import recomputed
 from runner.study import VerticalStudy, load
 from runner.study.owners import ownership
 from runner.study.read import problems
-from runner.verification.place import Place
-from runner.verification.recomputed import recomputed
 from synth.budget.accounting import epsilon_beside
 from tests.runner import split
 from tests.runner.processes import run
@@ -44,7 +44,8 @@ def content(out: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_owners_train_over_the_session(tmp_path: Path) -> None:
-    """South is the server and has no data, west has no part, east contributes: four processes, TLS, files, ledger."""
+    """South is the server and has no data, west has no part, east contributes: four processes, TLS, files,
+    ledger."""
     pytest.importorskip("torch")
     trial = write(tmp_path / "study", own=OUTSIDE, parties=4)
     out, ledger = tmp_path / "out", tmp_path / "ledger.db"

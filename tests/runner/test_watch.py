@@ -24,11 +24,11 @@ from rich.console import Console
 
 from mpc_protocols.errors import PeerUnreachable, UsageError
 from runner.cli import main
+from runner.report.watch.bars import Bars, duration, words
+from runner.report.watch.follow import Follower
+from runner.report.watch.server import MAX_CONNECTIONS, Watch
+from runner.report.watch.story import Story
 from runner.results.outdir import claim, install
-from runner.watch.bars import Bars, duration, words
-from runner.watch.follow import Follower
-from runner.watch.server import MAX_CONNECTIONS, Watch
-from runner.watch.story import Story
 from tests.runner import small
 
 BEGUN = {
@@ -394,7 +394,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() -> None
                 if name in ("src", "href"):
                     assert value in ("page.css", "page.js", "data:,"), value
 
-    folder = resources.files("runner.watch").joinpath("page")
+    folder = resources.files("runner.report.watch").joinpath("page")
     text = folder.joinpath("page.html").read_text()
     Page().feed(text)
     script, style = folder.joinpath("page.js").read_text(), folder.joinpath("page.css").read_text()

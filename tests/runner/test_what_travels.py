@@ -1,4 +1,5 @@
-"""What a wiretap inside every party sees of a real run of the oracle: four processes (three compute, one contributes), TLS links.
+"""What a wiretap inside every party sees of a real run of the oracle: four processes (three compute, one
+contributes), TLS links.
 
 sizes      the sequence of (direction, peer, stream, size) is the same whatever the counts are: none, the most possible, any
 shares     every byte of the share-bearing messages is uniform, whatever the counts are
@@ -49,7 +50,8 @@ def test_sizes_do_not_depend_on_the_data(seen: dict[str, list[Frames]]) -> None:
         ]
         for kind, parties in seen.items()
     }
-    # each direction by itself: in which order a party's sending and receiving interleave is a matter of its threads' timing
+    # each direction by itself: in which order a party's sending and receiving interleave is a matter of its
+    # threads' timing
     for kind in travelling.KINDS:
         for number in range(4):
             for direction in ("sent", "received"):
@@ -78,8 +80,8 @@ def test_both_ends_see_the_same(seen: dict[str, list[Frames]]) -> None:
 
 
 def shares(parties: list[Frames]) -> list[bytes]:
-    """Messages that carry shares: all that followers and contributors send but the digests; the leader also sends its public
-    questions and answers, which are left out with it."""
+    """Messages that carry shares: all that followers and contributors send but the digests; the leader also
+    sends its public questions and answers, which are left out with it."""
     return [
         payload
         for number in (0, 2, 3)
@@ -90,7 +92,8 @@ def shares(parties: list[Frames]) -> list[bytes]:
 
 @pytest.mark.parametrize("kind", travelling.KINDS)
 def test_shares_are_uniform(seen: dict[str, list[Frames]], kind: str) -> None:
-    """Bytes, and their lowest and highest bits, over all share-bearing messages. False alarms: 3 x 1e-7 per kind."""
+    """Bytes, and their lowest and highest bits, over all share-bearing messages. False alarms: 3 x 1e-7 per
+    kind."""
     data = np.frombuffer(b"".join(shares(seen[kind])), np.uint8)
     assert len(data) > 50_000
     counts = np.bincount(data, minlength=256)
@@ -100,8 +103,8 @@ def test_shares_are_uniform(seen: dict[str, list[Frames]], kind: str) -> None:
 
 
 def test_no_message_comes_twice(seen: dict[str, list[Frames]]) -> None:
-    """Tables without a single row: still no share-bearing message of 16 bytes or more repeats one on the same link (an opening
-    sends the same part to both others). By chance: below 1e-30."""
+    """Tables without a single row: still no share-bearing message of 16 bytes or more repeats one on the same
+    link (an opening sends the same part to both others). By chance: below 1e-30."""
     for number in (0, 2, 3):
         for peer in range(3):
             found = [
@@ -123,7 +126,8 @@ def test_no_message_holds_a_count(seen: dict[str, list[Frames]], kind: str) -> N
 
 
 def private(frames: Frames) -> list[bytes]:
-    """What a party sends but the model's answers: public numbers as large as counts, which follow a selection's question."""
+    """What a party sends but the model's answers: public numbers as large as counts, which follow a
+    selection's question."""
     found: list[bytes] = []
     asked: set[tuple[int, str]] = set()
     for direction, peer, stream, _, payload in frames:
@@ -139,7 +143,8 @@ def private(frames: Frames) -> list[bytes]:
 
 
 def patterns_of(kind: str) -> NDArray[np.uint64]:
-    """What must not be found: each count above 255 as 64 bits, each pair of neighbours as 32 bits each; 8 bytes each."""
+    """What must not be found: each count above 255 as 64 bits, each pair of neighbours as 32 bits each; 8
+    bytes each."""
     tables = [travelling.table(kind, number) for number in range(4)]
     held = [
         *tables,

@@ -1,4 +1,5 @@
-"""A tiny study of a training on disk: north has three columns of some people, south the label of others, west only computes.
+"""A tiny study of a training on disk: north has three columns of some people, south the label of others, west
+only computes.
 
 path = trained.write(tmp_path)
 path = trained.write(tmp_path, ('label_epsilon = 2.0', ''))

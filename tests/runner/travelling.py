@@ -1,7 +1,9 @@
-"""The job of `test_what_travels`: one fixed sequence of questions to the oracle, on tables chosen by name, everything tapped.
+"""The job of `test_what_travels`: one fixed sequence of questions to the oracle, on tables chosen by name,
+everything tapped.
 
-The questions are chosen so that nothing that is sent may depend on the data: no marginal is measured before the selection, so
-its integers are sized by the study's cap alone, and what is measured is not what was selected.
+The questions are chosen so that nothing that is sent may depend on the data: no marginal is measured before
+the selection, so its integers are sized by the study's cap alone, and what is measured is not what was
+selected.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def counts_of(joint: NDArray[np.int64]) -> LocalCounts:
 
 def ask(wire: SessionWire, kind: str) -> list[tuple[str, int, str, int, bytes]]:
     """Take part in a run; what this party's tap saw of it: (direction, peer, stream, number, payload)."""
-    from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
+    from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
     from tests import trio
 
     trio.TAPPED.clear()

@@ -10,7 +10,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def whatever_the_noise() -> Iterator[None]:
-    """No run falls back to independent columns: for tests of what algorithms ask on tables that are tiny or not there at all."""
+    """No run falls back to independent columns: for tests of what algorithms ask on tables that are tiny or
+    not there at all."""
     with pytest.MonkeyPatch.context() as patch:
         for algorithm in ("aim", "mosaic", "mst", "mwem"):
             patch.setattr(f"synth.algorithms.{algorithm}.loop.NOISE_LIMIT", math.inf)

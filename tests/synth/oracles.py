@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import (
     Adjacency,
@@ -21,10 +22,9 @@ from mpc_protocols.functionality import (
     MarginalOracle,
     StudyFacts,
 )
-from mpc_protocols.ideal.oracle import IdealOracle
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Codes, Domain
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 
 
 def codes_domain(**sizes: int) -> Domain:
@@ -47,7 +47,8 @@ def ideal(
 
 
 def chain(rows: int, rng: np.random.Generator) -> tuple[Domain, NDArray[np.int64]]:
-    """Four columns a - b - c - d: each is the one before it, redrawn in a tenth of the rows; and e, which is independent."""
+    """Four columns a - b - c - d: each is the one before it, redrawn in a tenth of the rows; and e, which is
+    independent."""
     domain = codes_domain(a=4, b=4, c=4, d=4, e=3)
     columns = [rng.integers(0, 4, rows)]
     for _ in range(3):
@@ -59,8 +60,9 @@ def chain(rows: int, rng: np.random.Generator) -> tuple[Domain, NDArray[np.int64
 class ScriptedOracle(MarginalOracle):
     """Answers as a script says, charges exactly what is planned, and keeps what it was asked.
 
-    Without noise it selects the largest score and measures the truth; with `rng` it selects anything and measures nonsense,
-    whose size varies wildly: the adversary of a test that a budget holds whatever the answers are.
+    Without noise it selects the largest score and measures the truth; with `rng` it selects anything and
+    measures nonsense, whose size varies wildly: the adversary of a test that a budget holds whatever the
+    answers are.
     """
 
     def __init__(

@@ -48,7 +48,8 @@ def exact(x: Fraction | float) -> mpmath.mpf:
 def test_rho_is_the_largest_that_delta_allows(epsilon: float, delta: float) -> None:
     with mpmath.workdps(50):
         rho = exact(rho_of(epsilon, delta))
-        # not too much: some order proves (epsilon, delta); the search below is independent, hence its own 1e-9
+        # not too much: some order proves (epsilon, delta); the search below is independent, hence its own
+        # 1e-9
         assert least_delta(rho, exact(epsilon)) <= exact(delta) * (1 + mpmath.mpf("1e-9"))
         # and not too little: a little more rho and no order proves it
         assert least_delta(rho * (1 + mpmath.mpf("1e-7")), exact(epsilon)) > exact(delta)
@@ -84,7 +85,8 @@ def test_against_dp_accounting(rho: float, delta: float) -> None:
     ("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-5), (1.0, 1e-9), (5.0, 1e-6), (20.0, 1e-9)]
 )
 def test_the_gaussian_mechanism_really_has_that_delta(epsilon: float, delta: float) -> None:
-    # a Gaussian with this rho has an exact delta (Balle-Wang 2018): the conversion must lie above it, and not far
+    # a Gaussian with this rho has an exact delta (Balle-Wang 2018): the conversion must lie above it, and not
+    # far
     mu = math.sqrt(2 * float(rho_of(epsilon, delta)))
     true = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
     assert delta / 30 < true <= delta

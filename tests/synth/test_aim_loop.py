@@ -18,7 +18,7 @@ from synth.algorithms.aim.loop import run
 from synth.algorithms.aim.plan import AimPlan
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 
@@ -85,7 +85,8 @@ def test_annealing_spends_everything_in_the_planned_number_of_rounds() -> None:
 def test_the_worst_approximated_marginals_are_selected_and_learned() -> None:
     plan = plan_for(AimConfig(rounds=4), epsilon=10.0)
     got = run(ideal(CODES, DOMAIN, Accountant(plan.budget)), plan)
-    # three links explain everything; at this budget no noise hides them, whichever pairs of the chain are taken first
+    # three links explain everything; at this budget no noise hides them, whichever pairs of the chain are
+    # taken first
     assert {"a", "b", "c", "d"} == {name for clique in got.selected[:3] for name in clique}
     assert got.noisy_total == pytest.approx(ROWS, abs=50) and got.rows == round(got.noisy_total)
     synthetic = got.model.sample(got.rows, np.random.default_rng(0))

@@ -1,4 +1,5 @@
-"""What is known to be impossible: how a study says it, which cells it excludes, and that decoded values keep it."""
+"""What is known to be impossible: how a study says it, which cells it excludes, and that decoded values keep
+it."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from synth.dependence import EVIDENT, PairCounts, column_sums, pairs_of, score
+from synth.judgement.dependence import EVIDENT, PairCounts, column_sums, pairs_of, score
 from synth.run import Measured, Run
-from synth.small_table import Bought, SmallTable
+from synth.small.small_table import Bought, SmallTable
 from tests.synth.oracles import codes_domain
 
 ROWS, SIGMA = 600, 20.0

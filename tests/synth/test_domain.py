@@ -1,4 +1,5 @@
-"""Coding and decoding are inverse to one another, and a domain that cannot be meant is refused with the key that is wrong."""
+"""Coding and decoding are inverse to one another, and a domain that cannot be meant is refused with the key
+that is wrong."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def test_decoded_integers_lie_in_their_bin_whenever_it_holds_one(column: Numeric
 
 @given(numerics(integral=True))
 def test_searchsorted_on_the_interior_edges_is_the_rule(column: Numeric) -> None:
-    # what a vectorised coder does (parties/coding): it must agree with the reference on edges, between them and outside
+    # what a vectorised coder does (parties/coding): it must agree with the reference on edges, between them
+    # and outside
     edges = np.array(column.edges())
     values = np.concatenate(
         [edges, np.nextafter(edges, -math.inf), np.nextafter(edges, math.inf), [-1e300, 1e300]]

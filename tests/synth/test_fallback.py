@@ -1,4 +1,5 @@
-"""Never worse than simple: small tables get independent columns, bought with the whole budget, and the result says so."""
+"""Never worse than simple: small tables get independent columns, bought with the whole budget, and the result
+says so."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
-from synth.fallback import MAX_SHARE, joining_cells, least_share, median, noise_share, sentence
+from synth.small.fallback import MAX_SHARE, joining_cells, least_share, median, noise_share, sentence
 from synth.workload import Workload
 from tests.acceptance.small_tables import case
 from tests.synth.oracles import chain, codes_domain, counts_of, ideal
@@ -115,9 +116,11 @@ def test_the_sentence_holds_no_number_below_zero() -> None:
 
 
 def test_the_number_of_rows_is_counted_with_the_whole_budget() -> None:
-    """Adaptive AIM's first measurements get a tenth of it; the table must not keep that count: error and spread below a half.
+    """Adaptive AIM's first measurements get a tenth of it; the table must not keep that count: error and
+    spread below a half.
 
-    The deviation falls by three; a mean of 20 absolute errors above 0.6 of the others' has a chance below 1e-3.
+    The deviation falls by three; a mean of 20 absolute errors above 0.6 of the others' has a chance below
+    1e-3.
     """
     domain, codes = chain(200, RNG)
     aim = ALGORITHMS["aim"]
@@ -139,10 +142,11 @@ def test_the_number_of_rows_is_counted_with_the_whole_budget() -> None:
 def test_a_small_table_that_keeps_relations_counts_its_rows_by_all_that_was_measured(
     name: str, rows: int
 ) -> None:
-    """The first count has the noise of a tenth of the budget at most, and each marginal would be scaled to it.
+    """The first count has the noise of a tenth of the budget at most, and each marginal would be scaled to
+    it.
 
-    The whole budget lowers the deviation by three; a mean of ten absolute errors above 0.6 of the others' has a chance below
-    0.05, and the seeds are fixed.
+    The whole budget lowers the deviation by three; a mean of ten absolute errors above 0.6 of the others' has
+    a chance below 0.05, and the seeds are fixed.
     """
     rng, algorithm = np.random.default_rng(9), ALGORITHMS[name]
     domain, codes = copies(rng, rows)
@@ -169,7 +173,8 @@ def test_a_small_table_that_keeps_relations_counts_its_rows_by_all_that_was_meas
 
 @pytest.mark.parametrize("name", ["aim", "mwem", "mst", "mosaic", "privmrf"])
 def test_next_to_nothing_of_the_budget_is_not_spent_on_the_columns(name: str) -> None:
-    """Where all rounds of a small table were worth it, what was left by rounding alone asked for noise that there is not (10)."""
+    """Where all rounds of a small table were worth it, what was left by rounding alone asked for noise that
+    there is not (10)."""
     rng, algorithm = np.random.default_rng(9), ALGORITHMS[name]
     domain, codes = copies(rng, 600)
     workload = Workload.from_spec({"degree": 2}, domain)
@@ -189,7 +194,8 @@ def test_next_to_nothing_of_the_budget_is_not_spent_on_the_columns(name: str) ->
 def test_where_few_marginals_are_clear_the_trial_is_one_and_dependence_buys_noisier_and_dearer_ones(
     law: str,
 ) -> None:
-    """MWEM is offered triples only; one is clear at half of the trial. Before, the run ended with it, or saw nothing in it."""
+    """MWEM is offered triples only; one is clear at half of the trial. Before, the run ended with it, or saw
+    nothing in it."""
     table = case(law, 6000, None, False)
     assert table is not None
     mwem = ALGORITHMS["mwem"]
@@ -238,8 +244,9 @@ def test_what_is_left_goes_to_joint_marginals_that_told_something_as_well(name: 
 
 
 def test_a_trial_may_be_noisy_where_it_tells_and_the_columns_do_not_miss_it() -> None:
-    """Columns of 16 to 40 values: no pair is clear at a trial's price, yet dependence shows through the noise of hundreds of
-    cells. Before, the columns took everything, of 300 rows as of 6,000; on 300 a trial would cost them more than it tells."""
+    """Columns of 16 to 40 values: no pair is clear at a trial's price, yet dependence shows through the noise
+    of hundreds of cells. Before, the columns took everything, of 300 rows as of 6,000; on 300 a trial would
+    cost them more than it tells."""
     aim = ALGORITHMS["aim"]
     kept = []
     for rows in (6000, 300):

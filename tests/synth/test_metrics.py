@@ -1,4 +1,5 @@
-"""Marginal distances against sums over dictionaries, at their extremes, and alike in their dense and sparse forms."""
+"""Marginal distances against sums over dictionaries, at their extremes, and alike in their dense and sparse
+forms."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpc_protocols.functionality import Clique
 from synth.domain import Domain
-from synth.metrics import marginal, random_cliques, total_variation, workload_error
+from synth.judgement.metrics import marginal, random_cliques, total_variation, workload_error
 from tests.synth.oracles import codes_domain
 
 

@@ -1,4 +1,5 @@
-"""MST: budget in thirds and never exceeded, a spanning tree by maximum dependence, forests where the model ends."""
+"""MST: budget in thirds and never exceeded, a spanning tree by maximum dependence, forests where the model
+ends."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from synth.algorithms.mst.plan import MstPlan
 from synth.budget.accounting import Accountant, rho_of
 from synth.budget.charges import MAX_EPSILON
 from synth.domain import Domain
-from synth.metrics import marginal, workload_error
+from synth.judgement.metrics import marginal, workload_error
 from synth.mrf import model_size_mb
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
@@ -53,7 +54,8 @@ def plan_for(
 
 
 def dependence(codes: NDArray[np.int64], domain: Domain) -> nx.Graph:
-    """Every pair's exact L1 distance from independence: an oracle that shares nothing with the product but the counting."""
+    """Every pair's exact L1 distance from independence: an oracle that shares nothing with the product but
+    the counting."""
     graph = nx.Graph()
     for a, b in itertools.combinations(domain.names, 2):
         joint = marginal(codes, domain, (a, b)).reshape(domain[a].size, domain[b].size)

@@ -18,7 +18,7 @@ from synth.algorithms.mwem.plan import MwemPlan
 from synth.budget.accounting import Accountant, rho_of
 from synth.budget.charges import MAX_EPSILON
 from synth.domain import Domain
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
 

@@ -1,4 +1,5 @@
-"""PrivMRF: shares of the budget, which sets are candidates, the graph and its marginals, a run within budget and model."""
+"""PrivMRF: shares of the budget, which sets are candidates, the graph and its marginals, a run within budget
+and model."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from synth.algorithms.privmrf.loop import run
 from synth.algorithms.privmrf.plan import MAX_SETS, PrivMrfPlan
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.mrf import model_size_mb
 from synth.workload import Workload
 from tests.synth.oracles import RefuseThird, ScriptedOracle, chain, codes_domain, ideal
@@ -160,7 +161,8 @@ def test_a_batch_never_asks_for_more_comparisons_than_parties_compute(
 
 
 def test_sets_outside_a_tree_of_the_models_size_are_asked_too() -> None:
-    """The graph may be larger than the model, which picks keep within its limit: with 0.0008 MiB no tree joins all of a chain."""
+    """The graph may be larger than the model, which picks keep within its limit: with 0.0008 MiB no tree
+    joins all of a chain."""
     config = PrivMrfConfig(max_model_mb=0.0008, max_columns=2)
     plan = plan_for(config, epsilon=50.0)
     asked: list[Clique] = []

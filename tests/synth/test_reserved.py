@@ -1,4 +1,5 @@
-"""Marginals that are measured whatever is selected: of every algorithm that takes them, within the same budget."""
+"""Marginals that are measured whatever is selected: of every algorithm that takes them, within the same
+budget."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from mpc_protocols.functionality import unobserved
 from synth.algorithm import ALGORITHMS, Algorithm
 from synth.budget.accounting import Accountant
-from synth.reserved import NOTHING_RESERVED, Reserved
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.workload import Workload
 from tests.synth.oracles import chain, codes_domain, ideal
 

@@ -1,4 +1,5 @@
-"""The curve of sampled Gaussian releases, against dp-accounting, against the drawn tables' own law, and in an accountant."""
+"""The curve of sampled Gaussian releases, against dp-accounting, against the drawn tables' own law, and in an
+accountant."""
 
 from __future__ import annotations
 
@@ -43,9 +44,11 @@ def test_every_order_is_dp_accountings(curve: SampledGaussian) -> None:
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(3, 2), Fraction(4)])
 @pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(1, 3)])
 def test_the_tables_own_law_costs_no_more_in_either_direction(sigma: Fraction, rate: Fraction) -> None:
-    """Noise of a table drawn by an owner, moved by one: moments at integer orders, summed over all values it can have.
+    """Noise of a table drawn by an owner, moved by one: moments at integer orders, summed over all values it
+    can have.
 
-    The table ends where the exact law has 2^-128 left, so that values beyond are compared with the exact weights instead.
+    The table ends where the exact law has 2^-128 left, so that values beyond are compared with the exact
+    weights instead.
     """
     table = half_table(sigma**2, LOCAL_BITS)
     falls = [Fraction(0), *(Fraction(t, 1 << LOCAL_BITS) for t in table.thresholds), Fraction(1)]
@@ -64,7 +67,8 @@ def test_the_tables_own_law_costs_no_more_in_either_direction(sigma: Fraction, r
 
 
 def test_curves_of_common_batches_would_not_add() -> None:
-    """Why batches are each owner's own: four owners with common ones have 50 at a noise for which adding curves says 19."""
+    """Why batches are each owner's own: four owners with common ones have 50 at a noise for which adding
+    curves says 19."""
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     sigma, rate, steps, owners = 1.029, 0.01, 15_000, 4

@@ -7,12 +7,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant
 from synth.domain import Categorical, Codes, Domain
-from synth.smoothing import DEVIATIONS, smoothed
+from synth.small.smoothing import DEVIATIONS, smoothed
 from synth.workload import Workload
 from tests.synth.oracles import counts_of
 
@@ -71,7 +71,8 @@ def test_a_column_of_a_hundred_thousand_values_takes_little_memory() -> None:
 
 @pytest.mark.parametrize("name", ["aim", "mst", "mwem", "privmrf", "mosaic"])
 def test_ordered_columns_of_a_small_table_are_smoothed_by_every_algorithm(name: str) -> None:
-    """Two uniform columns of 32 values, of which one has no order: over six runs the other's error is less than 0.7 of its."""
+    """Two uniform columns of 32 values, of which one has no order: over six runs the other's error is less
+    than 0.7 of its."""
     algorithm, rng = ALGORITHMS[name], np.random.default_rng(3)
     values = 32
     domain = Domain(("ordered", "other"), (Codes(values), Categorical(tuple(f"v{i}" for i in range(values)))))

@@ -1,4 +1,5 @@
-"""Toy backends, each careless about one thing: noise that is known or missing. What the conformance suite must find."""
+"""Toy backends, each careless about one thing: noise that is known or missing. What the conformance suite
+must find."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.backend import Ideal
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Guard, Handle, LocalCounts, MarginalOracle, StudyFacts
-from mpc_protocols.ideal.backend import Ideal
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.public.history import NO_HISTORY, History
 
 Counts = list[NDArray[np.int64]]

@@ -1,4 +1,5 @@
-"""Toy backends whose noise has the right size and another law, or that have none in some questions, or in selections."""
+"""Toy backends whose noise has the right size and another law, or that have none in some questions, or in
+selections."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Handle
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.public.rounded_answers import RoundedAnswers
 from tests.toys.careless_backends import Counts, MeddledOracle
@@ -141,7 +142,8 @@ class ReplaceExactOracle(MeddledOracle):
 
 
 class AlikeDistancesOracle(IdealOracle):
-    """All distances of a question have one draw: of middling size, for one of 0 or a large one would be another fault."""
+    """All distances of a question have one draw: of middling size, for one of 0 or a large one would be
+    another fault."""
 
     def distances(
         self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction

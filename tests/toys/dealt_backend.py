@@ -1,7 +1,9 @@
-"""A toy backend on the algebra of `engine.parts`: two parties on XOR and additive shares, and a trusted dealer that is played.
+"""A toy backend on the algebra of `engine.parts`: two parties on XOR and additive shares, and a trusted
+dealer that is played.
 
-IT PROTECTS NOTHING. What a dealer would send to each of the two is drawn here by both, from the key that they have in common:
-each could compute the masks of the other, and so its data. It shows what a backend brings, and that all else comes with it.
+IT PROTECTS NOTHING. What a dealer would send to each of the two is drawn here by both, from the key that they
+have in common: each could compute the masks of the other, and so its data. It shows what a backend brings,
+and that all else comes with it.
 
     and_words, integers, bits_times    by triples a, b, ab of the dealer (Beaver 1991): x - a and y - b are opened
 """
@@ -23,12 +25,12 @@ from mpc_protocols.engine.parts.gates import PartGates
 from mpc_protocols.engine.prg import MASK, KeyStream, derive, own_key
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import LocalCounts, StudyFacts
-from mpc_protocols.partition import VerticalData
 from mpc_protocols.vertical import part_tables
+from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
 
 if TYPE_CHECKING:
-    from mpc_protocols.engine_dry_run import BlankParts
+    from mpc_protocols.in_memory.engine_dry_run import BlankParts
 
 SPLIT = Split(2)
 
@@ -133,7 +135,7 @@ class Dealt(EngineBackend):
         return OracleParts.of(ROLES, contribute)
 
     def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        from mpc_protocols.engine_dry_run import BlankParts, Seconds
+        from mpc_protocols.in_memory.engine_dry_run import BlankParts, Seconds
 
         return BlankParts(ROLES, contribute, Seconds())
 

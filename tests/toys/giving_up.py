@@ -1,13 +1,13 @@
-"""A toy algorithm that looks at noise alone: MST, but whose columns are independent wherever a question is noisy. What the
-conformance suite must find."""
+"""A toy algorithm that looks at noise alone: MST, but whose columns are independent wherever a question is
+noisy. What the conformance suite must find."""
 
 from __future__ import annotations
 
 from mpc_protocols.functionality import MarginalOracle, Observe
 from synth.algorithms.mst.algorithm import Mst
 from synth.algorithms.mst.plan import MstPlan
-from synth.fallback import joining_cells, noise_share
 from synth.run import Run, Synthesis
+from synth.small.fallback import joining_cells, noise_share
 
 LIMIT = 0.09
 

@@ -1,5 +1,5 @@
-"""Toy backends that ask their guards after computing: before the result is held, or opened, or afterwards. What the conformance
-suite must find."""
+"""Toy backends that ask their guards after computing: before the result is held, or opened, or afterwards.
+What the conformance suite must find."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.backend import Ideal
+from mpc_protocols.backends.ideal.oracle import IdealOracle
+from mpc_protocols.backends.replicated.backend import Replicated
 from mpc_protocols.functionality import Event, Guard, LocalCounts, MarginalOracle, Observe, StudyFacts
-from mpc_protocols.ideal.backend import Ideal
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.public.history import NO_HISTORY, History, NoHistory
-from mpc_protocols.replicated.backend import Replicated
 from mpc_protocols.wire import Wire
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""A toy alignment method: two owners show each other all identifiers. IT PROTECTS NOTHING; it shows what a method has to do."""
+"""A toy alignment method: two owners show each other all identifiers. IT PROTECTS NOTHING; it shows what a
+method has to do."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from mpc_protocols.wire import Wire
 
 WIDTH = 96
-"""Of an entry that travels: a byte that says how long the identifier is, the identifier, zeros. All lists look alike."""
+"""Of an entry that travels: a byte that says how long the identifier is, the identifier, zeros. All lists
+look alike."""
 
 
 class Open(TwoOwners):

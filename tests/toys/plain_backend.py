@@ -1,10 +1,12 @@
-"""A toy backend: everybody sends its counts to the leader in the clear. IT PROTECTS NOTHING; it shows what a backend does.
+"""A toy backend: everybody sends its counts to the leader in the clear. IT PROTECTS NOTHING; it shows what a
+backend does.
 
     leader -> followers      a step; what it opened           follower -> leader    32 bytes: its transcript, once it authorised
     leader -> all others     cliques to be counted            other -> leader       8 bytes a cell
 
-A message of the leader is a letter and its content. Followers keep the public state, so that they refuse a step that the study
-does not allow, authorise its events before anything is opened, and notice a leader that told another party something else.
+A message of the leader is a letter and its content. Followers keep the public state, so that they refuse a
+step that the study does not allow, authorise its events before anything is opened, and notice a leader that
+told another party something else.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, DistributedBackend, DryRun
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import (
     Clique,
@@ -30,7 +33,6 @@ from mpc_protocols.functionality import (
     Observe,
     StudyFacts,
 )
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
@@ -45,7 +47,7 @@ from mpc_protocols.public.state import PublicState
 from mpc_protocols.public.steps import PrepareStep, parse
 
 if TYPE_CHECKING:
-    from mpc_protocols.partition import Partition, VerticalData
+    from mpc_protocols.vertical.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
 LIMIT = 1 << 24
@@ -217,7 +219,8 @@ class PlainDryRun(Leading, DryRun):
 
 
 class Following:
-    """The part of everybody else. state, guard: of a follower; a contributor keeps no public state and is told no event."""
+    """The part of everybody else. state, guard: of a follower; a contributor keeps no public state and is
+    told no event."""
 
     def __init__(self, wire: Wire, facts: StudyFacts, own: LocalCounts | None) -> None:
         self._wire, self._facts, self._own = wire, facts, own
@@ -281,7 +284,8 @@ class Following:
 
 
 def flat_counts(own: LocalCounts | None, cliques: Sequence[Clique], facts: StudyFacts) -> NDArray[np.int64]:
-    """A party's own counts of these cliques, one after the other; zeros without data. Raises `DataRefused` beyond the cap."""
+    """A party's own counts of these cliques, one after the other; zeros without data. Raises `DataRefused`
+    beyond the cap."""
     tables = [np.zeros(facts.cells(clique), np.int64) for clique in cliques] if own is None else own(cliques)
     if any(int(cells.sum()) > facts.row_cap for cells in tables):
         raise DataRefused("A party has more rows than the study allows; raise max_rows.")

@@ -1,4 +1,5 @@
-"""Toy algorithms that look behind their oracle's answers, each for one thing: what the conformance suite must find."""
+"""Toy algorithms that look behind their oracle's answers, each for one thing: what the conformance suite must
+find."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, Observe
-from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithms.aim.arriving import AimWhileArriving, ArrivingPlan
 from synth.plan import Plan
 from synth.run import Synthesis
@@ -19,7 +20,8 @@ from tests.toys.uniform_algorithm import Uniform
 
 
 def private_counts(oracle: MarginalOracle) -> LocalCounts | None:
-    """What an oracle counts with, be it wrapped; None where there is nothing of the name, which tells these toys to behave."""
+    """What an oracle counts with, be it wrapped; None where there is nothing of the name, which tells these
+    toys to behave."""
     counts: LocalCounts | None = getattr(getattr(oracle, "_oracle", oracle), "_counts", None)
     return counts
 
@@ -38,7 +40,8 @@ class ReadsRows(Uniform):
 
 
 class ReadsAndRemembers(Uniform):
-    """As many rows as the data; where there is nothing to read, as many as it has read last: without data it does the same."""
+    """As many rows as the data; where there is nothing to read, as many as it has read last: without data it
+    does the same."""
 
     _last: ClassVar[int | None] = None
 

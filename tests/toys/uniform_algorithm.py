@@ -1,4 +1,5 @@
-"""A toy algorithm: it counts the rows and makes them uniform. It shows what a descriptor has to say; nobody wants its tables."""
+"""A toy algorithm: it counts the rows and makes them uniform. It shows what a descriptor has to say; nobody
+wants its tables."""
 
 from __future__ import annotations
 

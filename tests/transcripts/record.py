@@ -1,4 +1,5 @@
-"""Record what travels in the runs of `runs`, after a change that is meant to change it: say in the changelog what and why.
+"""Record what travels in the runs of `runs`, after a change that is meant to change it: say in the changelog
+what and why.
 
 python -m tests.transcripts.record
 """

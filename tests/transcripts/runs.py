@@ -1,4 +1,5 @@
-"""Runs in memory whose every key and coin is fixed: each backend, mode, partition and method of alignment; all questions."""
+"""Runs in memory whose every key and coin is fixed: each backend, mode, partition and method of alignment;
+all questions."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.engine import step
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.functionality import InputRule, MarginalOracle, StudyFacts
-from mpc_protocols.memory_wire import Frame
-from mpc_protocols.partition import OwnRows, Partition, Population, VerticalData
+from mpc_protocols.in_memory.memory_wire import Frame
 from mpc_protocols.psu.method import AlignmentMethod
 from mpc_protocols.registry import not_installed
-from runner.audit.subjects.arena import SESSION, Arena, Codes, Coins
-from runner.audit.subjects.union import identifiers, methods, run_alignment
-from runner.conformance.oracle.questions import Questions
-from runner.conformance.oracle.runs import SIZES, table
+from mpc_protocols.vertical.partition import OwnRows, Partition, Population, VerticalData
+from runner.review.audit.subjects.arena import SESSION, Arena, Codes, Coins
+from runner.review.audit.subjects.union import identifiers, methods, run_alignment
+from runner.review.conformance.oracle.questions import Questions
+from runner.review.conformance.oracle.runs import SIZES, table
 
 COINS = Coins("transcripts")
 ROWS = (41, 130, 0, 77, 5)
@@ -109,7 +110,8 @@ def _of_method(method: AlignmentMethod) -> list[Case]:
 
 
 def _ask(oracle: MarginalOracle) -> None:
-    """Every kind of question, with noise that decides nothing: what is picked, and so what travels, follows from the rows."""
+    """Every kind of question, with noise that decides nothing: what is picked, and so what travels, follows
+    from the rows."""
     Questions(oracle).ask()
 
 
@@ -149,6 +151,7 @@ def _vertical(backend: DistributedBackend, population: Population) -> Sequence[F
 
 
 def _run(arena: Arena, data: Sequence[Codes | VerticalData]) -> Sequence[Frame]:
-    """latency_bytes: what a dry run presumes; the engine would measure how fast this machine is at the moment."""
+    """latency_bytes: what a dry run presumes; the engine would measure how fast this machine is at the
+    moment."""
     with mock.patch.object(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES):
         return arena.run(_ask, data, COINS).frames

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from mpc_protocols.memory_wire import Frame
+from mpc_protocols.in_memory.memory_wire import Frame
 from tests.transcripts.record import RECORD
 from tests.transcripts.runs import Case, Transcript, cases
 

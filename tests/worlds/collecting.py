@@ -1,4 +1,5 @@
-"""A study that collects bundles: three computing parties, contributors with small tables, all their keys and files on disk.
+"""A study that collects bundles: three computing parties, contributors with small tables, all their keys and
+files on disk.
 
 world = collecting.write(tmp_path, contributors=12)
 world.contribute("c03")                     # its bundle, made by the command's own code
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc_protocols.bundles.bundle import Bundle, Header, seal_bundle
+from mpc_protocols.backends.bundles.bundle import Bundle, Header, seal_bundle
 from parties.inbox.collection import Collection
 from parties.inbox.store import Inbox
 from runner.__main__ import main
@@ -130,7 +131,8 @@ def write(
     changes: Sequence[tuple[str, str]] = (),
     table: str = TABLE,
 ) -> World:
-    """contributors: how many are enrolled, c00, c01, ... count: rows of each. own: rows of each computing party, None: no table.
+    """contributors: how many are enrolled, c00, c01, ... count: rows of each. own: rows of each computing
+    party, None: no table.
 
     changes: texts of the study to replace. table: its [contributors].
     """

@@ -14,7 +14,8 @@ from parties.data.tallies.places import DaskCluster
 
 @contextmanager
 def dask_over_tls(folder: Path, workers: int) -> Iterator[tuple[DaskCluster, Any]]:
-    """(where it is, with the table `part*.parquet` of the folder; the cluster). workers: processes of one thread each."""
+    """(where it is, with the table `part*.parquet` of the folder; the cluster). workers: processes of one
+    thread each."""
     import dask
     from distributed import LocalCluster
     from distributed.security import Security

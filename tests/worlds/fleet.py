@@ -1,4 +1,5 @@
-"""A fleet of contributors with settings for a courier, and three computing parties with watched folders; tables are random codes.
+"""A fleet of contributors with settings for a courier, and three computing parties with watched folders;
+tables are random codes.
 
 fleet = Fleet(tmp_path, nodes=12)
 bundle = Node.read(fleet.settings(3)).bundle(fleet.message)

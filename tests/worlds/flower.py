@@ -1,4 +1,5 @@
-"""As much of Flower as the app in `examples/fleet/` uses, in one process: nodes answer by functions, messages are objects.
+"""As much of Flower as the app in `examples/fleet/` uses, in one process: nodes answer by functions, messages
+are objects.
 
     monkeypatch.syspath_prepend(APP); flower.install(monkeypatch)
     importlib.import_module("cosynth_fleet.server_app").app.function(Grid(answers), Context(run_config={...}))
@@ -61,7 +62,8 @@ class App:
 
 @dataclass
 class Grid:
-    """nodes: what each answers, by its id. Those whose answer is an exception get Flower's own reply. asked: ids, in order."""
+    """nodes: what each answers, by its id. Those whose answer is an exception get Flower's own reply. asked:
+    ids, in order."""
 
     nodes: dict[int, Callable[[Message], Message]]
     asked: list[int] = field(default_factory=list)

@@ -1,4 +1,5 @@
-"""`python -m runner` as a later patch release has it: the same protocol version, another version of the software."""
+"""`python -m runner` as a later patch release has it: the same protocol version, another version of the
+software."""
 
 import runner.version
 

@@ -1,4 +1,5 @@
-"""Ports of this machine for tests that open them: of two processes that run tests at once, none gets a port of the other."""
+"""Ports of this machine for tests that open them: of two processes that run tests at once, none gets a port
+of the other."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from pathlib import Path
 from runner.launch.ports import is_free
 
 _FIRST, _SLICE, _SLICES = 10_000, 500, 20
-"""10,000 to 19,999: below what the kernel gives to outgoing connections, and below what `runner.launch.ports` chooses from."""
+"""10,000 to 19,999: below what the kernel gives to outgoing connections, and below what `runner.launch.ports`
+chooses from."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -25,7 +27,8 @@ def free_ports(count: int) -> list[int]:
 
 @cache
 def _own_slice() -> Iterator[int]:
-    """The ports of the first slice whose lock nobody holds, in turns. The lock is held until this process ends."""
+    """The ports of the first slice whose lock nobody holds, in turns. The lock is held until this process
+    ends."""
     directory = Path(tempfile.gettempdir()) / f"cosynth-test-ports-{getpass.getuser()}"
     directory.mkdir(exist_ok=True)
     for number in range(_SLICES):

@@ -1,8 +1,10 @@
-"""What the protocol version covers, as values that can be compared: formats on the wire, inputs of hashes, sizes of messages.
+"""What the protocol version covers, as values that can be compared: formats on the wire, inputs of hashes,
+sizes of messages.
 
     python -m tests.worlds.protocol_facets      # writes them anew, once `runner.version.PROTOCOL` is raised
 
-Each facet is a value of JSON, short enough to read in a difference; what is long is hashed. Nothing is drawn at random.
+Each facet is a value of JSON, short enough to read in a difference; what is long is hashed. Nothing is drawn
+at random.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.bundles import bundle
+from mpc_protocols.backends.bundles import bundle
 from mpc_protocols.psu.functionality import VERSION as PSU_VERSION
 from parties.session.admission import agreement, identity
 from parties.session.admission.config import Peer, SessionConfig
@@ -69,7 +71,8 @@ def link() -> Any:
 
 
 def hello() -> Any:
-    """What a party says first: its keys and their types (the nonce differs each time), and what the session's id is made of."""
+    """What a party says first: its keys and their types (the nonce differs each time), and what the session's
+    id is made of."""
     parties = tuple(Peer(name, "127.0.0.1", 7101 + number) for number, name in enumerate(("north", "south")))
     config = SessionConfig("north", parties, bytes(32), PROTOCOL, insecure_loopback=True, facts={"rows": 1})
     said: list[bytes] = []
@@ -159,7 +162,8 @@ FACETS: dict[str, Facet] = {
 
 
 def record() -> None:
-    """Write what holds now. Refuses (`SystemExit`) to change what is recorded of a protocol version that stays the same."""
+    """Write what holds now. Refuses (`SystemExit`) to change what is recorded of a protocol version that
+    stays the same."""
     now = {name: facet() for name, facet in FACETS.items()}
     before = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else None
     if before is not None and before["protocol"] == PROTOCOL:

@@ -1,4 +1,5 @@
-"""A run of a backend's roles in memory: one party leads, the other computing ones follow, the rest contribute."""
+"""A run of a backend's roles in memory: one party leads, the other computing ones follow, the rest
+contribute."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mpc_protocols.functionality import LocalCounts, StudyFacts
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.partition import VerticalData
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
-from runner.audit.subjects.bent_wire import Bend, bent
-from runner.conformance.guards import Recorder
+from runner.review.audit.subjects.bent_wire import Bend, bent
+from runner.review.conformance.guards import Recorder
 from tests.worlds.tables import facts
 
 
@@ -25,7 +26,8 @@ def serve(
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
 ) -> list[Any]:
-    """What the body returns at the leader, and what was opened to each other computing party. data: of each party."""
+    """What the body returns at the leader, and what was opened to each other computing party. data: of each
+    party."""
     of = of or facts()
     guards = guards or [Recorder() for _ in range(computing)]
     network = MemoryNetwork(len(data), computing, tap=tap, session_id=of.session)

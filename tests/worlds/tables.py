@@ -1,4 +1,5 @@
-"""Tables of codes and their counts, for tests of oracles: four columns, three computing parties' rows, four contributors'."""
+"""Tables of codes and their counts, for tests of oracles: four columns, three computing parties' rows, four
+contributors'."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
-from runner.audit.subjects import arena
-from runner.conformance.oracle.runs import SMALL
+from runner.review.audit.subjects import arena
+from runner.review.conformance.oracle.runs import SMALL
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}
 __all__ = ["CONTRIBUTORS", "ONE_WAY", "PARTS", "SIZES", "SMALL", "counter", "facts", "table"]

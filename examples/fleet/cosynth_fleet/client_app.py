@@ -1,9 +1,10 @@
-"""A contributor's end: asked for a bundle, it makes one with the Cosynth that is installed here, or says nothing.
+"""A contributor's end: asked for a bundle, it makes one with the Cosynth that is installed here, or says
+nothing.
 
-Everything is decided by a settings file on this machine (`runner/contributors/courier/node.py`). The SuperNode names it,
-`--node-config 'settings="/srv/clinic/fleet.toml"'`; in a simulation, node 7 has 7.toml in the folder COSYNTH_FLEET.
-What comes from the SuperLink names no file here. An exception would travel back with its text, so none leaves: the owner reads
-it in the log.
+Everything is decided by a settings file on this machine (`runner/contributors/courier/node.py`). The
+SuperNode names it, `--node-config 'settings="/srv/clinic/fleet.toml"'`; in a simulation, node 7 has 7.toml in
+the folder COSYNTH_FLEET. What comes from the SuperLink names no file here. An exception would travel back
+with its text, so none leaves: the owner reads it in the log.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""The courier: in each round it asks the nodes that are there, and puts what they hand over into the parties' watched folders.
+"""The courier: in each round it asks the nodes that are there, and puts what they hand over into the parties'
+watched folders.
 
     study      the study file, with its public files beside it
     arrivals   a folder with one folder for each computing party, called by its name, which `inbox --watch` watches

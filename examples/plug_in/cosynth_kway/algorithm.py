@@ -1,7 +1,8 @@
-"""All marginals of the workload, or of the columns that `[kway] columns` names, each measured once with the same noise.
+"""All marginals of the workload, or of the columns that `[kway] columns` names, each measured once with the
+same noise.
 
-Nothing is selected: what is asked follows from the study alone, as in the first step of McKenna et al., "Winning the NIST
-Contest" (2021).
+Nothing is selected: what is asked follows from the study alone, as in the first step of McKenna et al.,
+"Winning the NIST Contest" (2021).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Carries and comparisons over bit planes: a ripple of ANDs, or a tree of merged pairs, whichever is cheaper.
 
-A comparison, or a carry out of many planes, folds pairs (g, p) of "generates" and "propagates", plane by plane (`ripple`: an AND
-and a round per plane) or pairwise (`tree`): (g, p) = (g_high ^ p_high g_low, p_high p_low), about three times the ANDs and
-ceil(log2(planes)) rounds. Works over any `interface.BitGates`; nothing is opened.
+A comparison, or a carry out of many planes, folds pairs (g, p) of "generates" and "propagates", plane by
+plane (`ripple`: an AND and a round per plane) or pairwise (`tree`): (g, p) = (g_high ^ p_high g_low, p_high
+p_low), about three times the ANDs and ceil(log2(planes)) rounds. Works over any `interface.BitGates`; nothing
+is opened.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def merge_schedule(planes: int) -> list[int]:
 
 
 def adder_for(planes: int, words: int, latency_bytes: int, batches: int = 1) -> Adder:
-    """For one AND per plane or a tree over them: the least rounds * latency_bytes + bytes, from public sizes, alike at all
-    parties.
+    """For one AND per plane or a tree over them: the least rounds * latency_bytes + bytes, from public sizes,
+    alike at all parties.
 
     words: of a plane, over all batches; a tree begins with one AND per plane, too.
     """
@@ -38,8 +39,8 @@ def adder_for(planes: int, words: int, latency_bytes: int, batches: int = 1) -> 
 def merge_planes(gates: BitGates[B], generate: B, propagate: B) -> B:
     """Fold planes (axis 0, lowest first) of g and p to the g of all: ceil(log2(planes)) rounds.
 
-    Pairs are merged lowest first and an odd plane at the top waits; the lowest pair needs no p. A comparison folds the same
-    way with g = "less here", p = "equal here".
+    Pairs are merged lowest first and an odd plane at the top waits; the lowest pair needs no p. A comparison
+    folds the same way with g = "less here", p = "equal here".
     """
     while len(generate) > 1:
         count = len(generate)

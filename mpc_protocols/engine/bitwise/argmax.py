@@ -1,17 +1,20 @@
-"""Index of the largest of n shared keys, ties to the lower index, opening the index only (`docs/design/mechanisms.md` 1.5).
+"""Index of the largest of n shared keys, ties to the lower index, opening the index only
+(`docs/design/mechanisms.md` 1.5).
 
-All pairs p < q are compared at once: p beats q unless key_p - key_q is negative, so of equal keys the lower index wins and
-exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bits is zero. That, and nothing else, is opened:
+All pairs p < q are compared at once: p beats q unless key_p - key_q is negative, so of equal keys the lower
+index wins and exactly one candidate q has lost no comparison: its vector l_q of n - 1 loss bits is zero.
+That, and nothing else, is opened:
 
     e_q = XOR_p l_q[p] & R_q[p],    R_q[p] fresh shared random words of 128 bits that nobody knows (`BitGates.zero_rows`)
 
-Several picks (`peel`): k vectors of keys, the same scores with fresh noise each; pick i is opened on the public list that the
-picks before leave. That the openings show the winners and nothing else: there, 1.5 and 1.6.
+Several picks (`peel`): k vectors of keys, the same scores with fresh noise each; pick i is opened on the
+public list that the picks before leave. That the openings show the winners and nothing else: there, 1.5 and
+1.6.
 
     rounds: those of the comparisons, 1 to open (per pick); 5 for 32-bit keys on replicated shares, whatever n is
 
-Public bound, asserted by the caller: differences of keys on one list fit the ring with their sign. All computing parties learn
-the indices; keys, margins, ties and every single comparison stay shared.
+Public bound, asserted by the caller: differences of keys on one list fit the ring with their sign. All
+computing parties learn the indices; keys, margins, ties and every single comparison stay shared.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, SelectionPlan, most_candidates
 
 PAIRS = 1 << 20
-"""Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one batch."""
+"""Comparisons that go through the adder together: bounds the memory at about 100 MB; 1,448 candidates are one
+batch."""
 MAX_KEPT: Final = 1448
 """Candidates of which the positions of all pairs are kept for the next selection: 17 MB."""
 _LOSSES = 1 << 17  # losses tested at a time
@@ -51,9 +55,11 @@ def check_size(plan: SelectionPlan) -> None:
 
 
 def argmax_rows(gates: Gates[B, N], keys: N) -> NDArray[np.int64]:
-    """Open the position of the largest of every row of keys of shape (rows, n), in the same rounds: int64 of shape (rows,).
+    """Open the position of the largest of every row of keys of shape (rows, n), in the same rounds: int64 of
+    shape (rows,).
 
-    Positions are 0, and nothing is computed, for n = 1. Raises `ProtocolAborted` if a row opens to no candidate.
+    Positions are 0, and nothing is computed, for n = 1. Raises `ProtocolAborted` if a row opens to no
+    candidate.
     """
     rows, count = keys.shape
     if count == 1:
@@ -66,8 +72,9 @@ def peel(
 ) -> list[int]:
     """Open one pick of every row of keys of shape (picks, n), each on what the earlier ones leave.
 
-    members: the candidate of each column, ascending. candidates: the list of the next pick, given the picks before; the picks
-    end with the rows or with an empty list. Rounds: those of the comparisons, and one for each pick on more than one candidate.
+    members: the candidate of each column, ascending. candidates: the list of the next pick, given the picks
+    before; the picks end with the rows or with an empty list. Rounds: those of the comparisons, and one for
+    each pick on more than one candidate.
     """
     picks, count = keys.shape
     lost = losses(gates, keys) if count > 1 else None
@@ -106,7 +113,8 @@ def losses(gates: Gates[B, N], keys: N) -> B:
 def _open_winners(
     gates: Gates[B, N], lost: B, places: NDArray[np.intp], count: int | None = None
 ) -> NDArray[np.int64]:
-    """The positions, in `places`, of the candidates that lost to no other of them: one for each row of losses among `count`."""
+    """The positions, in `places`, of the candidates that lost to no other of them: one for each row of losses
+    among `count`."""
     rows, several = lost.shape[0], len(places)
     kept = _duels(several) if count is None and several <= MAX_KEPT and not is_dry(gates) else None
 
@@ -131,7 +139,8 @@ def _open_winners(
 
 
 def loss_vectors(gates: Gates[B, N], lost: B, count: int) -> B:
-    """[Candidate lost to opponent] of all candidates: uint8 of shape (rows, count, count - 1). lost: as from `losses`."""
+    """[Candidate lost to opponent] of all candidates: uint8 of shape (rows, count, count - 1). lost: as from
+    `losses`."""
     pairs, complements = _duels(count)
     return gates.xor_public(lost[:, pairs], complements)
 
@@ -153,8 +162,8 @@ def _duels(count: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
 def _duels_of(
     places: NDArray[np.intp], count: int, block: slice = slice(None)
 ) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-    """For every candidate of a block of an ascending list and every other of the list: the number of their pair among all pairs
-    of `count` candidates, and 1 if the pair's bit is the other's loss."""
+    """For every candidate of a block of an ascending list and every other of the list: the number of their
+    pair among all pairs of `count` candidates, and 1 if the pair's bit is the other's loss."""
     several = len(places)
     candidate = np.arange(several)[block, np.newaxis]
     other = np.arange(several - 1) + (np.arange(several - 1) >= candidate)

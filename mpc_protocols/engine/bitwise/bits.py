@@ -1,8 +1,8 @@
 """Shared bits as one party holds them: a tuple of like arrays of words, whatever the sharing.
 
-XOR sharing among two parties has one part, replicated sharing two, a sharing over GF(8) three. XOR, indexing, stacking and
-reshaping act on each part alike, so that code over `interface.Gates` need not know how many there are. A product or a public
-constant does depend on the sharing: those are `Gates`.
+XOR sharing among two parties has one part, replicated sharing two, a sharing over GF(8) three. XOR, indexing,
+stacking and reshaping act on each part alike, so that code over `interface.Gates` need not know how many
+there are. A product or a public constant does depend on the sharing: those are `Gates`.
 
 Words are 64 cells each (`bitslice`), or single bits as uint8 where few cells are picked out one by one.
 """

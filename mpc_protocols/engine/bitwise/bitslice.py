@@ -1,13 +1,15 @@
 """Bit planes: 64 cells to a word, so that one machine instruction evaluates 64 gates.
 
-A batch of n cells is padded to a multiple of 64. Plane j holds bit j of every cell in `n/64` words of 64 bits. Which bit
-of a plane belongs to which cell is free as long as all parties agree; the order here makes the transposition of integers
-to planes pure vector work without a single strided byte: read a plane as W = n/32 words of 32 bits, then
+A batch of n cells is padded to a multiple of 64. Plane j holds bit j of every cell in `n/64` words of 64
+bits. Which bit of a plane belongs to which cell is free as long as all parties agree; the order here makes
+the transposition of integers to planes pure vector work without a single strided byte: read a plane as W =
+n/32 words of 32 bits, then
 
     bit t of 32-bit word w  =  cell t*W + w.
 
-The 32 rows of W cells are transposed by five rounds of masked swaps (Hacker's Delight 7-3), in pieces that stay in cache,
-3 to 5 ns a cell. No loop runs over cells. Assumes a little-endian machine, as the wire's integers do.
+The 32 rows of W cells are transposed by five rounds of masked swaps (Hacker's Delight 7-3), in pieces that
+stay in cache, 3 to 5 ns a cell. No loop runs over cells. Assumes a little-endian machine, as the wire's
+integers do.
 
 Nothing here knows what is secret: the running time depends on sizes only.
 """
@@ -39,7 +41,8 @@ def words_for(cells: int) -> int:
 
 
 def to_planes(values: Elements, planes: int, out: Words | None = None) -> Words:
-    """The low `planes` bit planes of unsigned values of shape (n,): shape (planes, words_for(n)); padding is 0.
+    """The low `planes` bit planes of unsigned values of shape (n,): shape (planes, words_for(n)); padding is
+    0.
 
     out: where to put them, of that shape; its rows may lie apart.
     """
@@ -78,7 +81,8 @@ def to_planes(values: Elements, planes: int, out: Words | None = None) -> Words:
 
 
 def in_words(values: Elements) -> Elements:
-    """Values in rows of which words [a, b) of all planes hold the columns [2a, 2b): (n,) to (32, 2 words_for(n)), padded by 0.
+    """Values in rows of which words [a, b) of all planes hold the columns [2a, 2b): (n,) to (32, 2
+    words_for(n)), padded by 0.
 
     So `planes[:, a:b]` are the planes of `in_words(values)[:, 2 * a : 2 * b].reshape(-1)`.
     """
@@ -90,7 +94,8 @@ def in_words(values: Elements) -> Elements:
 
 
 def from_planes(planes: Words, cells: int) -> NDArray[np.uint32]:
-    """Inverse of `to_planes` for up to 32 planes of shape (planes, words_for(cells)): values of shape (cells,)."""
+    """Inverse of `to_planes` for up to 32 planes of shape (planes, words_for(cells)): values of shape
+    (cells,)."""
     if isinstance(planes, Blank):
         return blank(cells, np.uint32)
     lanes = planes.view(np.uint32)
@@ -106,7 +111,8 @@ def from_planes(planes: Words, cells: int) -> NDArray[np.uint32]:
 
 
 def _transpose(block: NDArray[np.uint32], planes: int, scratch: NDArray[np.uint32]) -> None:
-    """In place: row j < planes holds, at bit t, bit j of what row t held. Each step goes on with the rows that lead there."""
+    """In place: row j < planes holds, at bit t, bit j of what row t held. Each step goes on with the rows
+    that lead there."""
     width, count = block.shape[1], _LANES
     for step, mask in _SWAPS:
         pairs = block[:count].reshape(count // (2 * step), 2, step, width)
@@ -122,7 +128,8 @@ def _transpose(block: NDArray[np.uint32], planes: int, scratch: NDArray[np.uint3
 
 
 def to_bits(plane: Words, cells: int, dtype: type[np.unsignedinteger[Any]] = np.uint32) -> Elements:
-    """The 0/1 values of one plane (or several: leading axes are kept), one element per cell: shape (..., cells)."""
+    """The 0/1 values of one plane (or several: leading axes are kept), one element per cell: shape (...,
+    cells)."""
     if isinstance(plane, Blank):
         return blank((*plane.shape[:-1], cells), dtype)
     lanes = plane.view(np.uint32)[..., np.newaxis, :] >> _SHIFTS
@@ -141,7 +148,8 @@ def piece_lengths(cells: int) -> list[int]:
 def bit_pieces(
     plane: Words, cells: int, dtype: type[np.unsignedinteger[Any]]
 ) -> Iterator[tuple[slice, Elements]]:
-    """`to_bits` of one plane in pieces that stay in cache: the cells of a piece, and their bits in a fresh array."""
+    """`to_bits` of one plane in pieces that stay in cache: the cells of a piece, and their bits in a fresh
+    array."""
     rows = plane.view(np.uint32)
     start = 0
     for length in piece_lengths(cells):
@@ -154,7 +162,8 @@ def bit_pieces(
 
 
 def from_bits(bits: NDArray[Any]) -> Words:
-    """Inverse of `to_bits`: 0/1 (or bool) values of shape (..., n) to planes (..., words_for(n)); padding is 0."""
+    """Inverse of `to_bits`: 0/1 (or bool) values of shape (..., n) to planes (..., words_for(n)); padding is
+    0."""
     cells = bits.shape[-1]
     if isinstance(bits, Blank):
         return blank((*bits.shape[:-1], words_for(cells)), np.uint64)

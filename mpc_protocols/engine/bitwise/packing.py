@@ -1,7 +1,7 @@
 """Arrays as bytes, for what a party keeps on its own disk: shares of a release that is about to be opened.
 
-Never used for what travels: the reader is the writer. Format: the length of a header (4 bytes, big-endian), the header, JSON
-[[dtype, shape], ...], then the arrays' bytes, little-endian. Only unsigned integers.
+Never used for what travels: the reader is the writer. Format: the length of a header (4 bytes, big-endian),
+the header, JSON [[dtype, shape], ...], then the arrays' bytes, little-endian. Only unsigned integers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The model's rounded answers on their way from the leader to the other parties (`public.answers`), which check them.
+"""The model's rounded answers on their way from the leader to the other parties (`public.answers`), which
+check them.
 
-The leader alone subtracts c from its shares; the other parties must know which answers are 0, for those cells take no part in the
-sign protocol, and check ranges, sums and the announced hash of all of them. Answers are post-processing of released counts; they
-travel compactly, not secretly, cells in the order of the layout of one dealer:
+The leader alone subtracts c from its shares; the other parties must know which answers are 0, for those cells
+take no part in the sign protocol, and check ranges, sums and the announced hash of all of them. Answers are
+post-processing of released counts; they travel compactly, not secretly, cells in the order of the layout of
+one dealer:
 
     the bitmap   one bit per cell, 1 where c is not 0, first cell in the highest bit; padding bits are 0
     bytes        of each cell that is not 0: c itself below 255, else 255

@@ -1,11 +1,12 @@
-"""The model's answers of a step on their way from the leader, who fits the model, to all others that compute, who check them.
+"""The model's answers of a step on their way from the leader, who fits the model, to all others that compute,
+who check them.
 
     exchange = AnswerExchange(wire, turns, leader, announced, rounded)
     exchange.begin()                                  those of the first group travel; the record of the step is written meanwhile
     for layout, answers in exchange: ...              those of each further group travel when their turn comes
 
-1 round each. Nothing is secret: answers are post-processing of released counts. A backend whose parties need different parts of
-them overrides the encoding.
+1 round each. Nothing is secret: answers are post-processing of released counts. A backend whose parties need
+different parts of them overrides the encoding.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class AnswerExchange:
         announced: AnnouncedAnswers,
         rounded: RoundedAnswers | None,
     ) -> None:
-        """turns: of the protocol that these messages belong to. Raises `ValueError` if the leader does not bring the answers."""
+        """turns: of the protocol that these messages belong to. Raises `ValueError` if the leader does not
+        bring the answers."""
         if wire.me == leader and rounded is None:
             raise ValueError("The leading party must bring the model's answers.")
         self.leads = wire.me == leader
@@ -63,7 +65,8 @@ class AnswerExchange:
         self._checker.check(number, answers)
         return answers
 
-    # -- what travels --------------------------------------------------------------------------------------------------------
+    # -- what travels
+    # --------------------------------------------------------------------------------------------------------
 
     def _encode(self, answers: Answers, followers: Sequence[int]) -> list[bytes]:
         return [answer_codec.encode(answers)] * len(followers)

@@ -5,13 +5,15 @@ A custodian splits its counts among computing parties that must not all collude:
     a fresh 16-byte seed               to each of them but one
     counts - all streams, mod 2^32     to that one                      4 bytes a cell
 
-Whoever misses a part sees uniform bytes. They add over all custodians to their own counts, so that the number of custodians costs
-the computing parties no traffic among themselves. Who gets which part: `held_marginals`; of three parties of whom two are enough
-(`replicated`), the contributor with index j splits between parties j and j + 1, modulo 3: `send_contribution`, `contributions`.
+Whoever misses a part sees uniform bytes. They add over all custodians to their own counts, so that the number
+of custodians costs the computing parties no traffic among themselves. Who gets which part: `held_marginals`;
+of three parties of whom two are enough (`replicated`), the contributor with index j splits between parties j
+and j + 1, modulo 3: `send_contribution`, `contributions`.
 
-Threat model: the computing parties are semi-honest, and those that get parts do not all collude; semi-honest contributors (a liar
-can spoil its own contribution, and with false counts the sign bound; `docs/design/mechanisms.md` 5). A contributor learns which
-marginals are shared; nothing is opened. Assumption: AES-CTR (`prg`).
+Threat model: the computing parties are semi-honest, and those that get parts do not all collude; semi-honest
+contributors (a liar can spoil its own contribution, and with false counts the sign bound;
+`docs/design/mechanisms.md` 5). A contributor learns which marginals are shared; nothing is opened.
+Assumption: AES-CTR (`prg`).
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def ranges(facts: StudyFacts, cliques: Sequence[Clique]) -> Iterator[tuple[Cliqu
 def local_cells(
     facts: StudyFacts, counts: LocalCounts | None, cliques: Sequence[Clique], levels: Sequence[Level]
 ) -> list[NDArray[np.uint32]]:
-    """This custodian's marginals as ring elements, zeros for a party without data. levels: those that the cliques name.
+    """This custodian's marginals as ring elements, zeros for a party without data. levels: those that the
+    cliques name.
 
     Raises `DataRefused` for negative counts, arrays of another size, or more rows than the study's cap.
     """
@@ -94,7 +97,8 @@ def send_masked(
     seeds_to: Sequence[int],
     masked_to: int,
 ) -> None:
-    """At a custodian: a seed to each of some parties, masked counts to one. Raises `DataRefused` before anything is sent."""
+    """At a custodian: a seed to each of some parties, masked counts to one. Raises `DataRefused` before
+    anything is sent."""
     cells = local_cells(facts, counts, cliques, levels)
     streams = []
     for peer in seeds_to:
@@ -118,10 +122,12 @@ def receive_masked(
     masked_from: Sequence[int],
     apart: Sequence[int] = (),
 ) -> Iterator[tuple[Sequence[Clique], Elements]]:
-    """At a computing party: cliques that travel together, and their cells, its own plus what these custodians sent it. Blocks.
+    """At a computing party: cliques that travel together, and their cells, its own plus what these custodians
+    sent it. Blocks.
 
-    apart: custodians whose parts are not added: then cells come as (1 + apart, cells), theirs in their order after all others'
-    together, zeros where this party gets no part. Raises `DataRefused` before anything is received.
+    apart: custodians whose parts are not added: then cells come as (1 + apart, cells), theirs in their order
+    after all others' together, zeros where this party gets no part. Raises `DataRefused` before anything is
+    received.
     """
     cells = local_cells(facts, counts, cliques, levels)
     streams = {peer: _stream(wire, bytes(wire.receive(peer, SEED_BYTES))) for peer in seeds_from}
@@ -153,7 +159,8 @@ def contributions(
     levels: Sequence[Level],
     apart: Sequence[int] = (),
 ) -> Iterator[tuple[Sequence[Clique], Elements]]:
-    """At a computing party: its own counts plus what contributors sent it with `send_contribution`; see `receive_masked`."""
+    """At a computing party: its own counts plus what contributors sent it with `send_contribution`; see
+    `receive_masked`."""
     pairs = {peer: _pair_of(wire, peer) for peer in wire.contributors}
     seeds_from, masked_from = ([peer for peer in pairs if pairs[peer][part] == wire.me] for part in (0, 1))
     return receive_masked(wire, facts, counts, cliques, levels, seeds_from, masked_from, apart)

@@ -1,4 +1,5 @@
-"""What the L1 distances of a step are computed from, in every engine: gates, marginals' cells, the model's answers in groups."""
+"""What the L1 distances of a step are computed from, in every engine: gates, marginals' cells, the model's
+answers in groups."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ CellsOf = Callable[[CellRange], S]
 
 
 class GroupedL1Sums(ABC, Generic[G, S, R]):
-    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates' cells."""
+    """See `engine.interface.L1Sums`. Groups take turns, so that memory does not grow with the candidates'
+    cells."""
 
     def __init__(self, gates: G, cells: CellsOf[S], answers: AnswerExchange, planes: int, ring: UInt) -> None:
         """planes: bits of a cell's difference. ring: of the sums."""

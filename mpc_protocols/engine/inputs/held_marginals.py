@@ -1,13 +1,16 @@
-"""The marginals that some computing parties, the holders, keep additively modulo 2^32, and those that are sums of them.
+"""The marginals that some computing parties, the holders, keep additively modulo 2^32, and those that are
+sums of them.
 
-A holder's part begins with its own counts. Every other custodian, computing or not, splits its counts among all holders: a fresh
-seed of 16 bytes to each but one, and to that one, in turn by the custodian's number,
+A holder's part begins with its own counts. Every other custodian, computing or not, splits its counts among
+all holders: a fresh seed of 16 bytes to each but one, and to that one, in turn by the custodian's number,
 
     counts - the streams of all seeds, modulo 2^32        4 bytes a cell
 
-so that whoever misses a part sees uniform bytes (`contribution`). A computing party that is no holder keeps zeros.
+so that whoever misses a part sees uniform bytes (`contribution`). A computing party that is no holder keeps
+zeros.
 
-Threat model: the backend's, in which the holders do not all collude; contributors may with any. Assumption: AES-CTR (`prg`).
+Threat model: the backend's, in which the holders do not all collude; contributors may with any. Assumption:
+AES-CTR (`prg`).
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from mpc_protocols.wire import Wire
 
 @dataclass(frozen=True)
 class Split:
-    """How counts are split: among parties 0 .. holders - 1. first: who gets the masked counts of a custodian numbered 0."""
+    """How counts are split: among parties 0 .. holders - 1. first: who gets the masked counts of a custodian
+    numbered 0."""
 
     holders: int
     first: int = 0
@@ -45,13 +49,15 @@ class Split:
         cliques: Sequence[Clique],
         levels: Sequence[Level],
     ) -> None:
-        """At a custodian that is no holder: seeds and masked counts. Raises `DataRefused` before anything is sent."""
+        """At a custodian that is no holder: seeds and masked counts. Raises `DataRefused` before anything is
+        sent."""
         receiver = self.masked_to(wire.me)
         send_masked(wire, facts, counts, cliques, levels, self.seeds_to(wire.me), receiver)
 
 
 class HeldMarginals(AdditiveMarginals):
-    """Marginals of all custodians' rows together (horizontal): one computing party's parts, zeros at one that is no holder."""
+    """Marginals of all custodians' rows together (horizontal): one computing party's parts, zeros at one that
+    is no holder."""
 
     def __init__(self, wire: Wire, facts: StudyFacts, counts: LocalCounts | None, split: Split) -> None:
         """counts: this party's own data, None if it only computes."""

@@ -1,8 +1,9 @@
 """The marginals that one computing party holds shares of, and those that are sums of them, over any backend.
 
-Only maximal cliques are shared (`PublicState.to_share`), as counts modulo 2^32; every other marginal is a local sum over axes of
-a shared one, made when it is first needed and kept. Where shares come from is the backend's and the partition's business
-(`contribution` for everybody's counts). Sharing releases nothing: each party sees uniform bytes.
+Only maximal cliques are shared (`PublicState.to_share`), as counts modulo 2^32; every other marginal is a
+local sum over axes of a shared one, made when it is first needed and kept. Where shares come from is the
+backend's and the partition's business (`contribution` for everybody's counts). Sharing releases nothing: each
+party sees uniform bytes.
 
 `sharing` names the input sharing: noise is bound to it, so that data read again never meets the same noise.
 """
@@ -30,12 +31,13 @@ class Marginals(ABC, Generic[S]):
     """One computing party's shares of marginals, however they come to be shared."""
 
     def __init__(self, session_id: bytes, public: bytes = b"", apart: Sequence[int] = ()) -> None:
-        """public: what all must agree on besides the transcript. apart: contributors whose shares are kept for themselves too, so
-        that they can be checked and taken out again."""
+        """public: what all must agree on besides the transcript. apart: contributors whose shares are kept
+        for themselves too, so that they can be checked and taken out again."""
         self._shared: dict[Clique, S] = {}
         self._contributors = tuple(apart)
         self.apart: dict[int, dict[Clique, S]] = {contributor: {} for contributor in apart}
-        """Of each contributor that is checked and not left out: its own shares of all marginals shared so far."""
+        """Of each contributor that is checked and not left out: its own shares of all marginals shared so
+        far."""
         self._derived: dict[Handle, S] = {}
         self.public = public
         self.sharing = binding(b"input sharing", session_id)
@@ -44,7 +46,8 @@ class Marginals(ABC, Generic[S]):
     def _input(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> dict[Clique, S]:
         """Shares of these marginals, modulo 2^32, cells in row-major order: (cells,).
 
-        With contributors that are kept apart, (1 + contributors, cells): of all others together, then of each of these.
+        With contributors that are kept apart, (1 + contributors, cells): of all others together, then of each
+        of these.
         """
 
     @abstractmethod
@@ -68,9 +71,11 @@ class Marginals(ABC, Generic[S]):
         """The share of the sum of all cells, (1,). Local."""
 
     def share(self, cliques: Sequence[Clique], levels: Sequence[Level], inputs: bytes) -> int:
-        """Input everybody's data for these cliques; returns the number of cells. `inputs` is the transcript that asked for it.
+        """Input everybody's data for these cliques; returns the number of cells. `inputs` is the transcript
+        that asked for it.
 
-        levels: those that the cliques name. Raises `DataRefused` before anything is sent if the own data does not fit.
+        levels: those that the cliques name. Raises `DataRefused` before anything is sent if the own data does
+        not fit.
         """
         shared = self._input(cliques, levels, inputs)
         if self._contributors:

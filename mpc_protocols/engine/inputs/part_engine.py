@@ -49,7 +49,8 @@ class PartL1Sums(GroupedL1Sums[G, Elements, R], Generic[G, R, D]):
 
     @abstractmethod
     def _total(self, sums: Elements, distances: Sequence[tuple[slice, D]]) -> R:
-        """This party's parts of some sums, and distances of some consecutive candidates, together, in the step's ring."""
+        """This party's parts of some sums, and distances of some consecutive candidates, together, in the
+        step's ring."""
 
 
 class PartEngine(SourcedEngine[Elements, R], Generic[G, R]):

@@ -1,4 +1,5 @@
-"""What every semi-honest engine does alike: it hands on what its `Marginals` say, and draws a seed (`interface.Engine`)."""
+"""What every semi-honest engine does alike: it hands on what its `Marginals` say, and draws a seed
+(`interface.Engine`)."""
 
 from __future__ import annotations
 

@@ -1,16 +1,18 @@
 """Secret draws from a public table by the alias method (Walker 1977): one lookup and ONE comparison per draw.
 
-A table of n - 1 sorted thresholds over L uniform bits gives value k to m_k = t_k - t_{k-1} of the 2^L uniform numbers
-(`mechanisms.gumbel`, `mechanisms.gaussian`). The same masses in 2^t columns of capacity C = 2^(L-t), two values in each:
+A table of n - 1 sorted thresholds over L uniform bits gives value k to m_k = t_k - t_{k-1} of the 2^L uniform
+numbers (`mechanisms.gumbel`, `mechanisms.gaussian`). The same masses in 2^t columns of capacity C = 2^(L-t),
+two values in each:
 
     i = U >> (L - t),  y = U mod C:      k = i if y < threshold_i else alias_i           sum of what k gets: exactly m_k
 
-The distribution of k is that of the table, integer for integer (`docs/design/mechanisms.md` 1.5): a draw from U equals the
-mechanisms' integer references on `AliasTable.table_order` of U, bit for bit.
+The distribution of k is that of the table, integer for integer (`docs/design/mechanisms.md` 1.5): a draw from
+U equals the mechanisms' integer references on `AliasTable.table_order` of U, bit for bit.
 
-On shares: the t index bits become two one-hot vectors of 2^(t/2) entries; each bit of (threshold_i, i ^ alias_i) is
-a bilinear form of both with public coefficients, a GF(2) dot product that costs one bit on the wire whatever the table's size.
-The local work, 2^t (L + bits) / 8 words of XOR per 64 cells, is by the method of the Four Russians.
+On shares: the t index bits become two one-hot vectors of 2^(t/2) entries; each bit of (threshold_i, i ^
+alias_i) is a bilinear form of both with public coefficients, a GF(2) dot product that costs one bit on the
+wire whatever the table's size. The local work, 2^t (L + bits) / 8 words of XOR per 64 cells, is by the method
+of the Four Russians.
 
     ANDs per cell    2 (2^(t/2) - t/2 - 1) + L + (L - t) [ripple, L - t rounds; tree: about 3 (L - t), 1 + ceil(log2(L - t))] + t
     rounds           ceil(log2(t/2)) + 1 + comparison + 1
@@ -41,9 +43,11 @@ _PICKED = 1 << 16  # words picked at a time: with the sums they stay in the seco
 
 @dataclass(frozen=True)
 class AliasTable:
-    """Columns of a draw: `index_bits` of U name one, the `rest_bits` below them are compared with its threshold.
+    """Columns of a draw: `index_bits` of U name one, the `rest_bits` below them are compared with its
+    threshold.
 
-    thresholds: below 2^rest_bits. aliases: the value from the threshold on; its own number where it fills a whole column.
+    thresholds: below 2^rest_bits. aliases: the value from the threshold on; its own number where it fills a
+    whole column.
     """
 
     index_bits: int
@@ -62,7 +66,8 @@ class AliasTable:
         return self.rest_bits + self.index_bits
 
     def table_order(self, uniform: int) -> int:
-        """The bijection of the statement: the number that the table of sorted thresholds takes to the same value."""
+        """The bijection of the statement: the number that the table of sorted thresholds takes to the same
+        value."""
         column, rest = divmod(uniform, 1 << self.rest_bits)
         own, other = self._starts[column]
         threshold = self.thresholds[column]
@@ -87,7 +92,8 @@ class AliasTable:
 
     @cached_property
     def output_bits(self) -> NDArray[np.uint8]:
-        """What is looked up in each column, outer * inner entries + entry: (outer entries, inner entries, outputs)."""
+        """What is looked up in each column, outer * inner entries + entry: (outer entries, inner entries,
+        outputs)."""
         width = self.rest_bits // 8 + 1
         raw = b"".join(threshold.to_bytes(width, "little") for threshold in self.thresholds)
         bits = np.unpackbits(
@@ -99,7 +105,8 @@ class AliasTable:
 
     @cached_property
     def selectors(self) -> NDArray[np.intp]:
-        """Which tabulated sum of each group of inner planes gives an output bit: (groups, outputs * outer entries)."""
+        """Which tabulated sum of each group of inner planes gives an output bit: (groups, outputs * outer
+        entries)."""
         inner = 1 << self.low_bits
         group = min(_GROUP, inner)
         # (outer, groups, group, outputs) -> numbers of sums (groups, outputs, outer)
@@ -175,7 +182,8 @@ def schedule(table: AliasTable, adder: Adder) -> list[int]:
 def draw(gates: BitGates[B], uniform: B, table: AliasTable, adder: Adder) -> B:
     """Bits of one value per cell, lowest first: shape (index_bits, words).
 
-    uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes: `schedule`.
+    uniform: planes of U, lowest first, shape (rest_bits + index_bits, words). Rounds and AND planes:
+    `schedule`.
     """
     return draw_runs(gates, uniform, [(table, uniform.shape[1])], adder)
 
@@ -197,7 +205,8 @@ def draw_runs(gates: BitGates[B], uniform: B, runs: Runs, adder: Adder) -> B:
 
 
 def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
-    """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in the same rounds."""
+    """One-hot vectors of several shared numbers, planes lowest first: (bits, words) to (2^bits, words), in
+    the same rounds."""
     vectors = [
         [stack([gates.complement(bit), bit]) for bit in (number[j] for j in range(len(number)))]
         for number in numbers
@@ -222,7 +231,8 @@ def one_hots(gates: BitGates[B], numbers: Sequence[B]) -> list[B]:
 
 
 def _outer(low: B, high: B, products: B) -> B:
-    """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to the factors."""
+    """All products of two one-hot vectors from those of their entries but the first: rows and columns sum to
+    the factors."""
 
     def component(low: Words, high: Words, products: Words) -> Words:
         grid = np.empty_like(low, shape=(len(high), len(low), low.shape[1]))
@@ -241,8 +251,8 @@ def _lookup(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
 
 
 def lookup_terms(factor: B, outer: B, runs: Runs) -> Iterator[tuple[tuple[slice, slice], B, Iterator[Words]]]:
-    """What a lookup adds up, as `BitGates.and_sums` takes it: places of the result, outer entries, and part by part of the factor
-    the sums of inner entries that they are multiplied by."""
+    """What a lookup adds up, as `BitGates.and_sums` takes it: places of the result, outer entries, and part
+    by part of the factor the sums of inner entries that they are multiplied by."""
     entries, outputs = len(outer), runs[0][0].outputs
     ends = list(accumulate(words for _, words in runs))
     places = (
@@ -262,8 +272,9 @@ def lookup_terms(factor: B, outer: B, runs: Runs) -> Iterator[tuple[tuple[slice,
 
 
 def multiplied_out(gates: BitGates[B], inner: B, outer: B, runs: Runs) -> B:
-    """As a lookup, where each statement costs more than what it sends, as when few are proved: the one-hot vector of all
-    columns, after which every output bit is a local sum. 2^t products a draw in place of outputs * 2^(t/2). 1 round."""
+    """As a lookup, where each statement costs more than what it sends, as when few are proved: the one-hot
+    vector of all columns, after which every output bit is a local sum. 2^t products a draw in place of
+    outputs * 2^(t/2). 1 round."""
     rows, columns = np.divmod(np.arange((len(outer) - 1) * (len(inner) - 1)), len(inner) - 1)
     [products] = gates.and_pairs([(outer[1:][rows], inner[1:][columns])])
     vector = _outer(inner, outer, products)

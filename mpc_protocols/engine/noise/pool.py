@@ -1,19 +1,23 @@
 """Noise made ahead: many short protocols become one (`docs/design/mechanisms.md` 1.5, 4).
 
-Noise does not depend on data, and drawing it for one release costs as many rounds as for twenty. So a run that keeps asking for
-noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of one sampler) gets it from a pool: what a
-release finds there costs it nothing, and when the pool runs out, the release that finds it empty makes more, GROWTH times as
-much as the run has used of that kind, up to `most` rows. The first release of a kind makes what it needs and no more. Where it
-is known what comes next, a release before it fills the pool with what that can take at most (`fill`). Where parties are far apart
-a making's rounds cost more than its bytes: then FAR_GROWTH times as much is made, by the first release already (`NoisePool.at`).
+Noise does not depend on data, and drawing it for one release costs as many rounds as for twenty. So a run
+that keeps asking for noise of one kind (the Gumbel noise of a selection on one grid, the Gaussian noise of
+one sampler) gets it from a pool: what a release finds there costs it nothing, and when the pool runs out, the
+release that finds it empty makes more, GROWTH times as much as the run has used of that kind, up to `most`
+rows. The first release of a kind makes what it needs and no more. Where it is known what comes next, a
+release before it fills the pool with what that can take at most (`fill`). Where parties are far apart a
+making's rounds cost more than its bytes: then FAR_GROWTH times as much is made, by the first release already
+(`NoisePool.at`).
 
-What the noise of a release is bound to. The rows of one making are streams bound to the release that makes them: session id,
-step number, mechanism, hash of all public inputs so far, id of the input sharing. Every row goes into ONE release, and which one
-is a function of public sizes, hence of the transcript whose hash stands in the record of that release; rows that are left when
-a release makes its own, or when the kind changes, are dropped. Two releases of a session therefore never meet the same noise,
-nor do two attempts at a run: each has a session id, keys and empty pools of its own (`docs/design/resume.md`).
+What the noise of a release is bound to. The rows of one making are streams bound to the release that makes
+them: session id, step number, mechanism, hash of all public inputs so far, id of the input sharing. Every row
+goes into ONE release, and which one is a function of public sizes, hence of the transcript whose hash stands
+in the record of that release; rows that are left when a release makes its own, or when the kind changes, are
+dropped. Two releases of a session therefore never meet the same noise, nor do two attempts at a run: each has
+a session id, keys and empty pools of its own (`docs/design/resume.md`).
 
-Threat model: the backend's; the rows are shares nobody knows. Everything here but their content is a function of public sizes.
+Threat model: the backend's; the rows are shares nobody knows. Everything here but their content is a function
+of public sizes.
 """
 
 from __future__ import annotations
@@ -42,7 +46,8 @@ GUMBEL_BYTES, GAUSSIAN_BYTES = 50, 35
 class PoolModel:
     """How many rows there are, of which kind, and how many are generated when they run out.
 
-    most: 0 means never ahead. growth: as GROWTH. at_first: whether the first release of a kind makes so much already.
+    most: 0 means never ahead. growth: as GROWTH. at_first: whether the first release of a kind makes so much
+    already.
     """
 
     most: int
@@ -70,14 +75,15 @@ class PoolModel:
         return fresh
 
     def lacking(self, kind: Hashable, count: int) -> int:
-        """Rows to add so that `count` can be taken: 0 if they are there, else GROWTH times as many as are expected (`growth`
-        where the kind is known), up to `most`; 0 if more than that are expected, for which they would have to be made anew.
-        Changes nothing."""
+        """Rows to add so that `count` can be taken: 0 if they are there, else GROWTH times as many as are
+        expected (`growth` where the kind is known), up to `most`; 0 if more than that are expected, for which
+        they would have to be made anew. Changes nothing."""
         left, growth = (self.rows_left, self.growth) if kind == self.kind else (0, GROWTH)
         return 0 if left >= count or count > self.most else min(growth * count, self.most) - left
 
     def fill(self, kind: Hashable, count: int) -> int:
-        """Add what is lacking. Returns the number of rows generated for it; those of another kind are discarded then."""
+        """Add what is lacking. Returns the number of rows generated for it; those of another kind are
+        discarded then."""
         fresh = self.lacking(kind, count)
         if fresh:
             if kind != self.kind:
@@ -95,8 +101,9 @@ class NoisePool(Generic[N]):
 
     @classmethod
     def at(cls, latency_bytes: int, rows: int, row_bytes: int) -> Self:
-        """The pool of a run in which a round is worth so much. rows: the most of one making where parties are near; row_bytes: of
-        a row of it. Where they are far apart a making may cost half as much as its rounds."""
+        """The pool of a run in which a round is worth so much. rows: the most of one making where parties are
+        near; row_bytes: of a row of it. Where they are far apart a making may cost half as much as its
+        rounds."""
         if latency_bytes < FAR:
             return cls(rows)
         return cls(min(max(rows, ROUNDS * latency_bytes // (2 * row_bytes)), MAX_POOL_ROWS), FAR_GROWTH, True)
@@ -117,7 +124,8 @@ class NoisePool(Generic[N]):
         return self._model.shortfall(kind, count)
 
     def take(self, kind: Hashable, count: int, fresh: N | None) -> N:
-        """The next `count` rows of a kind. fresh: the shortfall, generated for this release; None if there is none."""
+        """The next `count` rows of a kind. fresh: the shortfall, generated for this release; None if there is
+        none."""
         shortfall = self._model.take(kind, count)
         if shortfall != (0 if fresh is None else len(fresh)):
             raise ValueError(f"{shortfall} fresh rows of noise are needed, not {fresh and len(fresh)}.")

@@ -1,13 +1,16 @@
-"""Where a run's noise comes from: two pools, what is made for one release, and what is made while something else is computed.
+"""Where a run's noise comes from: two pools, what is made for one release, and what is made while something
+else is computed.
 
-The noise of a selection's keys and of a measurement's counts is made in one of three ways, alike at all parties:
+The noise of a selection's keys and of a measurement's counts is made in one of three ways, alike at all
+parties:
 
     keys     taken from the pool; where that runs out, made beside the scores, which take fewer rounds
     counts   taken from the pool; made where they are needed, if nobody said before what would be measured
     ahead    beside a selection, what the measurement of its picks will take (`MarginalOracle.expect`); where products are proved,
              also after a measurement, while the leader computes by itself
 
-What a making is bound to, and what pools promise: `pool`. Threat model: the backend's; nothing is opened here.
+What a making is bound to, and what pools promise: `pool`. Threat model: the backend's; nothing is opened
+here.
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ class NoisePools(Generic[B, N]):
     def _pool(latency_bytes: int, rows: int, row_bytes: int) -> NoisePool[N]:
         return NoisePool[N].at(latency_bytes, rows, row_bytes)
 
-    # -- keys ----------------------------------------------------------------------------------------------------------------
+    # -- keys
+    # ----------------------------------------------------------------------------------------------------------------
 
     def key_shortfall(self, plan: SelectionPlan) -> int:
         """Rows that the keys of a selection lack."""
@@ -87,9 +91,11 @@ class NoisePools(Generic[B, N]):
         return gumbel_adder(rows, self._engine.gates.latency_bytes) if rows else "ahead"
 
     def of_keys(self, begun: BegunSelect, scores: Callable[[], N]) -> tuple[N, N]:
-        """The scores, and the noise of the contenders' keys, those of each pick after those of the one before.
+        """The scores, and the noise of the contenders' keys, those of each pick after those of the one
+        before.
 
-        Noise that has to be made takes more rounds than the scores: what measuring the picks will take is made meanwhile.
+        Noise that has to be made takes more rounds than the scores: what measuring the picks will take is
+        made meanwhile.
         """
         plan, gates = begun.plan, self._engine.gates
         kind, count = _kind_and_count(plan)
@@ -110,10 +116,12 @@ class NoisePools(Generic[B, N]):
         self._unmeasured = begun if self._engine.proves else None
         return computed, self._gumbel.take(kind, count, fresh)
 
-    # -- counts --------------------------------------------------------------------------------------------------------------
+    # -- counts
+    # --------------------------------------------------------------------------------------------------------------
 
     def has_counts(self, samplers: Sequence[tuple[Sampler, Sequence[int]]]) -> bool:
-        """Whether the noise of these counts is there. samplers: of consecutive numbers, each with the lengths of its runs."""
+        """Whether the noise of these counts is there. samplers: of consecutive numbers, each with the lengths
+        of its runs."""
         return len(samplers) == 1 and not self._gaussian.shortfall(samplers[0][0].digest, sum(samplers[0][1]))
 
     def of_counts(
@@ -132,10 +140,12 @@ class NoisePools(Generic[B, N]):
         noise = self._gaussian.take(sampler.digest, cells, fresh)
         return noise, gaussian_adder(sampler, lacking, gates.latency_bytes) if lacking else "ahead"
 
-    # -- ahead ---------------------------------------------------------------------------------------------------------------
+    # -- ahead
+    # ---------------------------------------------------------------------------------------------------------------
 
     def beside(self, begun: BegunSelect, compute: Callable[[], R]) -> R:
-        """A selection whose keys have their noise; in the same rounds, the noise that measuring its picks will take."""
+        """A selection whose keys have their noise; in the same rounds, the noise that measuring its picks
+        will take."""
         if not self._expected_shortfall(begun):
             return compute()
         gates, beside = self._engine.gates, self._engine.beside
@@ -149,10 +159,11 @@ class NoisePools(Generic[B, N]):
         return self._unmeasured is not None
 
     def make_due(self, begun: BegunMeasure) -> None:
-        """Make and prove the noise that the next selection like the last one will take, and the measurement after it.
+        """Make and prove the noise that the next selection like the last one will take, and the measurement
+        after it.
 
-        Runs after a measurement, at the leader while it computes by itself, for which the others wait. Nothing is opened. Where
-        no products are proved, noise is made when it is needed.
+        Runs after a measurement, at the leader while it computes by itself, for which the others wait.
+        Nothing is opened. Where no products are proved, noise is made when it is needed.
         """
         if self._unmeasured is None:
             return

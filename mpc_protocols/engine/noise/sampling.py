@@ -1,9 +1,10 @@
-"""Shared noise that nobody knows: the dithered Gumbel noise of a selection and the discrete Gaussian of a measurement.
+"""Shared noise that nobody knows: the dithered Gumbel noise of a selection and the discrete Gaussian of a
+measurement.
 
-Both draw from a public table with shared uniform bits, which are free (`alias`), followed by one weighted sum of bits
-(`docs/design/mechanisms.md` 1.5, 3.1, 3.3). Given U, they equal `mechanisms.selection.reference` and
-`mechanisms.gaussian.reference` on `AliasTable.table_order(U)`, bit for bit: the same integer distribution, with the uniform
-numbers in another order.
+Both draw from a public table with shared uniform bits, which are free (`alias`), followed by one weighted sum
+of bits (`docs/design/mechanisms.md` 1.5, 3.1, 3.3). Given U, they equal `mechanisms.selection.reference` and
+`mechanisms.gaussian.reference` on `AliasTable.table_order(U)`, bit for bit: the same integer distribution,
+with the uniform numbers in another order.
 
     Gumbel    2^a K + V: 80 bits U and a bits V per candidate; 13 rounds, 401 ANDs a candidate (tree); the dither is
               free; 2 rounds to the ring
@@ -12,8 +13,9 @@ numbers in another order.
 
 Ripple or tree: `adders.adder_for`, from the table's size, the number of cells and the worth of a round.
 
-The random bits are bound to the release (`BitGates.release_bits`): the same release, inputs and input sharing give the same
-noise, anything else gives fresh noise. Privacy does not depend on the ring: adding the noise wraps like any other sum.
+The random bits are bound to the release (`BitGates.release_bits`): the same release, inputs and input sharing
+give the same noise, anything else gives fresh noise. Privacy does not depend on the ring: adding the noise
+wraps like any other sum.
 
 Threat model: the backend's; nobody whom it tolerates as corrupted knows a bit of the noise.
 """
@@ -86,10 +88,11 @@ def gaussian_noise(gates: Gates[B, N], source: BitSource, sampler: Sampler, coun
 def gaussian_noises(
     gates: Gates[B, N], source: BitSource, samplers: Sequence[tuple[Sampler, int]], ring: UInt
 ) -> N:
-    """Independent draws of several samplers, each so many, one after the other; the rounds are those of the widest.
+    """Independent draws of several samplers, each so many, one after the other; the rounds are those of the
+    widest.
 
-    Tables are brought to as many columns as the largest has, which changes no distribution. What has more than NOISE_BATCH cells
-    is drawn for itself.
+    Tables are brought to as many columns as the largest has, which changes no distribution. What has more
+    than NOISE_BATCH cells is drawn for itself.
     """
     if len(samplers) == 1 or sum(count for _, count in samplers) > NOISE_BATCH:
         return gates.concatenate([gaussian_noise(gates, source, of, count, ring) for of, count in samplers])

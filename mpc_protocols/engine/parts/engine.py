@@ -1,11 +1,13 @@
-"""One computing party of an engine whose numbers are the sums of parts, arrays, and whose bits are their XOR (`parts.gates`).
+"""One computing party of an engine whose numbers are the sums of parts, arrays, and whose bits are their XOR
+(`parts.gates`).
 
     shares        additive modulo 2^32 at the holders: everybody's counts or owners' tables, whatever `Marginals` a backend has
     distances     c subtracted from the leader's part, cells with c = 0 by local sums, the others by `PartGates.absolute`
     noise         the shared draws over `gates`; on a fork of the link with masks of its own when made beside the scores
     arg max       all pairs at once (`engine.argmax`)
 
-Who learns what: all computing parties the releases, the model's answers, and sizes. Threat model and assumption: the backend's.
+Who learns what: all computing parties the releases, the model's answers, and sizes. Threat model and
+assumption: the backend's.
 """
 
 from __future__ import annotations

@@ -1,20 +1,23 @@
 """The algebra on which an engine of parts rests, and every other gate made of it (`engine.interface.Gates`).
 
-Secrets are the XOR (bits) or the sum modulo 2^32 or 2^64 (integers) of one part at each holder (`engine.link.PartLink`): NumPy
-arrays; other computing parties run the same code on zeros. A backend brings
+Secrets are the XOR (bits) or the sum modulo 2^32 or 2^64 (integers) of one part at each holder
+(`engine.link.PartLink`): NumPy arrays; other computing parties run the same code on zeros. A backend brings
 
     link             messages, openings, who holds parts
     and_words        x AND y, shared
     integers         shared bits as shared integers
     bits_times       a shared bit times a shared integer
 
-What follows from these is here, once: sums of ANDs, zero tests, integers of noise, comparisons, absolute values, wider rings.
-Whatever a backend has a faster protocol for it overrides, and names in `faster`; a test holds it against what is here.
+What follows from these is here, once: sums of ANDs, zero tests, integers of noise, comparisons, absolute
+values, wider rings. Whatever a backend has a faster protocol for it overrides, and names in `faster`; a test
+holds it against what is here.
 
-Random bits of a release are the XOR of the holders' own streams, each keyed by a secret that nobody else has and bound to the
-release: uniform unless all holders collude. The secret is drawn anew in each run, so no two runs repeat each other's noise.
+Random bits of a release are the XOR of the holders' own streams, each keyed by a secret that nobody else has
+and bound to the release: uniform unless all holders collude. The secret is drawn anew in each run, so no two
+runs repeat each other's noise.
 
-Threat model and assumption: those of the backend's three protocols; what is opened here (`zero_rows`) is what is revealed.
+Threat model and assumption: those of the backend's three protocols; what is opened here (`zero_rows`) is what
+is revealed.
 """
 
 from __future__ import annotations
@@ -61,16 +64,19 @@ class PartGates(LinkedGates):
     """The gates of one party over one link."""
 
     and_bytes: ClassVar[int] = 16
-    """What a word of ANDs is worth, in bytes from each party: what a round is worth to the shared code is counted by it."""
+    """What a word of ANDs is worth, in bytes from each party: what a round is worth to the shared code is
+    counted by it."""
     faster: ClassVar[frozenset[str]] = frozenset()
     """The steps of this class that a backend does by a protocol of its own."""
 
     def __init__(self, secret: bytes) -> None:
-        """secret: this party's own key of random bits, 32 bytes, unknown to all others; not used where it holds no parts."""
+        """secret: this party's own key of random bits, 32 bytes, unknown to all others; not used where it
+        holds no parts."""
         self._secret = secret
         self._tested = 0
 
-    # -- what a backend brings ---------------------------------------------------------------------------------------------
+    # -- what a backend brings
+    # ---------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -89,11 +95,13 @@ class PartGates(LinkedGates):
     def bits_times(self, bits: Words, x: Elements) -> Elements:
         """x where a bit is 1, else 0: bits (words,), x (cells,)."""
 
-    # -- bits --------------------------------------------------------------------------------------------------------------
+    # -- bits
+    # --------------------------------------------------------------------------------------------------------------
 
     @property
     def latency_bytes(self) -> int:
-        """What a round is worth to the shared code, which counts 8 bytes for a word of ANDs; here one is worth `and_bytes`."""
+        """What a round is worth to the shared code, which counts 8 bytes for a word of ANDs; here one is
+        worth `and_bytes`."""
         return self.link.latency_bytes * 8 // self.and_bytes
 
     def complement(self, x: Bits) -> Bits:
@@ -174,7 +182,8 @@ class PartGates(LinkedGates):
         zero: NDArray[np.bool_] = to_bits(self.link.tell(opened), cells).reshape(shape) == 0
         return zero
 
-    # -- integers ----------------------------------------------------------------------------------------------------------
+    # -- integers
+    # ----------------------------------------------------------------------------------------------------------
 
     def weighted_sum(self, bits: Bits, weights: Sequence[int], cells: int, ring: UInt) -> Elements:
         modulus = 1 << 8 * np.dtype(ring).itemsize
@@ -202,14 +211,16 @@ class PartGates(LinkedGates):
 
     @by_shape(lambda gates, x, planes: (x.shape, x.dtype, planes))
     def absolute(self, x: Elements, planes: int) -> Elements:
-        """|x| = x - 2 m x with the sign m of x; |x| < 2^(planes - 1). Rounds of the signs, and those of `bits_times`."""
+        """|x| = x - 2 m x with the sign m of x; |x| < 2^(planes - 1). Rounds of the signs, and those of
+        `bits_times`."""
         (negative,) = signs(self, self.link.me, x, planes).parts
         twice = self.bits_times(negative, x)
         twice <<= x.dtype.type(1)
         return x - twice
 
     def widened(self, x: Elements) -> Elements:
-        """Shares in a ring of k bits of integers in [0, 2^k) as shares of the same integers in the ring of 2 k bits."""
+        """Shares in a ring of k bits of integers in [0, 2^k) as shares of the same integers in the ring of 2
+        k bits."""
         bits = 8 * x.itemsize
         adder = score_adder(bits + 1, words_for(len(x)), self.latency_bytes)
         overflow = carry(self, self.link.me, to_planes(x, bits), adder)

@@ -1,4 +1,5 @@
-"""What `dh2` costs each owner, exactly, as a function of public sizes: the protocol's messages and operations replayed."""
+"""What `dh2` costs each owner, exactly, as a function of public sizes: the protocol's messages and operations
+replayed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def dh2_cost(
     element_bytes: int = 32,
     scalar_bytes: int = 32,
 ) -> Cost:
-    """For lists of `first` and `second` entries, `pool` of them the owner's full pool, with `union` different ones in all."""
+    """For lists of `first` and `second` entries, `pool` of them the owner's full pool, with `union` different
+    ones in all."""
     total = Cost()
     sizes, common = (first, second), first + second - union
     listed = [size + traps for size in sizes]
@@ -32,7 +34,8 @@ def dh2_cost(
         total.hashes[side] = (
             mine + theirs + 2 * (pool + traps) + traps + 1
         )  # lists, tags; shown, by both; traps' tags; equality
-        # own list; tags and their entries of O or queries; names given, of the other's records and of own ones; equality
+        # own list; tags and their entries of O or queries; names given, of the other's records and of own
+        # ones; equality
         total.powers[side] = mine + 2 * theirs + other + sizes[side] + 2
         opened_blocks = block_count(pool + traps)
         total.powers[side] += _proving(pool + traps, opened_blocks) + _checking(pool + traps, opened_blocks)

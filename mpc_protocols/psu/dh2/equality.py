@@ -1,14 +1,17 @@
-"""Private equality test of two owners: whether both hold the same bytes, and nothing else, whatever one of them does.
+"""Private equality test of two owners: whether both hold the same bytes, and nothing else, whatever one of
+them does.
 
     1  X_i = H(value_i)^{r_i}, fresh r_i, H a random oracle into the group              exchanged; refused if it is the identity
     2  hash(i, X_0, X_1, K_i), K_i = X_{1-i}^{r_i}                                      exchanged, compared with the hash due
 
-Equal values give K_0 = K_1. Threat model: one party MALICIOUS, and it may wait for the other's message in both steps. X_i is
-uniform, whatever the value. In step 2 the honest party shows a hash of X^{r}, X being whatever the other sent. To recognise K, or
-to answer with the hash due, the other must find X^{r} from H(value)^{r}: with X = H(guess)^e that is (H(value)^{r})^e exactly if
-the guess is right, and otherwise a Diffie-Hellman problem among independent elements. So it has ONE guess at the honest value,
-chosen before step 1 ends, and a wrong one is noticed: the honest party finds the values different. A comparison of hashes, even
-committed ones, would let it try any number of guesses afterwards. (Commitments add nothing here: the guess lies in X.)
+Equal values give K_0 = K_1. Threat model: one party MALICIOUS, and it may wait for the other's message in
+both steps. X_i is uniform, whatever the value. In step 2 the honest party shows a hash of X^{r}, X being
+whatever the other sent. To recognise K, or to answer with the hash due, the other must find X^{r} from
+H(value)^{r}: with X = H(guess)^e that is (H(value)^{r})^e exactly if the guess is right, and otherwise a
+Diffie-Hellman problem among independent elements. So it has ONE guess at the honest value, chosen before step
+1 ends, and a wrong one is noticed: the honest party finds the values different. A comparison of hashes, even
+committed ones, would let it try any number of guesses afterwards. (Commitments add nothing here: the guess
+lies in X.)
 
 Cost: one hash to the group, 2 exponentiations, element_bytes + 32 bytes, 2 rounds.
 """

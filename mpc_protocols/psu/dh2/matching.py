@@ -1,16 +1,17 @@
-"""Which positions of the other's list hold common records: the matching step of `dh2`, by an oblivious PRF, with traps
-(`docs/design/psu.md` 1.2, with its argument).
+"""Which positions of the other's list hold common records: the matching step of `dh2`, by an oblivious PRF,
+with traps (`docs/design/psu.md` 1.2, with its argument).
 
-P = H(X)^{a1} is the first owner's list (side 0, A), Q = H(Y)^{b1} the second's (B), traps among both. The tag of x is
-E = H(x)^{a1 b1}: A can compute it for every position of Q, B for every position of P. Tags are compared through A's PRF under a
-fresh key kappa, F(E) = hash(G, G^kappa), 16 bytes, with G = Hg(E), in four flights: A's list O of all F, B's blinded queries;
-traps shown and answered for; A's answers to the other queries; B's bitmap of what was in O. Each owner ends up with G for every
-position of the other's list, and knows which of these are common; which of its own records are it does not know.
+P = H(X)^{a1} is the first owner's list (side 0, A), Q = H(Y)^{b1} the second's (B), traps among both. The tag
+of x is E = H(x)^{a1 b1}: A can compute it for every position of Q, B for every position of P. Tags are
+compared through A's PRF under a fresh key kappa, F(E) = hash(G, G^kappa), 16 bytes, with G = Hg(E), in four
+flights: A's list O of all F, B's blinded queries; traps shown and answered for; A's answers to the other
+queries; B's bitmap of what was in O. Each owner ends up with G for every position of the other's list, and
+knows which of these are common; which of its own records are it does not know.
 
-Threat model: either owner MALICIOUS, under the one-more gap Diffie-Hellman assumption, DDH and random oracles: this is 2HashDH
-(Jarecki, Kiayias, Krawczyk 2014) of the tags, and traps see to it that each position's one test is of its tag. Wrong answers
-spoil matches at random and tell A nothing; proofs turn that into an abort. B learns the number of common records before A does,
-and may stop; a false bitmap: see `dh2`.
+Threat model: either owner MALICIOUS, under the one-more gap Diffie-Hellman assumption, DDH and random
+oracles: this is 2HashDH (Jarecki, Kiayias, Krawczyk 2014) of the tags, and traps see to it that each
+position's one test is of its tag. Wrong answers spoil matches at random and tell A nothing; proofs turn that
+into an abort. B learns the number of common records before A does, and may stop; a false bitmap: see `dh2`.
 
 Cost, with lists of n_a and n_b: `cost`; about 2 n_b + n_a exponentiations at A, 3 n_a at B.
 """
@@ -36,7 +37,8 @@ CommonRecords = tuple[Elements, NDArray[np.bool_]]
 
 
 class Matching(ABC):
-    """One owner's part. `tests` says what stands where: the i-th test sent (entry of O or query) is for position tests[i]."""
+    """One owner's part. `tests` says what stands where: the i-th test sent (entry of O or query) is for
+    position tests[i]."""
 
     def __init__(
         self,
@@ -97,7 +99,8 @@ class Matching(ABC):
         return raised.tobytes() + self.proofs.prove(b"tags", 0, lists.key, lists.public, inputs, raised)
 
     def check_raised_traps(self, payload: memoryview) -> tuple[Elements, memoryview]:
-        """Verify the peer's tags of our traps; return their points, (traps, element_bytes), and the unread rest.
+        """Verify the peer's tags of our traps; return their points, (traps, element_bytes), and the unread
+        rest.
 
         Aborts on a bad proof.
         """
@@ -121,7 +124,8 @@ class Matching(ABC):
         return place[self.their_traps].astype(f"<u{POSITION_BYTES}").tobytes()
 
     def check_places(self, payload: memoryview) -> Positions:
-        """Verify which of its tests the other says are for own traps: different places, each inside the own list."""
+        """Verify which of its tests the other says are for own traps: different places, each inside the own
+        list."""
         places = np.frombuffer(payload, f"<u{POSITION_BYTES}").astype(np.int64)
         if places.max() >= len(self.lists.own) or len(np.unique(places)) < len(places):
             self.exchange.abort("answered for this party's traps with places that repeat or lie outside")

@@ -1,4 +1,5 @@
-"""Descriptor of `dh2`: a Diffie-Hellman private set union of two owners in which deviating to learn memberships is noticed."""
+"""Descriptor of `dh2`: a Diffie-Hellman private set union of two owners in which deviating to learn
+memberships is noticed."""
 
 from __future__ import annotations
 

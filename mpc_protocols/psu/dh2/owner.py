@@ -1,20 +1,23 @@
-"""dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are noticed.
+"""dh2: private set union of two owners, symmetric, each building the union itself, with deviations that are
+noticed.
 
-The two-owner default. Flights, names and the argument: `docs/design/psu.md` 1.2. Owner A (side 0) holds X and secret exponents
-a1, alpha, kappa, owner B (side 1) holds Y and b1, beta, all fresh and dropped at the end (Python cannot wipe them). The tag of a
-record is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common record N(T^{alpha beta}): no power of H(x), so that an owner
-that entered H(y)^c could not take c out again and find y in the union.
+The two-owner default. Flights, names and the argument: `docs/design/psu.md` 1.2. Owner A (side 0) holds X and
+secret exponents a1, alpha, kappa, owner B (side 1) holds Y and b1, beta, all fresh and dropped at the end
+(Python cannot wipe them). The tag of a record is H(x)^{a1 b1}, its point T = Hg(tag), the name of a common
+record N(T^{alpha beta}): no power of H(x), so that an owner that entered H(y)^c could not take c out again
+and find y in the union.
 
     0  sizes, commitments, public keys      1  both lists, shuffled, with traps (`traps`)      2  `matching`
     3  powers of the points where common, random elements elsewhere: names      4  a private equality test (`equality`)
 
-Who learns what: both owners the sizes and u; B the number k of common records one message before A. Nothing else if both follow
-the protocol, under DDH with the hashes random oracles. An owner that deviates learns no more about whether the other holds y
-than sizes and u say of the list it chose to enter, without being noticed, except with probability 1 / (t + 1) < 1 / 1000 per
-run, or by one right guess of which of its records are common.
+Who learns what: both owners the sizes and u; B the number k of common records one message before A. Nothing
+else if both follow the protocol, under DDH with the hashes random oracles. An owner that deviates learns no
+more about whether the other holds y than sizes and u say of the list it chose to enter, without being
+noticed, except with probability 1 / (t + 1) < 1 / 1000 per run, or by one right guess of which of its records
+are common.
 
-Cost, exactly: `cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n hashes to the
-group at each owner, 208 n bytes in all; 10 rounds while blocks fit the window.
+Cost, exactly: `cost`. With n records each, half common: 6 n exponentiations, n / 2 of the generator and 2 n
+hashes to the group at each owner, 208 n bytes in all; 10 rounds while blocks fit the window.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ class Owner:
         entropy: Entropy = system,
         traps: int = TRAPS,
     ) -> None:
-        """entries: distinct canonical identifiers, with add-remove the own full pool among them. traps: 1 to 65536."""
+        """entries: distinct canonical identifiers, with add-remove the own full pool among them. traps: 1 to
+        65536."""
         self.exchange = Exchange(wire, context, spec)
         self.group, self.entropy, self.traps, self.size = group, entropy, traps, len(entries)
         self.proven = spec.security == "proofs"
@@ -78,7 +82,8 @@ class Owner:
         return self.finish()
 
     def exchange_lists(self) -> None:
-        """Flights 0 and 1: sizes, commitments and public keys; then P and Q, committed before either was seen."""
+        """Flights 0 and 1: sizes, commitments and public keys; then P and Q, committed before either was
+        seen."""
         group, exchange = self.group, self.exchange
         extra = self._commitment(concatenated(self.own_list)) + b"".join(self.public)
         self.their_size, theirs = exchange.announce(
@@ -130,8 +135,8 @@ class Owner:
     def given_names(self) -> Elements:
         """W or V, in the order of the other's list, and the names of its records that are not common.
 
-        All before any is sent, common ones first: the other knows its order, and if it had to wait longer for a block with fewer
-        common records, it would learn how many of a group of its choice there are.
+        All before any is sent, common ones first: the other knows its order, and if it had to wait longer for
+        a block with fewer common records, it would learn how many of a group of its choice there are.
         """
         given = self.group.rows(self.their_size)
         base = self.group.parse(self.their_public[1])

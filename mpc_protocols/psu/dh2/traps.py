@@ -1,15 +1,18 @@
-"""Traps: what makes an owner of `dh2` treat all positions of the other's list alike (`docs/design/psu.md` 1.2).
+"""Traps: what makes an owner of `dh2` treat all positions of the other's list alike (`docs/design/psu.md`
+1.2).
 
-Whoever wants to know whether the other holds y, without learning it as an ordinary record's, must treat positions of the other's
-list in a way of its own, and does not know which position is y's. So each owner hides t traps among its n records: fake
-identifiers, 3 | seed | number with a secret seed of the run, which nobody can tell from records, under DDH. Once both have
-committed themselves to a treatment of every position, both show where their traps stand,
+Whoever wants to know whether the other holds y, without learning it as an ordinary record's, must treat
+positions of the other's list in a way of its own, and does not know which position is y's. So each owner
+hides t traps among its n records: fake identifiers, 3 | seed | number with a secret seed of the run, which
+nobody can tell from records, under DDH. Once both have committed themselves to a treatment of every position,
+both show where their traps stand,
 
     positions of the own full pool (`dummies`; with add-remove) and of the own traps, the seed, a proof (`dleq`) that these
     elements are the hashes of those identifiers under the list's public key
 
-and each must show that it treated the other's traps as it should, before anything is learnt (`matching`). An owner that gives up
-the right tests of other positions gains something, and is not caught, with probability at most 1 / (t + 1) < 1 / 1000.
+and each must show that it treated the other's traps as it should, before anything is learnt (`matching`). An
+owner that gives up the right tests of other positions gains something, and is not caught, with probability at
+most 1 / (t + 1) < 1 / 1000.
 
 Cost: 4 bytes for each trap and each entry of the full pool, and a proof per block; `cost`.
 """
@@ -38,8 +41,9 @@ POSITION_BYTES = 4
 class Lists:
     """Both lists as one owner holds them.
 
-    own, theirs: elements in the order sent, traps among them. key: of the own list; public, their_public: g to the lists' keys.
-    seed: of the own traps. opened_positions: in `own` of the full pool, then of the traps, in the order of their numbers.
+    own, theirs: elements in the order sent, traps among them. key: of the own list; public, their_public: g
+    to the lists' keys. seed: of the own traps. opened_positions: in `own` of the full pool, then of the
+    traps, in the order of their numbers.
     """
 
     own: Elements
@@ -59,7 +63,8 @@ class Lists:
 
 @dataclass(frozen=True)
 class Proofs:
-    """Proofs of one exponent (`dleq`) between the owners of a run, each bound to the prover and to what is proven."""
+    """Proofs of one exponent (`dleq`) between the owners of a run, each bound to the prover and to what is
+    proven."""
 
     exchange: Exchange
     group: Group

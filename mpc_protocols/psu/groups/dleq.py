@@ -1,17 +1,19 @@
-"""Proof that every element of a list was raised to one and the same committed exponent (batched Chaum-Pedersen).
+"""Proof that every element of a list was raised to one and the same committed exponent (batched
+Chaum-Pedersen).
 
-RFC 9497, section 2.2: for a public pair (A, B = A^k) and lists C, D the prover convinces the verifier that D_j = C_j^k for
-all j, revealing nothing about k: both fold the lists into M = prod C_j^{d_j}, Z = prod D_j^{d_j} with weights d_j from a hash,
-and the prover shows log_A B = log_M Z. 64 bytes per list, two scalars of the group's order.
+RFC 9497, section 2.2: for a public pair (A, B = A^k) and lists C, D the prover convinces the verifier that
+D_j = C_j^k for all j, revealing nothing about k: both fold the lists into M = prod C_j^{d_j}, Z = prod
+D_j^{d_j} with weights d_j from a hash, and the prover shows log_A B = log_M Z. 64 bytes per list, two scalars
+of the group's order.
 
-Departure. In the RFC each d_j hashes its own pair (C_j, D_j) only. A prover who chooses D_j = C_j^k T^{e_j} then needs
-sum d_j e_j = 0 with every term in its own hands: a generalised birthday problem, about 2^31 work for lists of 2^15 (Wagner 2002).
-So the context, which enters every hash, must bind the whole lists: `prove` and `verify` append the hash of C and D to it, and
-the weights are drawn after the lists are fixed. What is left is 2 / order per attempt. `tests` hold both: the RFC's vectors on
-`_generate`, and the bound form.
+Departure. In the RFC each d_j hashes its own pair (C_j, D_j) only. A prover who chooses D_j = C_j^k T^{e_j}
+then needs sum d_j e_j = 0 with every term in its own hands: a generalised birthday problem, about 2^31 work
+for lists of 2^15 (Wagner 2002). So the context, which enters every hash, must bind the whole lists: `prove`
+and `verify` append the hash of C and D to it, and the weights are drawn after the lists are fixed. What is
+left is 2 / order per attempt. `tests` hold both: the RFC's vectors on `_generate`, and the bound form.
 
-Threat model: malicious prover, honest verifier or transcript; special soundness and zero knowledge in the random-oracle model.
-Cost: prover n + 3 exponentiations and n products; verifier 2n + 4 and 2n + 2.
+Threat model: malicious prover, honest verifier or transcript; special soundness and zero knowledge in the
+random-oracle model. Cost: prover n + 3 exponentiations and n products; verifier 2n + 4 and 2n + 2.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def prove(
     context: bytes,
     entropy: Entropy = system,
 ) -> bytes:
-    """Proof of outputs = inputs^key and public = base^key. One to 65,536 pairs; context: public, names the list and the run."""
+    """Proof of outputs = inputs^key and public = base^key. One to 65,536 pairs; context: public, names the
+    list and the run."""
     nonce = group.random_exponents(1, entropy)[0]
     return _generate(group, key, base, public, inputs, outputs, _bound(context, inputs, outputs), nonce)
 

@@ -1,12 +1,14 @@
-"""Groups of prime order in which the decisional Diffie-Hellman problem is hard: what the protocols need of one.
+"""Groups of prime order in which the decisional Diffie-Hellman problem is hard: what the protocols need of
+one.
 
-Elements travel and are stored in one canonical encoding of fixed length, as rows of a (n, element_bytes) array of bytes;
-equal elements have equal encodings. Written multiplicatively: `power` is scalar multiplication on a curve.
+Elements travel and are stored in one canonical encoding of fixed length, as rows of a (n, element_bytes)
+array of bytes; equal elements have equal encodings. Written multiplicatively: `power` is scalar
+multiplication on a curve.
 
-Exponentiations dominate every protocol here, so each group counts its operations; tests assert the counts against the
-protocols' cost functions. Exponents are secret integers in 1 .. order - 1; elements may come from a peer and are checked by
-every operation that takes them: a wrong length, a non-canonical encoding, something outside the group or the identity
-raises `InvalidElement`, which names no value.
+Exponentiations dominate every protocol here, so each group counts its operations; tests assert the counts
+against the protocols' cost functions. Exponents are secret integers in 1 .. order - 1; elements may come from
+a peer and are checked by every operation that takes them: a wrong length, a non-canonical encoding, something
+outside the group or the identity raises `InvalidElement`, which names no value.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class InvalidElement(ValueError):
 
 @dataclass
 class Operations:
-    """Counts of operations: exponentiations, those of the generator, products of two elements, hashes to the group."""
+    """Counts of operations: exponentiations, those of the generator, products of two elements, hashes to the
+    group."""
 
     powers: int = 0
     generated: int = 0
@@ -63,15 +66,18 @@ class Group(ABC):
 
     @abstractmethod
     def generate(self, exponents: Sequence[int]) -> Elements:
-        """The generator to each exponent: a third of the price of `power_each` where the group has tables of it."""
+        """The generator to each exponent: a third of the price of `power_each` where the group has tables of
+        it."""
 
     @abstractmethod
     def product(self, elements: Elements) -> Elements:
-        """(1, element_bytes): the product of n >= 1 elements; the identity is allowed as an input here and may be the result."""
+        """(1, element_bytes): the product of n >= 1 elements; the identity is allowed as an input here and
+        may be the result."""
 
     @abstractmethod
     def check(self, elements: Elements) -> None:
-        """Raises `InvalidElement` unless every row is a canonical encoding of an element other than the identity."""
+        """Raises `InvalidElement` unless every row is a canonical encoding of an element other than the
+        identity."""
 
     def random_exponents(self, count: int, entropy: Entropy = system) -> list[int]:
         """Uniform exponents in 1 .. order - 1, within 2^-120: integers with 128 surplus bits, reduced."""
@@ -100,7 +106,8 @@ class Group(ABC):
         return np.empty((count, self.element_bytes), np.uint8)
 
     def parse(self, raw: bytes | bytearray | memoryview) -> Elements:
-        """Encoded elements as rows, not copied. Raises `InvalidElement` if the length is no multiple of an element's."""
+        """Encoded elements as rows, not copied. Raises `InvalidElement` if the length is no multiple of an
+        element's."""
         if len(raw) % self.element_bytes:
             raise InvalidElement("bytes that are no whole number of elements")
         return np.frombuffer(raw, np.uint8).reshape(-1, self.element_bytes)

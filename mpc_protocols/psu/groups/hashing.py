@@ -1,13 +1,13 @@
 """Hashes of the alignment: the session's salt, hash-to-group expansion, entries and names of records.
 
-Every hash is separated by domain and bound to `sid`, the salt of one run: version, method, study, identities of all parties
-and the session's fresh nonces. So precomputed tables of identifiers are worthless, elements of one run mean nothing in
-another, and two runs cannot be linked (`docs/design/psu.md` 5). The salt is public; what keeps identifiers secret are the
-exponents.
+Every hash is separated by domain and bound to `sid`, the salt of one run: version, method, study, identities
+of all parties and the session's fresh nonces. So precomputed tables of identifiers are worthless, elements of
+one run mean nothing in another, and two runs cannot be linked (`docs/design/psu.md` 5). The salt is public;
+what keeps identifiers secret are the exponents.
 
-`expand` is expand_message_xmd of RFC 9380, section 5.3.1, with SHA-512: the uniform bytes that a group's map turns into an
-element or a scalar. Names of records, and what else is compared by hash, are BLAKE2b in its keyed mode with the salt as key; 16
-bytes, so among 10^7 values a collision has probability below 2^-81.
+`expand` is expand_message_xmd of RFC 9380, section 5.3.1, with SHA-512: the uniform bytes that a group's map
+turns into an element or a scalar. Names of records, and what else is compared by hash, are BLAKE2b in its
+keyed mode with the salt as key; 16 bytes, so among 10^7 values a collision has probability below 2^-81.
 
 Modelled as random oracles in the arguments of `florist` and `dh2`.
 """
@@ -24,7 +24,8 @@ NAME_BYTES = 16
 """Bytes of a record's name, and of what else is compared by hash."""
 
 Names = NDArray[np.bytes_]
-"""Names of records and the like: a vector of S16. Comparison pads with zero bytes, which equal lengths make exact."""
+"""Names of records and the like: a vector of S16. Comparison pads with zero bytes, which equal lengths make
+exact."""
 
 
 def digest(domain: bytes, *parts: bytes | memoryview) -> bytes:

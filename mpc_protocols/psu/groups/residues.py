@@ -1,13 +1,14 @@
-"""The paper's group: quadratic residues modulo a safe prime p = 2 q + 1 (FLORIST; `docs/design/psu.md` 1.1). Conformance and
-benchmarks.
+"""The paper's group: quadratic residues modulo a safe prime p = 2 q + 1 (FLORIST; `docs/design/psu.md` 1.1).
+Conformance and benchmarks.
 
-The subgroup of squares has prime order q; decisional Diffie-Hellman is assumed hard in it. Encodings are big-endian integers
-of the prime's length. A received element must be a non-zero residue below p other than 1 (Jacobi symbol 1), else it is
-refused. Hash-to-group: expand_message_xmd to 128 surplus bits, reduced, squared. (The paper encodes identifiers directly;
-that keeps multiplicative relations between them and breaks its own argument, `docs/design/psu.md` 1.1.)
+The subgroup of squares has prime order q; decisional Diffie-Hellman is assumed hard in it. Encodings are
+big-endian integers of the prime's length. A received element must be a non-zero residue below p other than 1
+(Jacobi symbol 1), else it is refused. Hash-to-group: expand_message_xmd to 128 surplus bits, reduced,
+squared. (The paper encodes identifiers directly; that keeps multiplicative relations between them and breaks
+its own argument, `docs/design/psu.md` 1.1.)
 
-Python's integers only: not constant time and one core, 20 ms per exponentiation at 2,048 bits against 0.05 ms for ristretto255.
-Use it to compare, not to protect.
+Python's integers only: not constant time and one core, 20 ms per exponentiation at 2,048 bits against 0.05 ms
+for ristretto255. Use it to compare, not to protect.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ RFC3526_2048 = int(
 
 
 def jacobi(a: int, n: int) -> int:
-    """The Jacobi symbol (a / n) of an odd n > 0: for a prime n, 1 for squares, -1 for others, 0 for multiples."""
+    """The Jacobi symbol (a / n) of an odd n > 0: for a prime n, 1 for squares, -1 for others, 0 for
+    multiples."""
     a %= n
     sign = 1
     while a:
@@ -65,7 +67,8 @@ class Residues(Group):
     def hash_many(self, entries: Sequence[bytes], sid: bytes) -> Elements:
         expand = expander(DOMAIN + sid, self.element_bytes + 16)
         self.operations.hashes += len(entries)
-        # 0 and +-1 would be no element to work with; 2 .. p - 2 are spread evenly, each square being hit twice.
+        # 0 and +-1 would be no element to work with; 2 .. p - 2 are spread evenly, each square being hit
+        # twice.
         return self._write(
             [pow(int.from_bytes(expand(e), "big") % (self.prime - 3) + 2, 2, self.prime) for e in entries]
         )

@@ -1,14 +1,16 @@
 """ristretto255 (RFC 9496) through `rbcl`'s libsodium, over all cores.
 
-A group of prime order 2^252 + 27742317777372353535851937790883648493 with canonical 32-byte encodings; hash-to-group is
-RFC 9380 appendix B: expand_message_xmd with SHA-512 to 64 bytes, then the map of RFC 9496 4.3.4. libsodium multiplies in
-constant time. It refuses non-canonical and negative encodings and results equal to the identity; `is_valid_point` accepts
-the identity, which `check` therefore tests on its own (`docs/design/psu.md` 1.4).
+A group of prime order 2^252 + 27742317777372353535851937790883648493 with canonical 32-byte encodings;
+hash-to-group is RFC 9380 appendix B: expand_message_xmd with SHA-512 to 64 bytes, then the map of RFC 9496
+4.3.4. libsodium multiplies in constant time. It refuses non-canonical and negative encodings and results
+equal to the identity; `is_valid_point` accepts the identity, which `check` therefore tests on its own
+(`docs/design/psu.md` 1.4).
 
-The library's functions are called with addresses into flat buffers: no object per element, 0.3 us of Python per call against
-47 us of curve arithmetic, during which ctypes releases the interpreter lock, so threads use all cores (1.8x on two).
-`rbcl` unpacks the library into a temporary file of 2.8 MB per process and leaves it there: it is removed once loaded.
-Exponents live in Python integers for the time of a run; they are dropped with it and cannot be wiped reliably.
+The library's functions are called with addresses into flat buffers: no object per element, 0.3 us of Python
+per call against 47 us of curve arithmetic, during which ctypes releases the interpreter lock, so threads use
+all cores (1.8x on two). `rbcl` unpacks the library into a temporary file of 2.8 MB per process and leaves it
+there: it is removed once loaded. Exponents live in Python integers for the time of a run; they are dropped
+with it and cannot be wiped reliably.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ if os.path.dirname(_sodium._name) == tempfile.gettempdir():  # and never a libra
 
 
 def _function(name: str, pointers: int) -> Callable[..., int]:
-    """A libsodium function of `pointers` addresses; an object of its own, so that rbcl's prototypes stay as they are."""
+    """A libsodium function of `pointers` addresses; an object of its own, so that rbcl's prototypes stay as
+    they are."""
     function = _sodium[name]
     function.argtypes = [ctypes.c_void_p] * pointers
     function.restype = ctypes.c_int

@@ -1,4 +1,5 @@
-"""Descriptor of `helper`: two owners send keyed hashes to a computing party without data, which does not have the key."""
+"""Descriptor of `helper`: two owners send keyed hashes to a computing party without data, which does not have
+the key."""
 
 from __future__ import annotations
 

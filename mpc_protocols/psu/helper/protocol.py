@@ -1,19 +1,19 @@
 """Private set union of two owners through a third party without data (`docs/design/psu.md` 2.3): nearly free.
 
-The owners share a key K that the helper does not have (`wire.key`; bound to the session). Each sends the helper its set as
-keyed hashes, shuffled:
+The owners share a key K that the helper does not have (`wire.key`; bound to the session). Each sends the
+helper its set as keyed hashes, shuffled:
 
     owner -> helper   16-byte BLAKE2b_K(x) for each own x, in random order
     helper            gives every distinct hash a row, in uniformly random order
     helper -> owner   the row of each of its hashes, in the order they came (4 bytes), and u
     owner <-> owner   hash of u, committed, then opened
 
-An owner learns its own rows and u, exactly the functionality; names of rows are not needed, since the numbers are random.
-The helper learns the sizes, u and so k; K keeps the identifiers from it, whatever their entropy.
-Threat model: semi-honest, nobody colludes with the helper: helper and one owner together can search the other's list through a
-dictionary, as two colluding computing parties could reveal it under the default model. BLAKE2b keyed is a PRF. With three
-owners the helper would see pairwise overlaps: two owners only.
-A helper that deviates can merge or part records (rows must still be distinct per owner), not learn them.
+An owner learns its own rows and u, exactly the functionality; names of rows are not needed, since the numbers
+are random. The helper learns the sizes, u and so k; K keeps the identifiers from it, whatever their entropy.
+Threat model: semi-honest, nobody colludes with the helper: helper and one owner together can search the
+other's list through a dictionary, as two colluding computing parties could reveal it under the default model.
+BLAKE2b keyed is a PRF. With three owners the helper would see pairwise overlaps: two owners only. A helper
+that deviates can merge or part records (rows must still be distinct per owner), not learn them.
 
 Cost: 1 us per identifier; an owner sends 16 n bytes and receives 4 n; 5 rounds.
 """
@@ -75,7 +75,8 @@ def align(
 
 
 def serve(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy = system) -> int:
-    """The helper's part; returns u. Raises `ProtocolAborted` if an owner's list is too short or long or has duplicates."""
+    """The helper's part; returns u. Raises `ProtocolAborted` if an owner's list is too short or long or has
+    duplicates."""
     lists = []
     for owner in context.owners:
         count = int.from_bytes(wire.receive(owner.number, COUNT_BYTES), "big")
@@ -115,7 +116,8 @@ def _helper(context: Context) -> Member:
 
 
 def cost(first: int, second: int) -> Cost:
-    """Bytes, messages and rounds for the sizes of the two lists; no exponentiations. The union's size does not matter."""
+    """Bytes, messages and rounds for the sizes of the two lists; no exponentiations. The union's size does
+    not matter."""
     total = Cost()
     n = (first, second)
     total.swap(COUNT_BYTES)

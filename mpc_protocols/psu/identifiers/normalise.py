@@ -1,5 +1,5 @@
-"""From a table's key columns to canonical identifiers: two owners must write the same person in the same bytes
-(`docs/design/psu.md` 5).
+"""From a table's key columns to canonical identifiers: two owners must write the same person in the same
+bytes (`docs/design/psu.md` 5).
 
 A public policy, part of the study, says how each column is read:
 
@@ -10,12 +10,13 @@ A public policy, part of the study, says how each column is read:
     phone:CC   E.164, national numbers in country CC (`phone`)
     date       YYYY-MM-DD, from dates, YYYY-MM-DD or YYYYMMDD: day/month order is never guessed
 
-Composite keys are one identifier: every field preceded by its length, so ("ab", "c") and ("a", "bc") differ. Real identifiers
-begin with byte 0, which no dummy does (`dummies`).
+Composite keys are one identifier: every field preceded by its length, so ("ab", "c") and ("a", "bc") differ.
+Real identifiers begin with byte 0, which no dummy does (`dummies`).
 
-Missing, empty and placeholder values ("n/a", "unknown") are refused: unequal people would become one. Duplicates after
-normalising are refused, or the first row of each kept. Everything here is local: nothing about failures reaches a peer but a
-sentence that names column and row, never a value; the number of duplicates goes to the caller only.
+Missing, empty and placeholder values ("n/a", "unknown") are refused: unequal people would become one.
+Duplicates after normalising are refused, or the first row of each kept. Everything here is local: nothing
+about failures reaches a peer but a sentence that names column and row, never a value; the number of
+duplicates goes to the caller only.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _NULL_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class Identifiers:
-    """One owner's identifiers. entries: distinct canonical bytes. rows: (n,) int64, the table's row of each. kinds: types of
-    the key columns, as in KINDS. duplicates: how many rows were left out because an earlier one had their identifier (for
-    the owner's own log)."""
+    """One owner's identifiers. entries: distinct canonical bytes. rows: (n,) int64, the table's row of each.
+    kinds: types of the key columns, as in KINDS. duplicates: how many rows were left out because an earlier
+    one had their identifier (for the owner's own log)."""
 
     entries: list[bytes] = field(repr=False)
     rows: NDArray[np.int64] = field(repr=False)
@@ -63,7 +64,8 @@ class Identifiers:
 
 @dataclass(frozen=True)
 class IdentifierPolicy:
-    """How identifiers are made: one rule per key column; `duplicates` within an owner: refuse, or keep the first row."""
+    """How identifiers are made: one rule per key column; `duplicates` within an owner: refuse, or keep the
+    first row."""
 
     columns: tuple[str, ...]
     rules: tuple[str, ...]
@@ -86,12 +88,14 @@ class IdentifierPolicy:
             _rule(name)
 
     def canonical(self, values: Sequence[object]) -> bytes | None:
-        """One record's identifier, one value per column; None if a value is missing, a placeholder or not what the rule reads."""
+        """One record's identifier, one value per column; None if a value is missing, a placeholder or not
+        what the rule reads."""
         fields = [field_of(value, name) for value, name in zip(values, self.rules, strict=True)]
         return None if None in fields else REAL + b"".join(_prefixed(f) for f in fields if f is not None)
 
     def collect(self, keys: Sequence[bytes], kinds: tuple[str, ...]) -> Identifiers:
-        """The distinct ones of a table's identifiers, each with its first row. keys: one per row, as `canonical` makes them."""
+        """The distinct ones of a table's identifiers, each with its first row. keys: one per row, as
+        `canonical` makes them."""
         first = dict.fromkeys(keys)
         if len(first) == len(keys):
             return Identifiers(list(keys), np.arange(len(keys), dtype=np.int64), kinds)
@@ -107,9 +111,9 @@ class IdentifierPolicy:
     ) -> Identifiers:
         """All identifiers of a table.
 
-        columns: the key columns, of equal length: text, integers or dates. owner: its name, for errors. untyped: text comes
-        from a file without types. Raises `DataRefused`: a missing value, one that does not fit its rule, several types in a
-        column, duplicates.
+        columns: the key columns, of equal length: text, integers or dates. owner: its name, for errors.
+        untyped: text comes from a file without types. Raises `DataRefused`: a missing value, one that does
+        not fit its rule, several types in a column, duplicates.
         """
         if len(columns) != len(self.columns) or len({len(column) for column in columns}) != 1:
             raise ValueError("One sequence of values per key column is needed, all of the same length.")

@@ -1,14 +1,17 @@
-"""Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally (`docs/design/psu.md` 5).
+"""Telephone numbers as identifiers: E.164 with the study's country for numbers written nationally
+(`docs/design/psu.md` 5).
 
-Owners write the same number in different ways; they must agree on one canonical form, `+` and up to 15 digits, without a
-database of numbering plans. So this knows calling codes, national prefixes and international ones only, and refuses what it
-cannot read with certainty; whether a number is in service is not its question. A country's rule is public and part of the study.
+Owners write the same number in different ways; they must agree on one canonical form, `+` and up to 15
+digits, without a database of numbering plans. So this knows calling codes, national prefixes and
+international ones only, and refuses what it cannot read with certainty; whether a number is in service is not
+its question. A country's rule is public and part of the study.
 
-Sources: calling codes, ITU-T, List of Recommendation ITU-T E.164 assigned country codes (annex to Operational Bulletin 1114,
-15 December 2016); prefixes, ITU-T E.129 presentations of national numbering plans; countries, ISO 3166-1 alpha-2, with XK
-(Kosovo), AC (Ascension) and TA (Tristan da Cunha), which have codes of their own. Two countries have no telephone: BV and HM.
-The tests compare with Google's metadata (phonenumbers), which is no part of a run: it changes every other week, and two owners
-with different versions of it would write one person in two ways.
+Sources: calling codes, ITU-T, List of Recommendation ITU-T E.164 assigned country codes (annex to Operational
+Bulletin 1114, 15 December 2016); prefixes, ITU-T E.129 presentations of national numbering plans; countries,
+ISO 3166-1 alpha-2, with XK (Kosovo), AC (Ascension) and TA (Tristan da Cunha), which have codes of their own.
+Two countries have no telephone: BV and HM. The tests compare with Google's metadata (phonenumbers), which is
+no part of a run: it changes every other week, and two owners with different versions of it would write one
+person in two ways.
 """
 
 from __future__ import annotations
@@ -61,7 +64,8 @@ PREFIXES = {
     "TM": "8(?=[0-9]{8}$)",
     "UZ": "8(?=[0-9]{9}$)",
 }
-"""National prefixes other than 0, as patterns at the beginning: a number may begin with the same digit without one."""
+"""National prefixes other than 0, as patterns at the beginning: a number may begin with the same digit
+without one."""
 ABROAD = {
     **dict.fromkeys(("AU", "CC", "CX"), "0011"),
     **dict.fromkeys(("BY", "KZ", "RU", "TJ", "TM"), "810"),
@@ -77,7 +81,8 @@ CARRIERS = frozenset({"BR", "CL", "CO", "HK", "ID", "IL", "KH", "KR", "SG", "TH"
 """Where the digits after an international prefix name a carrier: only + tells where the calling code begins."""
 _NORTH_AMERICA = "1"
 _DIGITS = {"AR": 10}
-"""Digits of a national number where other lengths have no international form that could be told from them (mobile 15)."""
+"""Digits of a national number where other lengths have no international form that could be told from them
+(mobile 15)."""
 _SEPARATORS = re.compile(r"[\s().\-/~\u2010-\u2015]+")
 # 7 digits with the code: the shortest numbers in use; 15: the longest that E.164 allows
 _WHOLE = re.compile("[1-9][0-9]{6,14}")
@@ -86,7 +91,8 @@ _WHOLE_NORTH_AMERICA = re.compile("1[2-9][0-9]{9}|[2-9][0-9]{6,14}")
 
 
 def rule(country: str) -> Callable[[str], str | None]:
-    """text -> E.164 number, or None if it is none. Raises `StudyInvalid` for an unknown country (two capital letters)."""
+    """text -> E.164 number, or None if it is none. Raises `StudyInvalid` for an unknown country (two capital
+    letters)."""
     code = CALLING_CODES.get(country)
     if code is None:
         raise StudyInvalid(

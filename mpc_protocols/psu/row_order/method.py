@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class RowOrder(AlignmentMethod):
-    """Nothing is private about who is in the tables: the explicit unprotected alternative to a private set union."""
+    """Nothing is private about who is in the tables: the explicit unprotected alternative to a private set
+    union."""
 
     name = "row-order"
     rank = 1000

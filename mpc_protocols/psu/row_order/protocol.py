@@ -1,20 +1,23 @@
-"""Alignment by row order: the tables are aligned already, row t of every owner is the same record (`docs/design/psu.md` 6, 3).
+"""Alignment by row order: the tables are aligned already, row t of every owner is the same record
+(`docs/design/psu.md` 6, 3).
 
-Nothing is private about who is in the tables, so nothing is hidden among the owners: the explicit unprotected alternative to a
-private set union. The owners state their numbers of rows and the run stops unless all are equal.
+Nothing is private about who is in the tables, so nothing is hidden among the owners: the explicit unprotected
+alternative to a private set union. The owners state their numbers of rows and the run stops unless all are
+equal.
 
     adjacency "replace"       every owner -> every computing party: n
     adjacency "add-remove"    n is private to the owners. If some computing party owns no columns, the first owner draws a number
                               of EMPTY extra rows, P[K = t] ~ exp(-epsilon |t - c|), t = 0 .. 2c, tells the other owners, and all
                               announce n + K: one event, (epsilon, delta)-DP for one record more or less (`dummies`)
 
-Where two owners have no connection (neither computes), K travels in two halves, K = a + b modulo 2^64 with a uniform, each
-through another computing party: one of them alone sees a uniform number. Threat model: semi-honest, at most one computing party
-corrupted. An owner that has another number of rows learns that by the abort, and computing parties by how much: misaligned
-tables are a mistake in the study, not a secret that the method keeps.
+Where two owners have no connection (neither computes), K travels in two halves, K = a + b modulo 2^64 with a
+uniform, each through another computing party: one of them alone sees a uniform number. Threat model:
+semi-honest, at most one computing party corrupted. An owner that has another number of rows learns that by
+the abort, and computing parties by how much: misaligned tables are a mistake in the study, not a secret that
+the method keeps.
 
-Cost (`cost`): 8 bytes from every owner to every computing party, and from those to owners that do not compute; with K 8 to 32
-bytes per other owner; 1 round, 2 if some owner does not compute, and those of K.
+Cost (`cost`): 8 bytes from every owner to every computing party, and from those to owners that do not
+compute; with K 8 to 32 bytes per other owner; 1 round, 2 if some owner does not compute, and those of K.
 """
 
 from __future__ import annotations
@@ -49,10 +52,11 @@ def onlookers(context: Context) -> list[Member]:
 def align(
     wire: Wire, rows: int | None, spec: AlignmentSpec, context: Context, entropy: Entropy = system
 ) -> Alignment:
-    """One party's part. rows: the number of rows of an owner's table, None without data. Result: row t is row t.
+    """One party's part. rows: the number of rows of an owner's table, None without data. Result: row t is row
+    t.
 
-    Raises `DataRefused` (more rows than the longest list), `ProtocolAborted` (owners with different numbers of rows, or with a
-    number of extra rows that nobody draws).
+    Raises `DataRefused` (more rows than the longest list), `ProtocolAborted` (owners with different numbers
+    of rows, or with a number of extra rows that nobody draws).
     """
     sid = context.salt(spec, wire.session_id)
     if rows is not None and rows > spec.max_size:
@@ -100,8 +104,8 @@ def cost(spec: AlignmentSpec, context: Context) -> Cost:
 
 
 def _announce(wire: Wire, mine: int | None, context: Context) -> list[int]:
-    """Every owner's number of rows, as far as this party learns it: computing parties all of them, an outside owner its own
-    and whether it is everybody's (computing parties answer with what they hold)."""
+    """Every owner's number of rows, as far as this party learns it: computing parties all of them, an outside
+    owner its own and whether it is everybody's (computing parties answer with what they hold)."""
     computing = [member.number for member in context.computing]
     if mine is not None:
         for peer in computing:
@@ -143,7 +147,8 @@ def _tell_extra(wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entr
 
 
 def _paths(first: int, other: int, context: Context) -> list[tuple[int, ...]]:
-    """How K gets from one owner to another: directly if they are connected, else in two halves over two computing parties."""
+    """How K gets from one owner to another: directly if they are connected, else in two halves over two
+    computing parties."""
     computing = [member.number for member in context.computing]
     if first in computing or other in computing:
         return [(first, other)]

@@ -1,7 +1,9 @@
-"""What an alignment costs, as a function of public sizes: exponentiations, messages, bytes and rounds of each party.
+"""What an alignment costs, as a function of public sizes: exponentiations, messages, bytes and rounds of each
+party.
 
-Each protocol's `cost` replays its message pattern on a `Cost`: one clock per party, raised by every message received, just as
-the wire counts. `plan` predicts with it and the tests assert it, exactly, against the wire's and the group's counters.
+Each protocol's `cost` replays its message pattern on a `Cost`: one clock per party, raised by every message
+received, just as the wire counts. `plan` predicts with it and the tests assert it, exactly, against the
+wire's and the group's counters.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from dataclasses import dataclass, field
 from mpc_protocols.psu.two_owners.exchange import AHEAD, BLOCK
 
 POWER_S, GENERATED_S, HASHED_S = 49e-6, 16e-6, 17e-6
-"""Seconds of one core per exponentiation, exponentiation of the generator and hash to the group in ristretto255 (measured)."""
+"""Seconds of one core per exponentiation, exponentiation of the generator and hash to the group in
+ristretto255 (measured)."""
 
 
 def block_count(count: int) -> int:

@@ -1,13 +1,14 @@
 """The conversation of two owners: lists in blocks, both ways at once, every byte checked and hashed.
 
-Lists are exchanged block by block, a few blocks ahead of what has been received: neither side ever waits for a whole list
-before it computes, and neither fills the other's window, however long the lists are. Sizes are announced first, checked
-against the study's limits before anything is allocated, and every later message must have exactly the length that follows
-from them (`wire.receive`). A message that breaks a rule ends the run with `ProtocolAborted`, one sentence that names the owner
-and the rule and holds no value.
+Lists are exchanged block by block, a few blocks ahead of what has been received: neither side ever waits for
+a whole list before it computes, and neither fills the other's window, however long the lists are. Sizes are
+announced first, checked against the study's limits before anything is allocated, and every later message must
+have exactly the length that follows from them (`wire.receive`). A message that breaks a rule ends the run
+with `ProtocolAborted`, one sentence that names the owner and the rule and holds no value.
 
-Each direction has a running hash over all messages, begun with the run's salt (study, both identities, session). `transcript`
-joins the two in the owners' order, so both sides hold the same value exactly if they saw the same conversation.
+Each direction has a running hash over all messages, begun with the run's salt (study, both identities,
+session). `transcript` joins the two in the owners' order, so both sides hold the same value exactly if they
+saw the same conversation.
 
 Messages are public to the two owners and inside TLS; an observer of the network sees their lengths.
 """
@@ -75,7 +76,8 @@ class Exchange:
         return bytes(self.receive(len(payload)))
 
     def announce(self, count: int, extra: bytes = b"", expected: int = 0) -> tuple[int, bytes]:
-        """Sizes of the two lists, and `extra`: the other's count, checked, and its extra, of `expected` bytes."""
+        """Sizes of the two lists, and `extra`: the other's count, checked, and its extra, of `expected`
+        bytes."""
         self.send(count.to_bytes(COUNT_BYTES, "big") + extra)
         theirs = bytes(self.receive(COUNT_BYTES + expected))
         other = int.from_bytes(theirs[:COUNT_BYTES], "big")
@@ -98,10 +100,11 @@ class Exchange:
         width: int,
         trailer: int = 0,
     ) -> None:
-        """Exchange two lists of `mine` and `theirs` entries of `width` bytes, each block followed by `trailer` bytes.
+        """Exchange two lists of `mine` and `theirs` entries of `width` bytes, each block followed by
+        `trailer` bytes.
 
-        `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's. Own entries may
-        have another width than the other's.
+        `produce(part)` makes the block of entries `part`; `consume(part, payload)` takes one of the other's.
+        Own entries may have another width than the other's.
         """
         sending, receiving = blocks(mine), blocks(theirs)
         for turn in range(max(len(sending), len(receiving) + AHEAD if receiving else 0)):
@@ -113,7 +116,8 @@ class Exchange:
                 consume(part, self.receive((part.stop - part.start) * width + trailer))
 
     def lists(self, own: NDArray[np.uint8], theirs: int, width: int) -> NDArray[np.uint8]:
-        """Exchange whole lists of rows of `width` bytes that are there already; of the other's only the size is checked."""
+        """Exchange whole lists of rows of `width` bytes that are there already; of the other's only the size
+        is checked."""
         out = np.empty((theirs, width), np.uint8)
 
         def consume(part: slice, payload: memoryview) -> None:
@@ -154,8 +158,8 @@ class Exchange:
     def agree(self, result: bytes, what: str) -> None:
         """Both owners must hold the same `result` after the same conversation.
 
-        Committed, then opened: whoever saw the other's hash first could try what it is missing until its own hash fits. Each
-        side hashes its role, so that nobody can pass by sending back what came.
+        Committed, then opened: whoever saw the other's hash first could try what it is missing until its own
+        hash fits. Each side hashes its role, so that nobody can pass by sending back what came.
         """
         transcript = self.transcript
         mine, theirs = (

@@ -1,7 +1,9 @@
-"""What the protocols of two owners have in common: types of keys are compared first, and other computing parties are told u.
+"""What the protocols of two owners have in common: types of keys are compared first, and other computing
+parties are told u.
 
-Order of things at an owner: types of key columns, the protocol, u and the table's digest to every computing party that owns
-nothing (they hold shares of the common table later, so they must know its rows). Standard library only at import.
+Order of things at an owner: types of key columns, the protocol, u and the table's digest to every computing
+party that owns nothing (they hold shares of the common table later, so they must know its rows). Standard
+library only at import.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class TwoOwners(AlignmentMethod):
 
     @abstractmethod
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        """Cost of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of two owners send."""
+        """Cost of `between` (and `help`) for lists of these lengths; `forecast` adds what all protocols of
+        two owners send."""
 
     def help(
         self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy
@@ -129,7 +132,8 @@ def _idle(context: Context) -> list[Member]:
 
 
 def _compare_kinds(wire: Wire, peer: int, name: str, kinds: Sequence[str]) -> None:
-    """Both owners must hold the same types in their key columns: a number never equals a text that looks like it."""
+    """Both owners must hold the same types in their key columns: a number never equals a text that looks like
+    it."""
     from mpc_protocols.psu.identifiers.normalise import KINDS
 
     wire.send(peer, bytes(KINDS.index(kind) for kind in kinds))

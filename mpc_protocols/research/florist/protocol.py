@@ -1,19 +1,21 @@
-"""FLORIST's private set union, as printed (`docs/design/psu.md` 1.1): the reference protocol. Two owners, no third party.
+"""FLORIST's private set union, as printed (`docs/design/psu.md` 1.1): the reference protocol. Two owners, no
+third party.
 
-Active party a with exponents s1, s2, s3, passive party p with t1, t2, t3, H a hash to the group; the record of x is
-u(x) = H(x)^{s1 s2 s3 t1 t2 t3}. "Shuffle" is a fresh uniform permutation. Step numbers are the paper's:
+Active party a with exponents s1, s2, s3, passive party p with t1, t2, t3, H a hash to the group; the record
+of x is u(x) = H(x)^{s1 s2 s3 t1 t2 t3}. "Shuffle" is a fresh uniform permutation. Step numbers are the
+paper's:
 
     3  a -> p   shuffle of X_a^{s1}                      5  p -> a   shuffle of X_p^{t1}
     4  p -> a   shuffle of X_a^{s1 t1}                   6  a -> p   shuffle of X_p^{s1 t1}  (nobody uses it)
     8  a -> p   shuffle of (X_a u X_p)^{s1 t1 s2 s3}     9  p -> a   shuffle of that to t2 t3; both sort: U
     11 a -> p   X_a^{s2}; answered ^{t1 t2 t3}; a raises to s1 s3       12 the same for p, with t2, s1 s2 s3 and t1 t3
 
-Threat model: SEMI-HONEST ONLY, under DDH with H a random oracle. Each owner learns both sizes and u, nothing else. Our
-additions change no message: uniform order also in the questions of 11 and 12, checks on every element and list, own records
-must lie in U. They do not help against a party that deviates: it learns without being noticed what
-`tests/mpc_protocols/research/florist/test_attacks.py` shows (`docs/design/psu.md` 4): the two halves are not bound together
-(set swap), the merger may drop its own elements, related elements survive a shuffle, and a record dropped from U makes the
-other's abort tell. Prefer `dh2`.
+Threat model: SEMI-HONEST ONLY, under DDH with H a random oracle. Each owner learns both sizes and u, nothing
+else. Our additions change no message: uniform order also in the questions of 11 and 12, checks on every
+element and list, own records must lie in U. They do not help against a party that deviates: it learns without
+being noticed what `tests/mpc_protocols/research/florist/test_attacks.py` shows (`docs/design/psu.md` 4): the
+two halves are not bound together (set swap), the merger may drop its own elements, related elements survive a
+shuffle, and a record dropped from U makes the other's abort tell. Prefer `dh2`.
 
 Cost: 3 n_a + 2 n_p + u exponentiations at a, 2 n_a + 3 n_p + u at p; 4 (n_a + n_p) + 2 u elements; 7 rounds.
 """
@@ -42,7 +44,8 @@ def align(
     group: Group,
     entropy: Entropy = system,
 ) -> Alignment:
-    """One owner's part: the first owner of the context is active. entries: its distinct canonical identifiers.
+    """One owner's part: the first owner of the context is active. entries: its distinct canonical
+    identifiers.
 
     Raises `ProtocolAborted` when the other owner sends something the protocol does not allow.
     """

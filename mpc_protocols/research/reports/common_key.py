@@ -4,11 +4,13 @@
     owner i -> every other owner     r_i
     all                              key = H(tag, session, r_1, r_2, ..)
 
-Nobody can choose r_i after having seen another's, so the key is uniform if one owner's r_i is, whatever the others send. An
-opening that does not fit its commitment ends the run. Who learns what: every owner the key; anybody else nothing (the messages
-travel between owners alone). Threat model: owners that follow the protocol; one that deviates can end the run and nothing else.
+Nobody can choose r_i after having seen another's, so the key is uniform if one owner's r_i is, whatever the
+others send. An opening that does not fit its commitment ends the run. Who learns what: every owner the key;
+anybody else nothing (the messages travel between owners alone). Threat model: owners that follow the
+protocol; one that deviates can end the run and nothing else.
 
-Cost: 2 rounds, 64 bytes from each owner to each other one. Owners that have no connection cannot do it: `StudyInvalid`.
+Cost: 2 rounds, 64 bytes from each owner to each other one. Owners that have no connection cannot do it:
+`StudyInvalid`.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mpc_protocols.functionality import Reporter
-from mpc_protocols.owners import ReportCost
-from mpc_protocols.partition import Partition
 from mpc_protocols.research.reports.common_key import BYTES
+from mpc_protocols.vertical.owners import ReportCost
+from mpc_protocols.vertical.partition import Partition
 
 
 def cost(reporter: Reporter, partition: Partition, leader: int) -> ReportCost:

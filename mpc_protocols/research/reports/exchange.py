@@ -6,13 +6,15 @@
     leader -> owners                 that they are, everywhere
     owner -> leader                  its report
 
-So nothing leaves an owner before what it costs is on record at every computing party. Who learns what: the leader every report,
-the others none. The parts stand where a backend's stand (`mpc_protocols.backend.DistributedBackend`): `lead`, `follow`,
-`contribute`; `clear` is the functionality, in one process, and PROTECTS NOTHING.
+So nothing leaves an owner before what it costs is on record at every computing party. Who learns what: the
+leader every report, the others none. The parts stand where a backend's stand
+(`mpc_protocols.backend.DistributedBackend`): `lead`, `follow`, `contribute`; `clear` is the functionality, in
+one process, and PROTECTS NOTHING.
 
-Threat model: what a report protects, it protects from everybody, the leader included, by its own noise; there is no secret
-sharing here and no backend's assumption. Messages travel over the session's links. What a peer sends is bounded by the study;
-who reads a report judges it. Cost: 3 rounds, and 2 with a key; a report is as long as `Reporter.limit` says, or shorter.
+Threat model: what a report protects, it protects from everybody, the leader included, by its own noise; there
+is no secret sharing here and no backend's assumption. Messages travel over the session's links. What a peer
+sends is bounded by the study; who reads a report judges it. Cost: 3 rounds, and 2 with a key; a report is as
+long as `Reporter.limit` says, or shorter.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import (
     Clique,
@@ -40,13 +43,12 @@ from mpc_protocols.functionality import (
     Reports,
     StudyFacts,
 )
-from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.research.reports.common_key import BYTES, check_links, common_key
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
 
 if TYPE_CHECKING:
-    from mpc_protocols.partition import Codes
+    from mpc_protocols.vertical.partition import Codes
 
 STREAM = "reports"
 KEY_STREAM = "owners' key"
@@ -62,7 +64,8 @@ class ReportExchange:
     def lead(
         self, wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData | None, guard: Guard
     ) -> Iterator[Reports]:
-        """The leader's: all reports. Raises `BudgetRefused`, `DataRefused`, `StudyInvalid`, `PeerLost`, `ProtocolAborted`."""
+        """The leader's: all reports. Raises `BudgetRefused`, `DataRefused`, `StudyInvalid`, `PeerLost`,
+        `ProtocolAborted`."""
         split = _vertical(data)
         stream, key = wire.fork(STREAM), self._key(wire, split.partition)
         self._authorise(guard, facts)

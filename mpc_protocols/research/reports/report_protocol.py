@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.owners import ReportProtocol
+from mpc_protocols.vertical.owners import ReportProtocol
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Reporter
-    from mpc_protocols.owners import ReportCost
-    from mpc_protocols.partition import Partition
     from mpc_protocols.research.reports.exchange import ReportExchange
+    from mpc_protocols.vertical.owners import ReportCost
+    from mpc_protocols.vertical.partition import Partition
 
 
 class ReportsToLeader(ReportProtocol):

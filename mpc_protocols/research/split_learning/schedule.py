@@ -1,4 +1,5 @@
-"""Which rows of the common table are in which step: never a function of who holds them, nor of the order of a file.
+"""Which rows of the common table are in which step: never a function of who holds them, nor of the order of a
+file.
 
     held out   a row of the common table by a public coin of its own, made from the session and the number of the row, which an
                alignment deals out at random (`mpc_protocols.psu.functionality`): one in `held_out`
@@ -15,15 +16,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.engine.permutation import uniform_permutation
 from mpc_protocols.engine.prg import KeyStream
-from mpc_protocols.permutation import uniform_permutation
 
 _EPOCH_STREAMS = 1 << 32  # tries of one epoch's permutation
 
 
 class Schedule:
-    """rows: u, of the common table. session: 32 public bytes of the run. seed: 32 bytes common to both owners.
-    held_out: one row in so many is; at least 2."""
+    """rows: u, of the common table. session: 32 public bytes of the run. seed: 32 bytes common to both
+    owners. held_out: one row in so many is; at least 2."""
 
     def __init__(self, rows: int, session: bytes, seed: bytes, batch: int, held_out: int) -> None:
         coins = _stream(b"held out", session).draw(rows, np.uint64, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpc_protocols.owners import SplitProtocol
+from mpc_protocols.vertical.owners import SplitProtocol
 
 if TYPE_CHECKING:
     from mpc_protocols.research.split_learning.exchange import Exchange

@@ -1,20 +1,22 @@
 """Owners train with a server: in each round a model goes out to each of them and its gradient comes back.
 
-Problem: owners of different columns train one generator without showing records. The messages, all of a size that both ends know:
+Problem: owners of different columns train one generator without showing records. The messages, all of a size
+that both ends know:
 
     owner -> server      how many rows it has, noisily: 8 bytes, once
     server -> owner      seed of the generator's batch (16 bytes) and the owner's parameters, float32
     owner -> server      its gradient in them, float32                                               in every round
 
-2 rounds of communication and 4 bytes a parameter each way in each round of training, and one round before (Jiang et al. 2023,
-algorithm 1, a star: owners need no links with each other).
+2 rounds of communication and 4 bytes a parameter each way in each round of training, and one round before
+(Jiang et al. 2023, algorithm 1, a star: owners need no links with each other).
 
-Who learns what, and from whom one is safe. Semi-honest parties. What an owner sends is differentially private by the owner's own
-noise, before it leaves: the promise holds against the server, all other owners and recipients together, without any assumption
-about who works with whom. The protocol hides nothing else and proves nothing: gradients travel as they are, inside the session's
-encryption. An owner sees its own branch of the model and the trunk, and no other owner's. A server that deviates can waste the
-training, and cannot make an owner take more steps than were charged (the owner counts). What arrives is not believed: another
-size, a number that is not finite or beyond the norm that all have agreed on ends the run (40).
+Who learns what, and from whom one is safe. Semi-honest parties. What an owner sends is differentially private
+by the owner's own noise, before it leaves: the promise holds against the server, all other owners and
+recipients together, without any assumption about who works with whom. The protocol hides nothing else and
+proves nothing: gradients travel as they are, inside the session's encryption. An owner sees its own branch of
+the model and the trunk, and no other owner's. A server that deviates can waste the training, and cannot make
+an owner take more steps than were charged (the owner counts). What arrives is not believed: another size, a
+number that is not finite or beyond the norm that all have agreed on ends the run (40).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from mpc_protocols.errors import ProtocolAborted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.owners import Trainer
+    from mpc_protocols.vertical.owners import Trainer
     from mpc_protocols.wire import Wire
 
     Vector = NDArray[np.float32]
@@ -45,8 +47,8 @@ MAX_VALUE: Final = 1e6
 class Server:
     """The server's view of all owners, each by its name.
 
-    wire: a stream of the training's own. numbers: of the owners on it. sizes: parameters of each. local: the server's own side
-    where it owns columns itself. Raises `ProtocolAborted`, `PeerLost`.
+    wire: a stream of the training's own. numbers: of the owners on it. sizes: parameters of each. local: the
+    server's own side where it owns columns itself. Raises `ProtocolAborted`, `PeerLost`.
     """
 
     def __init__(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mpc_protocols.owners import StarProtocol
+from mpc_protocols.vertical.owners import StarProtocol
 
 if TYPE_CHECKING:
-    from mpc_protocols.owners import Trainer
     from mpc_protocols.research.vertigan.star import Server
+    from mpc_protocols.vertical.owners import Trainer
     from mpc_protocols.wire import Wire
 
 

@@ -1,4 +1,5 @@
-"""A custodian's table as the study writes it, without a change to the table: what its private file says, row by row.
+"""A custodian's table as the study writes it, without a change to the table: what its private file says, row
+by row.
 
     rules.py         what the private file says: dialect of a CSV, renames, maps, markers, expressions, a filter
     recipe.py        the rules fitted to one study: what becomes of each column; its digest
@@ -7,8 +8,9 @@
     values.py        markers, maps and decimal commas on whole arrays
     source.py        the table, harmonised, for all that reads a `Source`
 
-**One row in, one row or none out, by that row alone.** A marginal's sensitivity is the change that one person's row can make to
-it; an expression that looked at other rows (an average, a rank) would let one row change all others, and the study's epsilon
-would bound nothing (`docs/design/privacy.md` 2). So expressions hold no subquery, aggregate, window, clock or anything else
-that does not give the same twice: `expressions.py` and `functions.py` admit what they list, nothing else.
+**One row in, one row or none out, by that row alone.** A marginal's sensitivity is the change that one
+person's row can make to it; an expression that looked at other rows (an average, a rank) would let one row
+change all others, and the study's epsilon would bound nothing (`docs/design/privacy.md` 2). So expressions
+hold no subquery, aggregate, window, clock or anything else that does not give the same twice:
+`expressions.py` and `functions.py` admit what they list, nothing else.
 """

@@ -1,9 +1,11 @@
-"""Which SQL a private file may use: expressions of DuckDB's dialect that give one value for one row, always the same.
+"""Which SQL a private file may use: expressions of DuckDB's dialect that give one value for one row, always
+the same.
 
-Why: one row must not reach into others (the folder's docstring), and a table that is read twice must be the same table. DuckDB's
-own parser says what an expression is made of; kinds of node and functions that are not listed here and in `functions.py` are
-refused, so that a new version's inventions are, too. Every name is a column of the data: lambdas, which bind names, and methods
-(current_date.year()), whose subject the parser takes for a schema, are refused.
+Why: one row must not reach into others (the folder's docstring), and a table that is read twice must be the
+same table. DuckDB's own parser says what an expression is made of; kinds of node and functions that are not
+listed here and in `functions.py` are refused, so that a new version's inventions are, too. Every name is a
+column of the data: lambdas, which bind names, and methods (current_date.year()), whose subject the parser
+takes for a schema, are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _REFUSED = {
 
 
 def columns_of(sql: str, where: str, known: Collection[str]) -> tuple[str, ...]:
-    """The data's columns that an expression reads, each once. known: all that there are. where: for sentences.
+    """The data's columns that an expression reads, each once. known: all that there are. where: for
+    sentences.
 
     Raises `StudyInvalid` if it is no expression, or one that does not give one value for one row.
     """

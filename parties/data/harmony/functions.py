@@ -1,8 +1,9 @@
 """The functions of DuckDB that an expression of a private file may call, by what they are for.
 
-A list of its own, not what DuckDB calls consistent: among that are clocks (current_localtime, age of one argument),
-planners of SQL in a text (json_serialize_plan) and inner parts. What stands here computes one row's value from its arguments and
-from nothing else. `docs/howto/harmonise.md` shows the same list. Standard library only.
+A list of its own, not what DuckDB calls consistent: among that are clocks (current_localtime, age of one
+argument), planners of SQL in a text (json_serialize_plan) and inner parts. What stands here computes one
+row's value from its arguments and from nothing else. `docs/howto/harmonise.md` shows the same list. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ FUNCTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 _SIGNS: Final = "+ - * / // % ** ^ @ & | << >> ~ || ^@ ->> ~~ !~~ ~~* !~~* ~~~ @> <@ &&"
 OPERATORS: Final = frozenset(_SIGNS.split())
-"""Operators that DuckDB's parser writes as functions; comparisons, AND, OR, NOT, IN, CASE and casts are nodes of their own."""
+"""Operators that DuckDB's parser writes as functions; comparisons, AND, OR, NOT, IN, CASE and casts are nodes
+of their own."""
 
 MIN_ARGUMENTS: Final[Mapping[str, int]] = {"age": 2, "timezone": 2}
 """Functions that with fewer arguments ask the machine: age its clock, timezone its time zone."""

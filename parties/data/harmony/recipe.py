@@ -1,8 +1,8 @@
 """The rules of a private file fitted to one study: what becomes of each column. Standard library only.
 
-Everything that can be told without the data is checked here: rules for columns that the study does not have, values that it does
-not list, markers that are values. A `Recipe` is private like the file it comes from; its digest is for two custodians who
-believe that they read their tables alike, and hand it on themselves.
+Everything that can be told without the data is checked here: rules for columns that the study does not have,
+values that it does not list, markers that are values. A `Recipe` is private like the file it comes from; its
+digest is for two custodians who believe that they read their tables alike, and hand it on themselves.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data.coding import written
+from parties.data.counting.coding import written
 from parties.data.harmony.rules import ColumnRule, Rules
 from synth.domain import Binned, Boolean, Calendar, Categorical, Column, Domain, Value
 
 
 @dataclass(frozen=True)
 class Step:
-    """What becomes of one column, in this order: its place or expression, the decimal comma, markers of missing, the map.
+    """What becomes of one column, in this order: its place or expression, the decimal comma, markers of
+    missing, the map.
 
     source: the data's column; None: the result of `sql`.
     """
@@ -40,7 +41,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Recipe:
-    """file: the private file, for sentences. steps: of the study's columns and identifiers. filter: which rows count, as SQL.
+    """file: the private file, for sentences. steps: of the study's columns and identifiers. filter: which
+    rows count, as SQL.
 
     leave_out: rows without an identifier are left out. ignore_case: the data's names may differ in capitals.
     """
@@ -58,7 +60,8 @@ class Recipe:
     def written_as(self, header: Sequence[str]) -> Recipe:
         """With the names of columns as this header has them, if capitals do not count.
 
-        A name that is there as it stands is that column. Raises `DataRefused` if only others are, and several.
+        A name that is there as it stands is that column. Raises `DataRefused` if only others are, and
+        several.
         """
         if not self.ignore_case:
             return self
@@ -79,7 +82,8 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        """64 hexadecimal digits: equal where two custodians' rules mean the same, however their files are laid out.
+        """64 hexadecimal digits: equal where two custodians' rules mean the same, however their files are
+        laid out.
 
         The delimiter and the encoding of a file are not in it: they say nothing about values.
         """
@@ -103,7 +107,8 @@ class Recipe:
 
 
 def fit(rules: Rules, domain: Domain, identifiers: Collection[str]) -> Recipe:
-    """The recipe for a study's columns and identifier columns. Raises `StudyInvalid` with the first problem of the rules."""
+    """The recipe for a study's columns and identifier columns. Raises `StudyInvalid` with the first problem
+    of the rules."""
     for sentence in misfits(rules, domain, identifiers):
         raise StudyInvalid(f"{rules.file}: {sentence}")
     names = dict.fromkeys([*domain.names, *identifiers])

@@ -1,4 +1,5 @@
-"""What a private file says about its table: `[csv]` and `[harmonise]` (`docs/howto/harmonise.md`). Standard library only."""
+"""What a private file says about its table: `[csv]` and `[harmonise]` (`docs/howto/harmonise.md`). Standard
+library only."""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ ENCODINGS = {
     "windows-1254": "cp1254",
     "macroman": "mac-roman",
 }
-"""By the names that spreadsheets use, Python's codec. Of UTF-8, a byte order mark is no part of the first name."""
+"""By the names that spreadsheets use, Python's codec. Of UTF-8, a byte order mark is no part of the first
+name."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 DECIMALS = (".", ",")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """[csv]: how a CSV file is written; RFC 4180 in UTF-8 unless said. decimal: the mark in the numbers of number columns."""
+    """[csv]: how a CSV file is written; RFC 4180 in UTF-8 unless said. decimal: the mark in the numbers of
+    number columns."""
 
     delimiter: str = ","
     decimal: str = "."
@@ -50,8 +53,9 @@ RFC = Dialect()
 class ColumnRule:
     """[harmonise.columns.NAME]: where a column of the study comes from.
 
-    source: the data's column (default: of the same name). sql: or an expression over the data's columns. missing: texts that
-    stand for an absent value, beside the table's. values: the study's value for each of the data's, by its text.
+    source: the data's column (default: of the same name). sql: or an expression over the data's columns.
+    missing: texts that stand for an absent value, beside the table's. values: the study's value for each of
+    the data's, by its text.
     """
 
     source: str | None = None
@@ -62,10 +66,12 @@ class ColumnRule:
 
 @dataclass(frozen=True)
 class Rules:
-    """All of it. file: the private file, for sentences. missing: markers in every column. filter: which rows count, as SQL.
+    """All of it. file: the private file, for sentences. missing: markers in every column. filter: which rows
+    count, as SQL.
 
-    leave_out: rows without an identifier are left out (`missing_ids = "leave out"`) instead of refused. ignore_case: the data's
-    names may differ in capitals from those that the study or a rule says (`names = "ignore case"`).
+    leave_out: rows without an identifier are left out (`missing_ids = "leave out"`) instead of refused.
+    ignore_case: the data's names may differ in capitals from those that the study or a rule says (`names =
+    "ignore case"`).
     """
 
     file: str = ""

@@ -1,8 +1,8 @@
 """A table as its custodian's private file has it: a `Source` whose columns are the study's.
 
-The data's blocks come as they are; filter and expressions are computed on them by a DuckDB in this process that has nothing but
-the block, whatever the data is kept in. What it says of a row that cannot be computed quotes the row: it is never forwarded; the
-row is found again by halving the block, and named by its line.
+The data's blocks come as they are; filter and expressions are computed on them by a DuckDB in this process
+that has nothing but the block, whatever the data is kept in. What it says of a row that cannot be computed
+quotes the row: it is never forwarded; the row is found again by halving the block, and named by its line.
 
 Rows keep the numbers of the data's own for people (`places`): a bit a row remembers which were left out.
 """
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data.arrow import bits, present, truths
+from parties.data.files.arrow import bits, present, truths
 from parties.data.harmony.expressions import columns_of
 from parties.data.harmony.recipe import Recipe, Step
 from parties.data.harmony.values import Change
@@ -137,7 +137,8 @@ class Harmonised(Source):
         return bits(kept)
 
     def _computed(self, block: pa.Table, sql: str, name: str | None, begun: int) -> pa.Array:
-        """An expression's values, one a row. name: the column that it makes; None: the filter. begun: rows before the block."""
+        """An expression's values, one a row. name: the column that it makes; None: the filter. begun: rows
+        before the block."""
         values = self._values(block, sql)
         if values is not None:
             return values
@@ -179,7 +180,8 @@ class Harmonised(Source):
         return low
 
     def units(self, name: str, bound: int) -> tuple[bool, bool]:
-        """See `Source`. Pushed down where the identifier stays as it is and all rows count; else counted here, in one pass."""
+        """See `Source`. Pushed down where the identifier stays as it is and all rows count; else counted
+        here, in one pass."""
         step = self.recipe.step(name)
         if step.plain and self.recipe.filter is None:
             return super().units(step.source or name, bound)

@@ -1,7 +1,8 @@
-"""Markers of missing values, maps and decimal commas, on whole Arrow arrays; Python sees each distinct value of a block once.
+"""Markers of missing values, maps and decimal commas, on whole Arrow arrays; Python sees each distinct value
+of a block once.
 
-A text of the private file equals a value as the study's listed values do (`parties/data/coding.py`): exactly, or as the same
-plain decimal ("-9" also matches -9.0), true and false in lower case.
+A text of the private file equals a value as the study's listed values do (`parties/data/counting/coding.py`):
+exactly, or as the same plain decimal ("-9" also matches -9.0), true and false in lower case.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parties.data.arrow import binaries, bits
-from parties.data.coding import DECIMAL, Distinct, plain, written
+from parties.data.counting.coding import DECIMAL, Distinct, plain, written
+from parties.data.files.arrow import binaries, bits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,8 @@ class Lookup(Generic[T]):
 
 
 class Change:
-    """What a step makes of a column's values, block by block. marked, mapped: how many values so far; private."""
+    """What a step makes of a column's values, block by block. marked, mapped: how many values so far;
+    private."""
 
     def __init__(self, step: Step) -> None:
         self.marked = self.mapped = 0
@@ -57,7 +59,8 @@ class Change:
         self._idle = not (step.missing or self._comma or self._maps)
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """The values changed: as text where there is a map or a decimal comma in text, else in their own type."""
+        """The values changed: as text where there is a map or a decimal comma in text, else in their own
+        type."""
         if self._idle:
             return values
         values = plain(values)

@@ -1,8 +1,8 @@
 """The secret by which a custodian draws one of a person's children (`docs/design/linked.md` 2).
 
 32 bytes from `secrets`, made once and kept beside the custodian's ledger, so that a run that is resumed draws
-alike; of each study
-another key is derived. It never leaves the custodian. Privacy does not rest on it; that nobody foresees a draw does.
+alike; of each study another key is derived. It never leaves the custodian. Privacy does not rest on it; that
+nobody foresees a draw does.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SUFFIX = ".draws"
 
 @dataclass(frozen=True)
 class DrawKey:
-    """Where the secret of one study comes from. ledger: the custodian's file; None: the default one. study: the
-    study's digest."""
+    """Where the secret of one study comes from. ledger: the custodian's file; None: the default one. study:
+    the study's digest."""
 
     ledger: Path | None
     study: bytes = field(repr=False)

@@ -1,4 +1,5 @@
-"""The order of a person's children, by a column of theirs: numbers, days and times, or the listed values of an ordinal column."""
+"""The order of a person's children, by a column of theirs: numbers, days and times, or the listed values of
+an ordinal column."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$"
 def ranks(source: Source, child: ChildTable, column: pa.Array) -> NDArray[np.int64]:
     """Of each child its place in the order, ties alike; one order for all people.
 
-    Raises `DataRefused` for a child without a value, and for values that are neither numbers nor days, all of them, nor listed.
+    Raises `DataRefused` for a child without a value, and for values that are neither numbers nor days, all of
+    them, nor listed.
     """
     assert child.order is not None
     if pa.types.is_dictionary(column.type):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LinkedPlaces:
-    """linked: the study's. children: by name, the tables that this custodian has. draws: the key of the draws; None: a fresh one,
-    for a look at the tables of which nothing is counted."""
+    """linked: the study's. children: by name, the tables that this custodian has. draws: the key of the
+    draws; None: a fresh one, for a look at the tables of which nothing is counted."""
 
     linked: LinkedTables
     children: Mapping[str, Location] = field(repr=False)
@@ -32,7 +32,8 @@ class LinkedPlaces:
 
 
 def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Location:
-    """The location of the copy in `folder`, which nobody else may enter. Raises `DataRefused`, also for orphans."""
+    """The location of the copy in `folder`, which nobody else may enter. Raises `DataRefused`, also for
+    orphans."""
     path, told = written(location, linked, folder)
     for one in told:
         if one.orphans:
@@ -55,7 +56,8 @@ def drawing_key(linked: LinkedPlaces) -> bytes:
 
 
 def written(location: Location, linked: LinkedPlaces, folder: Path) -> tuple[Path, list[Unfolding]]:
-    """The copy, and what its owner may know of it. Raises `DataRefused`, but not for orphans: those are in no row."""
+    """The copy, and what its owner may know of it. Raises `DataRefused`, but not for orphans: those are in no
+    row."""
     key = drawing_key(linked)
     with ExitStack() as stack:
         people = stack.enter_context(open_source(replace(location, linked=None)))

@@ -1,4 +1,5 @@
-"""Linked tables as codes, all rows of them: for whoever judges or tries tables that they hold, never for a run (OFFLINE ONLY)."""
+"""Linked tables as codes, all rows of them: for whoever judges or tries tables that they hold, never for a
+run (OFFLINE ONLY)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CodedTables:
-    """people: codes, (people, the parent's columns). children: by name; a person's stand together, in their order."""
+    """people: codes, (people, the parent's columns). children: by name; a person's stand together, in their
+    order."""
 
     people: Codes = field(repr=False)
     children: Mapping[str, Children] = field(repr=False)
@@ -54,7 +56,8 @@ class CodedTables:
 def coded(location: Location, rng: np.random.Generator, *, in_order: bool = False) -> CodedTables:
     """Read tables as a run would take them: of people with more than max_rows children, so many at random.
 
-    in_order: children stand in their order already, as in a result's files, which may lack the column. Raises `DataRefused`.
+    in_order: children stand in their order already, as in a result's files, which may lack the column. Raises
+    `DataRefused`.
     """
     assert location.linked is not None
     linked, places = location.linked.linked, location.linked

@@ -1,9 +1,10 @@
-"""A person's parent row and children as one row: a private copy that the ordinary readers read (`docs/design/linked.md` 1, 2).
+"""A person's parent row and children as one row: a private copy that the ordinary readers read
+(`docs/design/linked.md` 1, 2).
 
-Both tables are read as they lie, checked by the study's columns with their own line numbers (also children that are not drawn),
-and the copy is written as Parquet, values as they stand, into a folder of this process that nobody else may enter.
-What a custodian
-alone may know of it (`Unfolding`) goes to its private log or to `check`.
+Both tables are read as they lie, checked by the study's columns with their own line numbers (also children
+that are not drawn), and the copy is written as Parquet, values as they stand, into a folder of this process
+that nobody else may enter. What a custodian alone may know of it (`Unfolding`) goes to its private log or to
+`check`.
 
 Memory: the key, the order and the columns of all rows; a few hundred bytes a child.
 """
@@ -25,8 +26,8 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.scan import Scan, inspect
 from parties.data.linked.order import ranks
-from parties.data.scan import Scan, inspect
 from synth.linked.tables import ChildTable, LinkedTables
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ log = logging.getLogger("cosynth.custodian.linked")  # below the logger whose li
 
 @dataclass(frozen=True)
 class Unfolding:
-    """What the custodian alone is told of one table of children. orphans: children without a parent; truncated: people with more
-    than max_rows children, and left_out: how many children of theirs."""
+    """What the custodian alone is told of one table of children. orphans: children without a parent;
+    truncated: people with more than max_rows children, and left_out: how many children of theirs."""
 
     name: str
     children: int = field(repr=False)
@@ -57,7 +58,8 @@ def unfold(
 ) -> tuple[Path, list[Unfolding]]:
     """Write the copy; hand back where it is, and what its owner may know. key: of the draws.
 
-    children: by name, of those that this custodian has. Raises `DataRefused` for tables that do not fit each other or the study.
+    children: by name, of those that this custodian has. Raises `DataRefused` for tables that do not fit each
+    other or the study.
     """
     names = tuple(name for name in linked.people.names if name in people.columns)
     table = columns_of(people, linked.key, names)
@@ -116,8 +118,9 @@ def draws(
     people: int,
     child: ChildTable,
 ) -> tuple[Index, Index, Index, int, int]:
-    """Of each person: the count, the place of A and of B among the children given (-1: there is none); and how many children
-    were left out, of how many people. order, keep, draw: of each child, its place in the order and the two hashes."""
+    """Of each person: the count, the place of A and of B among the children given (-1: there is none); and
+    how many children were left out, of how many people. order, keep, draw: of each child, its place in the
+    order and the two hashes."""
     rank = within(person, np.lexsort((keep, person)))
     count = np.minimum(np.bincount(person, minlength=people), child.max_rows)
     stays = rank < child.max_rows
@@ -141,7 +144,8 @@ def draws(
 
 
 def within(person: Index, sorted_by: Index) -> Index:
-    """The number of each child among its person's, in the order that `sorted_by` lists all children in, people together."""
+    """The number of each child among its person's, in the order that `sorted_by` lists all children in,
+    people together."""
     found = np.empty(len(person), dtype=np.int64)
     own = person[sorted_by]
     starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]]) if len(own) else np.zeros(0, dtype=np.int64)
@@ -153,8 +157,8 @@ def within(person: Index, sorted_by: Index) -> Index:
 def _hashes(
     key: bytes, child: ChildTable, owners: pa.Array, content: Sequence[pa.Array]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Two independent 64-bit ranks of each child, by its person, its content (both as text) and its number among equal
-    children of the person."""
+    """Two independent 64-bit ranks of each child, by its person, its content (both as text) and its number
+    among equal children of the person."""
     texts = [column.to_pylist() for column in (owners, *content)]
     keyed = hashlib.blake2b(child.name.encode(), key=key, digest_size=16)
     seen: dict[tuple[str | None, ...], int] = {}
@@ -183,8 +187,8 @@ def columns_of(source: Source, key: str, names: tuple[str, ...]) -> dict[str, pa
 
 
 def _fits(source: Source, domain: object) -> None:
-    """Raise `DataRefused` for the first row that does not fit the study's columns: by the lines of this table, not
-    of the copy."""
+    """Raise `DataRefused` for the first row that does not fit the study's columns: by the lines of this
+    table, not of the copy."""
     if domain is None:
         return
     scan = Scan(source, domain, max_rows=MAX_ROWS, allow_empty=True)  # type: ignore[arg-type]

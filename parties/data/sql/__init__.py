@@ -1,4 +1,5 @@
-"""Tables in databases: read through one library's dialects, and counted where they are where rows must not travel.
+"""Tables in databases: read through one library's dialects, and counted where they are where rows must not
+travel.
 
     addresses.py     which databases an address may name, without any library
     products.py      what differs from database to database
@@ -15,10 +16,10 @@
     unfolding.py     linked tables as one SELECT with a row a person, to be counted like a table
     counting.py      a custodian's counts and its survey, of which only counts have travelled
 
-SQLAlchemy is an extra (warehouse, and a driver, `docs/howto/databases.md`): nothing imports it before a database asks
-for it.
+SQLAlchemy is an extra (warehouse, and a driver, `docs/howto/databases.md`): nothing imports it before a
+database asks for it.
 
-Names and values of a study come from another organisation. Names of columns and tables are quoted by the library; texts, doubles
-and days are bound values, which the driver sends beside the statement, or (MySQL's) escapes into it;
-what is written into a statement as a number was made here from an integer.
+Names and values of a study come from another organisation. Names of columns and tables are quoted by the
+library; texts, doubles and days are bound values, which the driver sends beside the statement, or (MySQL's)
+escapes into it; what is written into a statement as a number was made here from an integer.
 """

@@ -1,8 +1,8 @@
-"""Which databases an address of a private file or a study may name, and what its address may say. Standard library only: the
-study's reader asks.
+"""Which databases an address of a private file or a study may name, and what its address may say. Standard
+library only: the study's reader asks.
 
-A driver's options may do more than connect (read this machine's files for a server, change how texts are compared): only those
-that are listed here are handed on.
+A driver's options may do more than connect (read this machine's files for a server, change how texts are
+compared): only those that are listed here are handed on.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""One column's codes as a CASE: made from the study's column and the private file's rules by the coder itself.
+"""One column's codes as a CASE: made from the study's column and the private file's rules by the coder
+itself.
 
-The stream's rules (`parties/data/harmony/values.py`, `parties/data/coding.py`) single out a few values: those that the study
-lists, markers, what a map names, NaN. Each of them is coded here by the very functions that code a block, and becomes a WHEN; so
-does one that stands for all the others. What is left is a comparison of numbers or days with the limits of bins
-(`numbers.py`). Nothing is restated, so nothing can differ but how the database compares two values, which the tests try against
-each database.
+The stream's rules (`parties/data/harmony/values.py`, `parties/data/counting/coding.py`) single out a few
+values: those that the study lists, markers, what a map names, NaN. Each of them is coded here by the very
+functions that code a block, and becomes a WHEN; so does one that stands for all the others. What is left is a
+comparison of numbers or days with the limits of bins (`numbers.py`). Nothing is restated, so nothing can
+differ but how the database compares two values, which the tests try against each database.
 
     text        values byte by byte; a declared number also in any plain decimal writing, by a pattern
     numbers     in their own type; days, booleans likewise
     otherwise   -1: refused
 
-What cannot be said so in every dialect is refused with a sentence, and a view can do it: expressions and filters of the
-private file, texts that are to be read as numbers or days, moments with a zone.
+What cannot be said so in every dialect is refused with a sentence, and a view can do it: expressions and
+filters of the private file, texts that are to be read as numbers or days, moments with a zone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Untranslated(Exception):
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of a value: its code, -1 if it is refused for this reason; and what the owner's survey counts it as."""
+    """What becomes of a value: its code, -1 if it is refused for this reason; and what the owner's survey
+    counts it as."""
 
     code: int
     reason: str = ""
@@ -57,7 +59,8 @@ UNREAD = Fate(-1, "the database holds something that cannot be read as its type 
 
 @dataclass(frozen=True)
 class When:
-    """Values for which the condition holds, and no earlier one. value: the code, where it is the value itself."""
+    """Values for which the condition holds, and no earlier one. value: the code, where it is the value
+    itself."""
 
     condition: Expression
     fate: Fate

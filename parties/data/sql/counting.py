@@ -1,11 +1,11 @@
 """A custodian's counts, and what `check` shows its owner, by statements on the database: only counts travel.
 
-First one statement (or a few, where a product takes few bound values) counts what does not fit and what the owner may know; then
-one GROUP BY per union of cliques counts the cells, of which at most as many come back as the union has. Every result adds up to
-the same number of rows, or the table has changed meanwhile and is refused: a second safeguard where the product has a snapshot,
-the only one where it has none.
+First one statement (or a few, where a product takes few bound values) counts what does not fit and what the
+owner may know; then one GROUP BY per union of cliques counts the cells, of which at most as many come back as
+the union has. Every result adds up to the same number of rows, or the table has changed meanwhile and is
+refused: a second safeguard where the product has a snapshot, the only one where it has none.
 
-Refused like the stream does (`parties/data/scan.py`), without a row's place: no row was here.
+Refused like the stream does (`parties/data/counting/scan.py`), without a row's place: no row was here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import DataRefused
-from parties.data.scan import too_many
+from parties.data.counting.scan import too_many
 from parties.data.sql.cases import Fate
 from parties.data.sql.grouping import Row
 from parties.data.sql.statements import Statement, fates_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique
-    from parties.data.scan import Unit
+    from parties.data.counting.scan import Unit
     from parties.data.source import Source
     from synth.domain import Domain
 
@@ -89,7 +89,8 @@ class PushedDown:
         yield tuple(portion)
 
     def _values(self, names: Sequence[str]) -> int:
-        """How many values a statement about these columns binds. Raises `DataRefused` for more than the product takes."""
+        """How many values a statement about these columns binds. Raises `DataRefused` for more than the
+        product takes."""
         product = self._grouping.product
         size = sum(self._coded.columns[name].bound for name in names)
         if size > product.max_values:
@@ -164,7 +165,8 @@ class PushedDown:
             raise DataRefused(too_many(self._source, self._unit))
 
     def cells(self, union: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The cells of a union of cliques that are not empty, in row-major order of its columns, and their counts."""
+        """The cells of a union of cliques that are not empty, in row-major order of its columns, and their
+        counts."""
         self._values(union)
         sizes = [self._domain.sizes[name] for name in union]
         kept_by = tuple(self._rules.values()) if self._leaves_out else ()

@@ -1,4 +1,5 @@
-"""Who runs a statement on an open table: PostgreSQL and DuckDB over the connection that reads them, others through SQLAlchemy."""
+"""Who runs a statement on an open table: PostgreSQL and DuckDB over the connection that reads them, others
+through SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from parties.data.sql.products import PRODUCTS, Expression, Product
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
-    from parties.data.duckdb_engine import DuckDB
-    from parties.data.duckdb_view import View
-    from parties.data.postgres import Server
+    from parties.data.engines.duckdb_engine import DuckDB
+    from parties.data.engines.duckdb_view import View
+    from parties.data.engines.postgres import Server
     from parties.data.sql.statements import Statement
 
 Row = tuple[Any, ...]

@@ -1,4 +1,5 @@
-"""What a column of a database holds, as far as codes need to know: the same for the stream and for statements.
+"""What a column of a database holds, as far as codes need to know: the same for the stream and for
+statements.
 
     text        as it is, without the blanks that fill up a char(n)
     integer     int64 or uint64
@@ -26,8 +27,9 @@ STORAGE: Final = {"text": ("text",), "integer": ("integer",), "double": ("intege
 
 @dataclass(frozen=True)
 class Kind:
-    """group: "" if its values have no codes. name: the database's, for sentences. precision, scale: of a decimal; precision 0:
-    not limited. padded: filled up with blanks. exact: whether a decimal reaches the coder as a decimal. signed: of an integer.
+    """group: "" if its values have no codes. name: the database's, for sentences. precision, scale: of a
+    decimal; precision 0: not limited. padded: filled up with blanks. exact: whether a decimal reaches the
+    coder as a decimal. signed: of an integer.
     """
 
     group: Group
@@ -85,7 +87,7 @@ def of_arrow(kind: pa.DataType) -> Kind:
 
 
 def of_postgres(read_as: str, name: str) -> Kind:
-    """read_as: what `parties/data/postgres.py` reads the type as."""
+    """read_as: what `parties/data/engines/postgres.py` reads the type as."""
     groups: dict[str, Group] = {
         "string": "text",
         "int64": "integer",
@@ -132,7 +134,8 @@ def of_sqlalchemy(kind: Any, scheme: str) -> Kind:
 
 
 def _of_sqlite(kind: Any, name: str) -> Kind:
-    """SQLite keeps what it is given: a declared type says what is expected of each value, and values of others are refused."""
+    """SQLite keeps what it is given: a declared type says what is expected of each value, and values of
+    others are refused."""
     import sqlalchemy as sa
 
     if isinstance(kind, sa.Integer | sa.Boolean):

@@ -1,7 +1,7 @@
 """One column's codes as a CASE where the database has numbers, days or times: see `cases.py`.
 
-Bins are compared with their limits, the lowest first. Whole and decimal numbers are compared with limits of their own scale
-(`thresholds.py`), doubles with doubles, days with days.
+Bins are compared with their limits, the lowest first. Whole and decimal numbers are compared with limits of
+their own scale (`thresholds.py`), doubles with doubles, days with days.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from parties.data.coding import DECIMAL, Coder
+from parties.data.counting.coding import DECIMAL, Coder
 from parties.data.sql.cases import UNREAD, Cases, Fate, Untranslated, When, number
 from parties.data.sql.kinds import Kind
 from parties.data.sql.probe import Probe, grouped

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from parties.data.coding import Coder
+from parties.data.counting.coding import Coder
 from parties.data.harmony.values import Change
 from parties.data.sql.cases import Fate, When, among
 from parties.data.sql.kinds import Kind
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from parties.data.harmony.recipe import Step
     from parties.data.sql.products import Expression
 
-_ZEROS = 41  # that `parties/data/coding.py` reads behind the point of a boolean: one, and up to 40 more
+_ZEROS = (
+    41  # that `parties/data/counting/coding.py` reads behind the point of a boolean: one, and up to 40 more
+)
 
 
 class Probe:

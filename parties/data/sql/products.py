@@ -1,12 +1,12 @@
-"""What differs from database to database. The SQL itself is SQLAlchemy's; here stands what it does not know: how a text is
-compared byte by byte, how an address becomes a driver, in which transaction a table is read.
+"""What differs from database to database. The SQL itself is SQLAlchemy's; here stands what it does not know:
+how a text is compared byte by byte, how an address becomes a driver, in which transaction a table is read.
 
-Texts. A study's values are equal exactly: capitals and blanks count. MySQL, MariaDB and SQL Server compare by the column's
-collation, which may take "A" for "a" and, of most collations, "a " for "a": there a text is compared as its bytes. In the
-others a collation that does not fold is named.
+Texts. A study's values are equal exactly: capitals and blanks count. MySQL, MariaDB and SQL Server compare by
+the column's collation, which may take "A" for "a" and, of most collations, "a " for "a": there a text is
+compared as its bytes. In the others a collation that does not fold is named.
 
-Only MySQL, MariaDB, SQLite, PostgreSQL and DuckDB are tried against the database itself; of the others, the statements are
-checked by another parser of their dialects (`docs/howto/databases.md`).
+Only MySQL, MariaDB, SQLite, PostgreSQL and DuckDB are tried against the database itself; of the others, the
+statements are checked by another parser of their dialects (`docs/howto/databases.md`).
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ def _doubled(number: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class Product:
-    """driver: SQLAlchemy's name of dialect and driver. extra: what brings it. max_values: that one statement may be given.
+    """driver: SQLAlchemy's name of dialect and driver. extra: what brings it. max_values: that one statement
+    may be given.
 
-    exact: a text to be compared byte by byte. begin: statements that begin the transaction.
-    password: the environment's variable for an address without one; "": the driver has its own ways.
-    given, given_double: a bound text beside `exact`; a bound double. double: a number as the double that the stream hands on.
-    patterns: whether it has regular expressions.
-    nan: whether a double is no number; None: none is. infinite: whether doubles may be.
-    day: the beginning of a time's day. broken_days: whether a date may have a month or a day 0.
-    unquotable: signs that no name may have. options: for the driver.
-    storage: whether each value has a type of its own. snapshot: whether all statements see the same rows, of any table.
-    empty_is_null: whether the empty text is NULL, so that to compare with it is true of no row and false of none.
-    hashed: SHA-256 of a text, as a text; None: it has none, or was never tried.
+    exact: a text to be compared byte by byte. begin: statements that begin the transaction. password: the
+    environment's variable for an address without one; "": the driver has its own ways. given, given_double: a
+    bound text beside `exact`; a bound double. double: a number as the double that the stream hands on.
+    patterns: whether it has regular expressions. nan: whether a double is no number; None: none is. infinite:
+    whether doubles may be. day: the beginning of a time's day. broken_days: whether a date may have a month
+    or a day 0. unquotable: signs that no name may have. options: for the driver. storage: whether each value
+    has a type of its own. snapshot: whether all statements see the same rows, of any table. empty_is_null:
+    whether the empty text is NULL, so that to compare with it is true of no row and false of none. hashed:
+    SHA-256 of a text, as a text; None: it has none, or was never tried.
     """
 
     name: str
@@ -162,7 +162,8 @@ def _without_collation(text: Expression) -> Expression:
 
 
 def _only_encrypted(connection: Any) -> None:
-    """For ways to log in by which the server is told the password itself. No handler of ours: the driver has them."""
+    """For ways to log in by which the server is told the password itself. No handler of ours: the driver has
+    them."""
     if not connection._secure:
         raise ConnectionRefusedError("The server asks for the password itself without TLS.")
 

@@ -1,11 +1,13 @@
-"""A table read through SQLAlchemy: MySQL, MariaDB, SQL Server, Oracle, Snowflake, BigQuery, and SQLite's files.
+"""A table read through SQLAlchemy: MySQL, MariaDB, SQL Server, Oracle, Snowflake, BigQuery, and SQLite's
+files.
 
-Read-only and in one transaction, which sees one snapshot where the product has such a thing (`products.py`); rows come in blocks
-from the server's cursor. A password stands in the address or in the environment (`Product.password`), or the driver finds it in
-files of its own; nothing logs it, and SQLAlchemy is told to quote no values.
+Read-only and in one transaction, which sees one snapshot where the product has such a thing (`products.py`);
+rows come in blocks from the server's cursor. A password stands in the address or in the environment
+(`Product.password`), or the driver finds it in files of its own; nothing logs it, and SQLAlchemy is told to
+quote no values.
 
-Errors are the drivers' own, which quote records and addresses: `parties/data/source.py` is the only caller and forwards none of
-them.
+Errors are the drivers' own, which quote records and addresses: `parties/data/source.py` is the only caller
+and forwards none of them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parties.data.postgres import UnknownType
+from parties.data.engines.postgres import UnknownType
 from parties.data.sql.grouping import Row, column, relation
 from parties.data.sql.kinds import STORAGE, Kind, of_sqlalchemy
 from parties.data.sql.products import PRODUCTS, Expression, Product
@@ -40,11 +42,11 @@ _LOGGERS = ("sqlalchemy", "snowflake", "google", "oracledb", "pymysql", "urllib3
 
 
 VIEW_STEPS, STEPS = 10**11, 10**3
-"""How many steps of SQLite's machine a view may take in all statements of one opening, about half an hour: it may have no end.
-Stored tables have one, and no limit. STEPS: after so many each time it is asked."""
+"""How many steps of SQLite's machine a view may take in all statements of one opening, about half an hour: it
+may have no end. Stored tables have one, and no limit. STEPS: after so many each time it is asked."""
 VIEW_S, USUAL_S = 1800.0, 0.01
-"""CPU seconds that steps which take longer than most may take beyond those, and what so many (`STEPS`) take at most otherwise,
-with what is done with their rows."""
+"""CPU seconds that steps which take longer than most may take beyond those, and what so many (`STEPS`) take
+at most otherwise, with what is done with their rows."""
 MAX_VALUE, MAX_PATTERN = 10**5, 1000
 """Bytes of a value in a view, and of a pattern: a step works at one value, and is never interrupted."""
 
@@ -216,8 +218,9 @@ def _file(path: Path, table: str) -> sqlite3.Connection:
 
 
 def _is_stored(database: sqlite3.Connection, table: str) -> bool:
-    """Whether it is a table whose values are all stored: no view, no module's table, which may read a view, and no column that
-    is computed when it is read. Asked by statements, for a file may have tables that are called as the functions are."""
+    """Whether it is a table whose values are all stored: no view, no module's table, which may read a view,
+    and no column that is computed when it is read. Asked by statements, for a file may have tables that are
+    called as the functions are."""
     name = "'" + table.replace("'", "''") + "'"
     kinds = [kind for _, _, kind, *_ in database.execute(f"PRAGMA main.table_list({name})")]
     hidden = [row[6] for row in database.execute(f"PRAGMA main.table_xinfo({name})")]
@@ -257,7 +260,8 @@ def unit_statements(
 
 
 def foreign_identifiers(relation: Expression, field: str, kind: Kind, product: Product) -> Statement:
-    """How many identifiers are of another type than the column's: 1 and '1' may be one person and are not equal."""
+    """How many identifiers are of another type than the column's: 1 and '1' may be one person and are not
+    equal."""
     import sqlalchemy as sa
 
     expected = [sa.literal_column(f"'{name}'") for name in STORAGE[kind.group]]

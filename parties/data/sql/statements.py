@@ -4,8 +4,8 @@
     FROM (SELECT CASE WHEN ... THEN 0 ... ELSE -1 END AS c0, CASE ... END AS c3 FROM people) AS coded
     GROUP BY coded.c0, coded.c3
 
-Each column's CASE (`cases.py`) stands once, in the inner SELECT: a database would not take two copies of an expression with bound
-values for the same.
+Each column's CASE (`cases.py`) stands once, in the inner SELECT: a database would not take two copies of an
+expression with bound values for the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MAX_BROKEN_CELLS = 1 << 12
 
 @dataclass(frozen=True)
 class Rule:
-    """A constraint of the study: a row breaks it whose cell is bad in one of the sets. cells: by the columns' codes."""
+    """A constraint of the study: a row breaks it whose cell is bad in one of the sets. cells: by the columns'
+    codes."""
 
     sets: Sequence[tuple[tuple[str, ...], NDArray[np.bool_]]]
 
@@ -56,7 +57,8 @@ class Coded:
     where: Expression = None
 
     def union(self, names: Sequence[str], kept_by: Collection[Rule]) -> Statement:
-        """Rows by the codes of these columns and, last, how many. kept_by: rows that break one of these are left out."""
+        """Rows by the codes of these columns and, last, how many. kept_by: rows that break one of these are
+        left out."""
         import sqlalchemy as sa
 
         needed = set(names).union(*(rule.names for rule in kept_by))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from parties.data.coding import DECIMAL, Coder
+from parties.data.counting.coding import DECIMAL, Coder
 from parties.data.sql.cases import UNREAD, Cases, Untranslated, When
 from parties.data.sql.probe import Probe, grouped
 from parties.data.sql.thresholds import written
@@ -65,7 +65,8 @@ def _plain(value: Fraction) -> str:
 
 
 def _is_number(text: Expression, value: Fraction) -> Expression:
-    """Whether a text is this number's plain decimal writing. A sign behind it keeps `$` from passing over a line's end."""
+    """Whether a text is this number's plain decimal writing. A sign behind it keeps `$` from passing over a
+    line's end."""
     import sqlalchemy as sa
 
     whole, _, rest = _plain(value).lstrip("-").partition(".")

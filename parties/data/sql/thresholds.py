@@ -1,9 +1,11 @@
-"""Where the bins of doubles begin among whole and decimal numbers: so that statements compare exact numbers with exact numbers.
+"""Where the bins of doubles begin among whole and decimal numbers: so that statements compare exact numbers
+with exact numbers.
 
-A bin is decided by the double nearest to a value (`parties/data/coding.py`). Whether a database rounds a decimal to the nearest
-double, and when, differs from product to product; a comparison of two decimals does not. So a limit e becomes the least number of
-the column's own scale whose nearest double is at least e: for numbers x of that scale, double(x) >= e if and only if x is at
-least that. (Rounding is monotone, so such a number exists; it lies at or just behind the middle between e and the double below.)
+A bin is decided by the double nearest to a value (`parties/data/counting/coding.py`). Whether a database
+rounds a decimal to the nearest double, and when, differs from product to product; a comparison of two
+decimals does not. So a limit e becomes the least number of the column's own scale whose nearest double is at
+least e: for numbers x of that scale, double(x) >= e if and only if x is at least that. (Rounding is monotone,
+so such a number exists; it lies at or just behind the middle between e and the double below.)
 """
 
 from __future__ import annotations

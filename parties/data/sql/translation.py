@@ -1,11 +1,12 @@
-"""A source's table as statements see it: each column's cases, and which rows count. What no statement can say is refused here."""
+"""A source's table as statements see it: each column's cases, and which rows count. What no statement can say
+is refused here."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
-from parties.data.constraints import Constraints
+from parties.data.counting.constraints import Constraints
 from parties.data.harmony.recipe import Step
 from parties.data.sql.cases import UNREAD, Cases, Untranslated, When
 from parties.data.sql.grouping import Grouping, column
@@ -18,7 +19,7 @@ from parties.data.sql.texts import listed
 from synth.domain import Categorical
 
 if TYPE_CHECKING:
-    from parties.data.scan import Unit
+    from parties.data.counting.scan import Unit
     from parties.data.source import Source
     from parties.data.sql.products import Expression, Product
     from synth.domain import Column, Domain

@@ -1,10 +1,12 @@
-"""Linked tables unfolded inside their database: no row leaves it, `push_down = true` (`docs/design/linked.md` 2).
+"""Linked tables unfolded inside their database: no row leaves it, `push_down = true` (`docs/design/linked.md`
+2).
 
-The unfolded table is one nested SELECT, which every statement of `counting.py` counts as if it were a table. The draw has the law
-of `parties/data/linked/unfold.py`: children are ranked by SHA-256 of (a key, the person, the child's content as the database
-writes it, its number among equal ones), with one key for who stays and one for who is drawn, both of the custodian's secret.
-It is another draw than outside, and the same in every statement. The keys travel to the custodian's own database, which may
-log them: privacy rests on no secrecy of them. A product without SHA-256 is refused.
+The unfolded table is one nested SELECT, which every statement of `counting.py` counts as if it were a table.
+The draw has the law of `parties/data/linked/unfold.py`: children are ranked by SHA-256 of (a key, the person,
+the child's content as the database writes it, its number among equal ones), with one key for who stays and
+one for who is drawn, both of the custodian's secret. It is another draw than outside, and the same in every
+statement. The keys travel to the custodian's own database, which may log them: privacy rests on no secrecy of
+them. A product without SHA-256 is refused.
 
     texts     children, with their text and its number among equal ones
     ranked    the C smallest by the first hash stay; of these, A is the smallest by the second; B the one before A in the order,
@@ -70,7 +72,8 @@ class Unfolded:
 class UnfoldedInside(Source):
     """The source of a row a person. told: what the custodian alone may know of each table of children.
 
-    Raises `DataRefused` for tables that do not fit each other or the study, but not for children without a parent.
+    Raises `DataRefused` for tables that do not fit each other or the study, but not for children without a
+    parent.
     """
 
     def __init__(self, location: Location) -> None:
@@ -118,7 +121,7 @@ class UnfoldedInside(Source):
 
     def _opened_child(self, child: ChildTable) -> tuple[Unfolding, _Table]:
         """A table of children, once all its rows are known to fit, and what its owner may know."""
-        from parties.data.local_marginals import validate
+        from parties.data.counting.local_marginals import validate
         from parties.data.source import open_source
 
         key = self._linked.linked.key
@@ -175,7 +178,8 @@ class UnfoldedInside(Source):
         return self._product.exact(x) if kind.group == "text" else x
 
     def _facts(self, child: ChildTable, grouping: _Table, order: Expression | None) -> list[int]:
-        """How many children; without a key; without a place; without a parent; people with too many, and how many beyond."""
+        """How many children; without a key; without a place; without a parent; people with too many, and how
+        many beyond."""
         import sqlalchemy as sa
 
         name, kinds = self._linked.linked.key, self._people.kinds
@@ -244,7 +248,8 @@ class UnfoldedInside(Source):
         return Unfolded(self._people, relation, kinds)
 
     def _ranked(self, child: ChildTable, grouping: _Table, secret: bytes) -> Expression:
-        """Children that stay: their person (k), columns (x0, x1, ..), those before (b0, ..), `drawn`, and how `many`."""
+        """Children that stay: their person (k), columns (x0, x1, ..), those before (b0, ..), `drawn`, and how
+        `many`."""
         import sqlalchemy as sa
 
         assert self._product.hashed is not None

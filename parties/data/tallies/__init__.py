@@ -9,6 +9,6 @@
     engines/          clusters that count parts: Dask, Spark
     places.py         where parts are, as a `data` key says it
 
-All of it happens inside the custodian's own machine room, before anything is shared: counts of parts are private, and raw.
-The sum is equal, bit for bit, to what one process counts (`docs/howto/large-tables.md`).
+All of it happens inside the custodian's own machine room, before anything is shared: counts of parts are
+private, and raw. The sum is equal, bit for bit, to what one process counts (`docs/howto/large-tables.md`).
 """

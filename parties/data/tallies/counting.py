@@ -1,7 +1,7 @@
 """One part of a table is counted: a file, or a range of its rows.
 
-By the scan, coder and counters that a whole table meets, so that the same is refused in the same words, and parts add up to the
-whole. Whether there are rows at all, and too many, is for the sum to say (`total.py`).
+By the scan, coder and counters that a whole table meets, so that the same is refused in the same words, and
+parts add up to the whole. Whether there are rows at all, and too many, is for the sum to say (`total.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.bundles.layout import Layout
+from mpc_protocols.backends.bundles.layout import Layout
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique
-from parties.data.counters import Counters
-from parties.data.local_marginals import count_into
-from parties.data.scan import Unit, inspect
+from parties.data.counting.counters import Counters
+from parties.data.counting.local_marginals import count_into
+from parties.data.counting.scan import Unit, inspect
 from parties.data.source import BLOCK_ROWS, Source
 from parties.data.tallies.partition import MAX_COUNT, PartitionCounts, cell_counts
 from parties.data.tallies.unit_range import UnitRangeReader
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Counting:
     """What a study asks of each part; public but `rules`, which is the private file's.
 
-    study, name: its digest and its name. cliques: what is counted. max_rows: of the whole table. unit: as `count` has it. rules:
-    digest of what the private file says of the table, "" for nothing.
+    study, name: its digest and its name. cliques: what is counted. max_rows: of the whole table. unit: as
+    `count` has it. rules: digest of what the private file says of the table, "" for nothing.
     """
 
     study: bytes
@@ -56,8 +56,8 @@ def layout_of(counters: Counters, domain: Domain) -> Layout:
 def place_of(path: Path, rows: tuple[int, int] | None = None) -> tuple[bytes, bytes]:
     """(where a part is, which one it is): 32 bytes each. rows: of the file, if the part is a range of them.
 
-    Two states of one file are one place. Two names of one file (a hard link, another mount, one that was renamed) are one part:
-    of one number in its file system, one size and one time.
+    Two states of one file are one place. Two names of one file (a hard link, another mount, one that was
+    renamed) are one part: of one number in its file system, one size and one time.
     """
     stat, where, span = path.stat(), os.path.realpath(path), () if rows is None else rows
     state = [stat.st_ino or where, *span, stat.st_size, stat.st_mtime_ns]
@@ -72,7 +72,8 @@ def place_of(path: Path, rows: tuple[int, int] | None = None) -> tuple[bytes, by
 def count_partition(
     source: Source, counting: Counting, place: tuple[bytes, bytes], block_rows: int = BLOCK_ROWS
 ) -> PartitionCounts:
-    """Read the part once. place: as `place_of` has it. Raises `DataRefused` at the first thing that does not fit."""
+    """Read the part once. place: as `place_of` has it. Raises `DataRefused` at the first thing that does not
+    fit."""
     domain, unit = counting.domain, counting.unit
     counters = counting.counters()
     reader = None if unit is None else UnitRangeReader(counting.name, unit[0], source.leaves_out)

@@ -1,7 +1,8 @@
-"""Tally files: the counts of a part of a table each, made by `cosynth tally` wherever the part is, and added here.
+"""Tally files: the counts of a part of a table each, made by `cosynth tally` wherever the part is, and added
+here.
 
-Whatever can run a command on a part of a table (a batch queue, Airflow, a Kubernetes job, Ray) can so count a table of any size.
-The files are private (0600) and stay inside the custodian's machine room.
+Whatever can run a command on a part of a table (a batch queue, Airflow, a Kubernetes job, Ray) can so count a
+table of any size. The files are private (0600) and stay inside the custodian's machine room.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import glob
 from pathlib import Path
 
 from mpc_protocols.errors import DataRefused
-from mpc_protocols.installation import program
-from parties.data.local_marginals import LocalTable
+from mpc_protocols.process.installation import program
+from parties.data.counting.local_marginals import LocalTable
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.places import TallyFiles
 from parties.data.tallies.total import Total

@@ -6,9 +6,9 @@
                     two columns. Where a third of the cells or more are filled, 2^32 - 1 instead, and the counts of all cells
     SHA-256         of everything before, 32 bytes
 
-Private: raw counts, for the custodian's own disks and processes. Whoever reads such bytes believes neither sizes nor numbers:
-everything is bounded by the public layout and checked against the part's own number of rows. The hash is there against damage;
-who may write these files may as well write the table.
+Private: raw counts, for the custodian's own disks and processes. Whoever reads such bytes believes neither
+sizes nor numbers: everything is bounded by the public layout and checked against the part's own number of
+rows. The hash is there against damage; who may write these files may as well write the table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mpc_protocols.errors import DataRefused
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.bundles.layout import Layout
+    from mpc_protocols.backends.bundles.layout import Layout
 
 MAGIC = b"cosynth-tally-1\n"
 HASH = 32
@@ -39,7 +39,8 @@ _SPARSE_SHARE = 3
 
 @dataclass(frozen=True)
 class CellCounts:
-    """One table of a part: the counts of all its cells, or of the filled ones. cells: their numbers, rising; None: all.
+    """One table of a part: the counts of all its cells, or of the filled ones. cells: their numbers, rising;
+    None: all.
 
     uint32 both.
     """
@@ -57,7 +58,8 @@ class CellCounts:
 
 @dataclass(frozen=True)
 class UnitRange:
-    """The lowest and the highest hash of a part's identifiers, 32 bytes each; of a part without one, both empty."""
+    """The lowest and the highest hash of a part's identifiers, 32 bytes each; of a part without one, both
+    empty."""
 
     low: bytes = b""
     high: bytes = b""
@@ -67,11 +69,12 @@ class UnitRange:
 class PartitionCounts:
     """What the rows of one part come to; private.
 
-    study: its digest. layout: hash of the tables' layout. rules: digest of the private file's rules it was read by; "": none.
-    place, partition: SHA-256 of where the part is, and of what tells it from others, whatever it is called. rows: that count.
-    clamped, absent: by column. filtered, unnamed: rows left out. broken: rows that break each of the study's constraints, in
-    order. ignored: columns that the study does not use. units: where its identifiers lie; None of a study whose unit is a row.
-    tables: in the order of the layout.
+    study: its digest. layout: hash of the tables' layout. rules: digest of the private file's rules it was
+    read by; "": none. place, partition: SHA-256 of where the part is, and of what tells it from others,
+    whatever it is called. rows: that count. clamped, absent: by column. filtered, unnamed: rows left out.
+    broken: rows that break each of the study's constraints, in order. ignored: columns that the study does
+    not use. units: where its identifiers lie; None of a study whose unit is a row. tables: in the order of
+    the layout.
     """
 
     study: bytes

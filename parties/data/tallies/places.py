@@ -8,7 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class TallyFiles:
-    """Where the counts of a table's parts are. pattern: of paths, absolute. parts: how many there are; None: not said.
+    """Where the counts of a table's parts are. pattern: of paths, absolute. parts: how many there are; None:
+    not said.
 
     by_unit: the table is cut by ranges of the hash of the unit's id (`unit_range.py`).
     """
@@ -26,7 +27,8 @@ class TallyFiles:
 
 @dataclass(frozen=True)
 class DaskCluster:
-    """A Dask cluster that counts the parts. scheduler: its address, tls://host:port. ca, cert, key: PEM files, absolute.
+    """A Dask cluster that counts the parts. scheduler: its address, tls://host:port. ca, cert, key: PEM
+    files, absolute.
 
     files: the parts, a pattern of paths as the workers see them. by_unit: as of `TallyFiles`.
     """

@@ -1,8 +1,9 @@
-"""Parts of a table, added up: each once, all of one study and read by the same rules, and nobody in two of them.
+"""Parts of a table, added up: each once, all of one study and read by the same rules, and nobody in two of
+them.
 
-Refused here (`DataRefused`, exit 30), before anything is sent: a part that comes twice, parts that were read by other rules than
-the private file has, more rows in all than max_rows, none at all, fewer or more parts than the custodian has declared, and
-identifiers in ranges that overlap.
+Refused here (`DataRefused`, exit 30), before anything is sent: a part that comes twice, parts that were read
+by other rules than the private file has, more rows in all than max_rows, none at all, fewer or more parts
+than the custodian has declared, and identifiers in ranges that overlap.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from mpc_protocols.errors import DataRefused
-from parties.data.local_marginals import LocalTable
+from parties.data.counting.local_marginals import LocalTable
 from parties.data.tallies.counting import Counting, layout_of
 from parties.data.tallies.partition import PartitionCounts, UnitRange, cell_counts, max_bytes, parse
 
@@ -24,7 +25,8 @@ log = logging.getLogger("cosynth.custodian.tallies")  # below the logger whose l
 
 
 class Total:
-    """Sums of the parts that have been added. label: what sentences call all of them together. layout: of each part's tables."""
+    """Sums of the parts that have been added. label: what sentences call all of them together. layout: of
+    each part's tables."""
 
     def __init__(self, counting: Counting, label: str) -> None:
         self._counting, self._label = counting, label
@@ -132,7 +134,8 @@ class Total:
         )
 
     def part(self, place: tuple[bytes, bytes]) -> PartitionCounts:
-        """What has been added, as one larger part. place: as `counting.place_of` has it. Of a study whose unit is a row."""
+        """What has been added, as one larger part. place: as `counting.place_of` has it. Of a study whose
+        unit is a row."""
         counting = self._counting
         return PartitionCounts(
             counting.study,

@@ -1,14 +1,15 @@
 """Where the identifiers of a part of a table lie, so that a bound on rows per person holds for the whole.
 
-Each part alone can tell whether a person has too many rows in it; whether a person is in two parts, it cannot. So a table of a
-study whose unit is an identifier is cut by ranges of a hash of it, and each part states the least and the greatest:
+Each part alone can tell whether a person has too many rows in it; whether a person is in two parts, it
+cannot. So a table of a study whose unit is an identifier is cut by ranges of a hash of it, and each part
+states the least and the greatest:
 
     hash(person) = SHA-256 of "STUDY/COLUMN/person" in UTF-8, as SQL engines compute it, too
 
-Somebody in two parts has the same hash in both, which lies in both ranges: they overlap, and the parts are refused
-(`total.py`). Ranges that do not overlap have nobody in common, however the table was cut. The prefix keeps hashes of one study
-from being compared with those of another; it hides no identifier from who can guess it, and need not: a tally is as private as
-the table.
+Somebody in two parts has the same hash in both, which lies in both ranges: they overlap, and the parts are
+refused (`total.py`). Ranges that do not overlap have nobody in common, however the table was cut. The prefix
+keeps hashes of one study from being compared with those of another; it hides no identifier from who can guess
+it, and need not: a tally is as private as the table.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from parties.data.coding import Distinct, Misfit, plain, written
-from parties.data.scan import named
+from parties.data.counting.coding import Distinct, Misfit, plain, written
+from parties.data.counting.scan import named
 from parties.data.tallies.partition import UnitRange
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def unit_hash(study: str, column: str, person: str) -> bytes:
 
 
 class UnitRangeReader:
-    """Reads the identifiers beside the codes (`scan.KeyReader`). leaves_out: rows without one are left out, not refused."""
+    """Reads the identifiers beside the codes (`scan.KeyReader`). leaves_out: rows without one are left out,
+    not refused."""
 
     def __init__(self, study: str, column: str, leaves_out: bool) -> None:
         self.columns: tuple[str, ...] = (column,)

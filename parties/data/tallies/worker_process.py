@@ -1,8 +1,9 @@
-"""One of the processes that count a table (`workers.py`): a job on its standard input, the counts on its standard output.
+"""One of the processes that count a table (`workers.py`): a job on its standard input, the counts on its
+standard output.
 
-The job: 4 bytes of length and JSON. Where it names no file, record batches follow, as an Arrow stream. The counts are those of a
-part (`partition.py`), or nothing where something does not fit the study. When the standard input ends too soon, the process that
-wanted the counts is gone: nobody is left to count for.
+The job: 4 bytes of length and JSON. Where it names no file, record batches follow, as an Arrow stream. The
+counts are those of a part (`partition.py`), or nothing where something does not fit the study. When the
+standard input ends too soon, the process that wanted the counts is gone: nobody is left to count for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from pyarrow import ipc
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.threads import start_thread
 from parties.core_dumps import forbid_core_dumps
 from parties.data.location import Location
 from parties.data.source import open_source, remove_spills
@@ -68,7 +69,8 @@ def _received(given: IO[bytes]) -> Iterator[pa.RecordBatch]:
 
 
 def _watch(given: int) -> None:
-    """End the process when its standard input does. By the descriptor: a thread would hold a file object's lock at the end."""
+    """End the process when its standard input does. By the descriptor: a thread would hold a file object's
+    lock at the end."""
     while os.read(given, 1):
         pass
     remove_spills()

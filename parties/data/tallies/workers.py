@@ -3,13 +3,13 @@
     Parquet file       each process reads and counts a range of its rows
     anything else      this process reads; each of the others takes a block when it has counted the one before
 
-Each process hands back the counts of its part (`partition.py`), which are added here. A person's rows are looked at before, in
-the whole table, by one GROUP BY. Where something does not fit the study, or a process ends before it is done, one process counts
-the table again, from the beginning: it says the same sentence about the same row as it ever would, or finds what there is to
-count.
+Each process hands back the counts of its part (`partition.py`), which are added here. A person's rows are
+looked at before, in the whole table, by one GROUP BY. Where something does not fit the study, or a process
+ends before it is done, one process counts the table again, from the beginning: it says the same sentence
+about the same row as it ever would, or finds what there is to count.
 
-Cost: a process and some 200 MB for each worker, and the interpreter's start, 0.4 s of CPU each. A table of fewer than
-`MIN_ROWS` rows is counted by this process alone.
+Cost: a process and some 200 MB for each worker, and the interpreter's start, 0.4 s of CPU each. A table of
+fewer than `MIN_ROWS` rows is counted by this process alone.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, DataRefused
 from mpc_protocols.functionality import Clique
-from mpc_protocols.threads import start_thread
-from parties.data.arrow import bits
-from parties.data.duckdb_engine import numbered
-from parties.data.local_marginals import LocalTable, count
-from parties.data.scan import Unit, inspect, named
+from mpc_protocols.process.threads import start_thread
+from parties.data.counting.local_marginals import LocalTable, count
+from parties.data.counting.scan import Unit, inspect, named
+from parties.data.engines.duckdb_engine import numbered
+from parties.data.files.arrow import bits
 from parties.data.source import Source
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.partition import HASH, max_bytes
@@ -70,7 +70,8 @@ def count_by_workers(
     workers: int,
     min_rows: int = MIN_ROWS,
 ) -> LocalTable:
-    """What `count` returns and raises, bit for bit, by so many processes. min_rows: of a table that is worth it.
+    """What `count` returns and raises, bit for bit, by so many processes. min_rows: of a table that is worth
+    it.
 
     A table that its database counts is counted by that alone.
     """
@@ -192,7 +193,8 @@ def _put(
 
 
 class _Worker:
-    """A process that counts; killed at the latest when the context ends. It ends by itself when this process is gone."""
+    """A process that counts; killed at the latest when the context ends. It ends by itself when this process
+    is gone."""
 
     def __enter__(self) -> _Worker:
         paths = (str(PACKAGES), os.environ.get("PYTHONPATH"))
@@ -218,7 +220,8 @@ class _Worker:
         self._write(len(text).to_bytes(4, "little") + text)
 
     def feed(self, blocks: queue.Queue[pa.RecordBatch | None]) -> None:
-        """Take blocks until there are none. A child that cannot be given one is killed, and they are taken all the same."""
+        """Take blocks until there are none. A child that cannot be given one is killed, and they are taken
+        all the same."""
         from pyarrow import PythonFile, ipc
 
         writer = block = None

@@ -1,14 +1,15 @@
-"""Agreement over fresh links, before any data moves: same study, same protocol version, same roles, one session id
-(`docs/design/session.md` 4).
+"""Agreement over fresh links, before any data moves: same study, same protocol version, same roles, one
+session id (`docs/design/session.md` 4).
 
-Each side says HELLO (study digest, protocol version, name, role, announcement, and a nonce if it computes); each compares the
-other's with its own. When all have spoken, each computing party derives the session id from all nonces, roles and
-announcements and CONFIRMs it, with every announcement, to everybody it is linked with; contributors, who do not meet one
-another, compare what the computing parties tell them. Then each computing party sends each other one, as KEYS, what it
-contributes to the keys that both share: for MPyC's pseudorandom secret sharing and of the pair (`keys`).
+Each side says HELLO (study digest, protocol version, name, role, announcement, and a nonce if it computes);
+each compares the other's with its own. When all have spoken, each computing party derives the session id from
+all nonces, roles and announcements and CONFIRMs it, with every announcement, to everybody it is linked with;
+contributors, who do not meet one another, compare what the computing parties tell them. Then each computing
+party sends each other one, as KEYS, what it contributes to the keys that both share: for MPyC's pseudorandom
+secret sharing and of the pair (`keys`).
 
-Who learns what: all learn all announcements. Contributions to a key travel inside TLS to the parties that share it. A party that
-tells others different nonces is caught by the CONFIRM of a third (exit 40).
+Who learns what: all learn all announcements. Contributions to a key travel inside TLS to the parties that
+share it. A party that tells others different nonces is caught by the CONFIRM of a third (exit 40).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from parties.session.transport.frames import BadFrame, Kind
 
 NONCE = 32
 MAX_NESTED = 16
-"""Of lists and objects in an announcement: it is sent on inside others, and what can be read must be writable there."""
+"""Of lists and objects in an announcement: it is sent on inside others, and what can be read must be writable
+there."""
 
 Send = Callable[[int, Kind, bytes], None]
 
@@ -91,7 +93,8 @@ class Agreement:
         self._progress.set()
 
     async def run(self, loading: asyncio.Task[Any] | None) -> tuple[dict[int, bytes], Any]:
-        """Wait until everything is agreed; the pairwise secrets and the MPyC runtime (contributors have neither).
+        """Wait until everything is agreed; the pairwise secrets and the MPyC runtime (contributors have
+        neither).
 
         `loading` brings the runtime, which is given its keys; None for a contributor.
         """

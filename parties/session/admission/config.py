@@ -1,8 +1,8 @@
 """What a session needs to know before it starts: who takes part, where, as what, and by which certificate
 (`docs/design/session.md` 3, `docs/reference/study-file.md`).
 
-Everything here is public except the key file's content, which is only read by the TLS library. Checked where it is built,
-so that a study that cannot be run is refused before a socket is opened.
+Everything here is public except the key file's content, which is only read by the TLS library. Checked where
+it is built, so that a study that cannot be run is refused before a socket is opened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def _is_everywhere(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Peer:
-    """One party as the study names it. `fingerprint`: SHA-256 of its certificate, hex; colons and case do not matter."""
+    """One party as the study names it. `fingerprint`: SHA-256 of its certificate, hex; colons and case do not
+    matter."""
 
     name: str
     host: str
@@ -66,16 +67,17 @@ class Peer:
 class SessionConfig:
     """One party's view of a session.
 
-    me: this party's name. parties: all, in the study's order. study_digest: 32 bytes that all must hold alike; protocol: the
-    protocol version, which must be the same at all, too.
-    listen: where this computing party listens if not at its address in the study (one address, never all).
-    cert, key, ca: PEM files; `ca` may be missing if every party is pinned by its fingerprint. insecure_loopback: no TLS,
-    loopback addresses only. insecure_key: go on with a key file that other users can read. facts: what this party
-    announces to all (small, public, JSON). connect_s: how long to wait until
-    all have come and agreed; silence_s: how long a peer may be silent; answer_s: how long this party waits for a message, or for
-    room for one, of a peer that is alive, once all have assembled (None: for ever); deadline_s: how long all of it may take from
-    then on (None: for ever), or what gives it once local work is done; closing_s: how long to wait at the end for
-    parties that are alive but not done. way_in: what stands between sockets and links, for programs that embed the session.
+    me: this party's name. parties: all, in the study's order. study_digest: 32 bytes that all must hold
+    alike; protocol: the protocol version, which must be the same at all, too. listen: where this computing
+    party listens if not at its address in the study (one address, never all). cert, key, ca: PEM files; `ca`
+    may be missing if every party is pinned by its fingerprint. insecure_loopback: no TLS, loopback addresses
+    only. insecure_key: go on with a key file that other users can read. facts: what this party announces to
+    all (small, public, JSON). connect_s: how long to wait until all have come and agreed; silence_s: how long
+    a peer may be silent; answer_s: how long this party waits for a message, or for room for one, of a peer
+    that is alive, once all have assembled (None: for ever); deadline_s: how long all of it may take from then
+    on (None: for ever), or what gives it once local work is done; closing_s: how long to wait at the end for
+    parties that are alive but not done. way_in: what stands between sockets and links, for programs that
+    embed the session.
     """
 
     me: str

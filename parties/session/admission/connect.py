@@ -1,13 +1,16 @@
-"""Opening the links: who listens, who dials, and the handshake up to a verified identity (`docs/design/session.md` 1, 3).
+"""Opening the links: who listens, who dials, and the handshake up to a verified identity
+(`docs/design/session.md` 1, 3).
 
-Computing parties listen, on one address each; of two parties the later in wire order dials the earlier, so contributors
-only dial and never meet one another. Dialling goes on until the session's deadline: parties are started by people.
+Computing parties listen, on one address each; of two parties the later in wire order dials the earlier, so
+contributors only dial and never meet one another. Dialling goes on until the session's deadline: parties are
+started by people.
 
-Threat model: whoever reaches the port. The side that listens ends nothing for what TLS has not proved: a connection that does not
-speak this protocol, claims to be a party and does not prove it, or comes with another study's greeting is dropped and logged;
-the last reason for each name is kept, and told if that party has not come when the time is over. The side that dials does end
-the start if another answers at the address that the study names than the party, for there it is a mistake or an attack on the
-way, which could stop the start anyway; a disturbed connection is dialled again.
+Threat model: whoever reaches the port. The side that listens ends nothing for what TLS has not proved: a
+connection that does not speak this protocol, claims to be a party and does not prove it, or comes with
+another study's greeting is dropped and logged; the last reason for each name is kept, and told if that party
+has not come when the time is over. The side that dials does end the start if another answers at the address
+that the study names than the party, for there it is a mistake or an attack on the way, which could stop the
+start anyway; a disturbed connection is dialled again.
 """
 
 from __future__ import annotations
@@ -52,11 +55,12 @@ GREETING_S = 3.0
 
 
 class Connector:
-    """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error, party)` ends the start.
+    """Opens this party's links and hands each, verified, to `linked(number, channel)`; `failed(error, party)`
+    ends the start.
 
-    `doubted(error, party, host)`: somebody at this address claimed to be this party (None: one that is not expected here) and
-    did not prove it. met: parties with which it came to a link or a refusal; `progress` is set whenever one is added. reasons:
-    by party, why it has not come so far.
+    `doubted(error, party, host)`: somebody at this address claimed to be this party (None: one that is not
+    expected here) and did not prove it. met: parties with which it came to a link or a refusal; `progress` is
+    set whenever one is added. reasons: by party, why it has not come so far.
     """
 
     def __init__(
@@ -81,7 +85,8 @@ class Connector:
         self.parting: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen and begin to dial; returns at once. Raises `PeerUnreachable` if the address cannot be listened on."""
+        """Listen and begin to dial; returns at once. Raises `PeerUnreachable` if the address cannot be
+        listened on."""
         if self._config.own.role == "compute":
             self._server = await listen(self._config)
             self._spawn(self._accept(self._server))
@@ -111,7 +116,8 @@ class Connector:
         task.add_done_callback(self._tasks.discard)
 
     def _close_gently(self, sock: socket.socket) -> None:
-        """Close a refused connection so that the peer still reads why; `parting` must be awaited before the loop ends."""
+        """Close a refused connection so that the peer still reads why; `parting` must be awaited before the
+        loop ends."""
         self.parting.add(asyncio.ensure_future(close_gently(sock)))
 
     def _establish(self, number: int, channel: Channel) -> None:
@@ -150,7 +156,8 @@ class Connector:
             await asyncio.sleep(0)  # `sock_accept` does not give way while connections are waiting
 
     async def _serve(self, stranger: Stranger) -> None:
-        """From an accepted connection to a link; nothing that a stranger does ends more than its own connection."""
+        """From an accepted connection to a link; nothing that a stranger does ends more than its own
+        connection."""
         sock, linked, number = stranger.sock, False, None
         try:
             tune(sock)

@@ -1,7 +1,8 @@
 """The handshake of one connection: greetings in the clear, then TLS 1.3 with both identities verified
 (`docs/design/session.md` 3).
 
-Who learns what: the greetings show names and certificates to the network; see `identity` for why and for the threat model.
+Who learns what: the greetings show names and certificates to the network; see `identity` for why and for the
+threat model.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from parties.session.transport.sockets import NotOurs, OtherPurpose, exactly
 
 
 async def read_greeting(sock: socket.socket, expected: bytes) -> Greeting:
-    """The other side's greeting; raises `NotOurs` if it is none, `OtherPurpose` if it does not begin as `expected`."""
+    """The other side's greeting; raises `NotOurs` if it is none, `OtherPurpose` if it does not begin as
+    `expected`."""
     magic, protocol, protected, verdict, named, certified = GREETING.unpack(
         await exactly(sock, GREETING.size)
     )
@@ -72,7 +74,8 @@ def prove(own: Identity, theirs: Greeting) -> None:
 
 
 async def secure(own: Identity, sock: socket.socket, peer: Peer, shown: bytes, server: bool) -> Channel:
-    """The protected channel to `peer`, which showed this certificate. Raises `PeerIdentity`; the peer is told first."""
+    """The protected channel to `peer`, which showed this certificate. Raises `PeerIdentity`; the peer is told
+    first."""
     if own.config.insecure_loopback:
         return PlainChannel(sock)
     context = own.context(peer, shown, server)

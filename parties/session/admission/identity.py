@@ -1,19 +1,21 @@
-"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is wrong
-(`docs/design/session.md` 3).
+"""Who is at the other end: certificates, the TLS contexts that accept only them, and sentences for what is
+wrong (`docs/design/session.md` 3).
 
-Two ways to be known: a certificate signed by the session's own CA (no system CA is ever trusted), or one whose SHA-256
-fingerprint the study pins (with or without a CA). Either way the certificate must carry the party's name (SAN DNS name, or
-the common name where there is none), and the name is bound to the wire number: whoever holds another party's certificate
-is refused. Before TLS each side shows its name and certificate in the clear, in a greeting. Nothing there is believed: it
-lets a pinned certificate be the only trust anchor of its own handshake, and lets a refusal say which party's certificate
-expired when. The TLS handshake then proves possession of the key, and the certificate proved must be the one greeted with.
+Two ways to be known: a certificate signed by the session's own CA (no system CA is ever trusted), or one
+whose SHA-256 fingerprint the study pins (with or without a CA). Either way the certificate must carry the
+party's name (SAN DNS name, or the common name where there is none), and the name is bound to the wire number:
+whoever holds another party's certificate is refused. Before TLS each side shows its name and certificate in
+the clear, in a greeting. Nothing there is believed: it lets a pinned certificate be the only trust anchor of
+its own handshake, and lets a refusal say which party's certificate expired when. The TLS handshake then
+proves possession of the key, and the certificate proved must be the one greeted with.
 
-A party whose own certificate or key is not in order cannot prove anything, but it can say so: its greetings' verdict is
-UNPROVEN. Whoever dialled it ends with a sentence; whoever it dialled says so and waits on, for anybody could have said it.
+A party whose own certificate or key is not in order cannot prove anything, but it can say so: its greetings'
+verdict is UNPROVEN. Whoever dialled it ends with a sentence; whoever it dialled says so and waits on, for
+anybody could have said it.
 
-Threat model: a stranger on the network. He learns party names and certificates (public in the study). Who only reaches a port
-prevents nothing (`connect`, `strangers`); who can hold up or change what two parties say to one another can prevent the session
-from starting, and nothing else.
+Threat model: a stranger on the network. He learns party names and certificates (public in the study). Who
+only reaches a port prevents nothing (`connect`, `strangers`); who can hold up or change what two parties say
+to one another can prevent the session from starting, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpc_protocols.errors import PeerIdentity
-from mpc_protocols.foreign_text import shown
-from mpc_protocols.installation import program
+from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.installation import program
 from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport.frames import PROTOCOL
@@ -52,8 +54,8 @@ GO_ON, NOT_IN_STUDY, UNPROVEN = 0, 1, 2
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS), and whether it
-    will go on: in the answer, or if it cannot prove who it is."""
+    """What a side says before TLS: its protocol version, its name, its certificate (DER; empty without TLS),
+    and whether it will go on: in the answer, or if it cannot prove who it is."""
 
     protocol: int
     protected: bool
@@ -81,7 +83,8 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Lapsing:
-    """What lets a party in, for as long as it is valid. what: "certificate", its own, or "CA", that it rests on."""
+    """What lets a party in, for as long as it is valid. what: "certificate", its own, or "CA", that it rests
+    on."""
 
     party: str
     what: str
@@ -91,7 +94,8 @@ class Lapsing:
 class Identity:
     """This party's own certificate, checked. magic: how the greetings begin that it sends and answers.
 
-    doubt: what is wrong with the certificate, if anything: then this party only tells the others so (`handshake.prove`).
+    doubt: what is wrong with the certificate, if anything: then this party only tells the others so
+    (`handshake.prove`).
     """
 
     config: SessionConfig
@@ -116,10 +120,11 @@ class Identity:
         )
 
     def context(self, peer: Peer, shown: bytes, server: bool) -> ssl.SSLContext:
-        """The context of handshakes with a peer that showed this certificate: TLS 1.3, both sides authenticated.
+        """The context of handshakes with a peer that showed this certificate: TLS 1.3, both sides
+        authenticated.
 
-        What is shown decides only whether it is the one that is pinned, so there are two contexts a peer and side; each is made
-        once, for whoever greets as a party of the study is answered with one.
+        What is shown decides only whether it is the one that is pinned, so there are two contexts a peer and
+        side; each is made once, for whoever greets as a party of the study is answered with one.
         """
         key = (peer.name, server, self.pinned(peer, shown))
         context = self._contexts.get(key)
@@ -154,7 +159,8 @@ class Identity:
         return peer.fingerprint is None or hashlib.sha256(shown).hexdigest() == peer.fingerprint
 
     def verify(self, peer: Peer, shown: bytes, tls: ssl.SSLObject) -> None:
-        """After the handshake: the certificate proved is the one shown, pinned if the study pins, and names this party."""
+        """After the handshake: the certificate proved is the one shown, pinned if the study pins, and names
+        this party."""
         proved = tls.getpeercert(binary_form=True)
         if proved is None or proved != shown or not self.pinned(peer, proved):
             raise PeerIdentity(f"Party {peer.name} proved another certificate than the one expected of it.")
@@ -196,7 +202,8 @@ def quoted(names: list[str]) -> str:
 
 
 def own_identity(config: SessionConfig) -> Identity:
-    """Read and check this party's own certificate, key and CA. Raises `PeerIdentity` with the file and what is wrong."""
+    """Read and check this party's own certificate, key and CA. Raises `PeerIdentity` with the file and what
+    is wrong."""
     if config.insecure_loopback:
         return Identity(config, b"")
     assert config.cert is not None and config.key is not None
@@ -261,8 +268,8 @@ def _check_ca(ca: Path, cert: Path, chain: list[x509.Certificate], me: str) -> N
 
 
 def _end_of_ca(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> datetime:
-    """Until when a CA in the file vouches for a certificate: the last of those that issued it, or, where an authority between
-    them did, of all."""
+    """Until when a CA in the file vouches for a certificate: the last of those that issued it, or, where an
+    authority between them did, of all."""
     issuers = [authority for authority in authorities if _issued(certificate, authority)]
     return max(authority.not_valid_after_utc for authority in issuers or authorities)
 
@@ -345,7 +352,8 @@ def _check_shown_dates(peer: Peer, shown: bytes) -> None:
 
 
 def refuses(error: ssl.SSLError) -> bool:
-    """Whether this is the peer's alert that it does not accept a certificate (other alerts are about bytes that it got)."""
+    """Whether this is the peer's alert that it does not accept a certificate (other alerts are about bytes
+    that it got)."""
     reason = error.reason or ""
     return "ALERT" in reason and any(
         word in reason for word in ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")

@@ -1,16 +1,18 @@
 """Keys that several computing parties share, to which each of them contributes.
 
-For MPyC's pseudorandom secret sharing every set of m - t parties (t: the largest minority) shares a key, and every pair shares
-one for the protocols (`wire.key`); with three parties the two are the same. Each member of a set draws 16 bytes and sends them to
-the other members; the key is a hash of all members' bytes, of the session and of the set:
+For MPyC's pseudorandom secret sharing every set of m - t parties (t: the largest minority) shares a key, and
+every pair shares one for the protocols (`wire.key`); with three parties the two are the same. Each member of
+a set draws 16 bytes and sends them to the other members; the key is a hash of all members' bytes, of the
+session and of the set:
 
     key = SHA-256("cosynth shared key" | session id | set | bytes of the first member | .. | bytes of the last)
 
-So no member alone determines a key, and one whose random numbers are bad is protected by the others'. Who sends last may choose
-its bytes in view of the others', which lets it choose among hashes, not a key.
+So no member alone determines a key, and one whose random numbers are bad is protected by the others'. Who
+sends last may choose its bytes in view of the others', which lets it choose among hashes, not a key.
 
-Who learns what: what a party draws for a set goes to its members only, inside TLS. A member that tells others different bytes is
-left with keys that do not fit, and the protocols with garbage: exit 40 or wrong results, which semi-honest parties do not cause.
+Who learns what: what a party draws for a set goes to its members only, inside TLS. A member that tells others
+different bytes is left with keys that do not fit, and the protocols with garbage: exit 40 or wrong results,
+which semi-honest parties do not cause.
 """
 
 from __future__ import annotations

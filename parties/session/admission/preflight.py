@@ -1,20 +1,22 @@
-"""The preflight, a meeting of the parties without a run: every pair of parties proves who they are and compares the study
-(`docs/design/session.md` 3).
+"""The preflight, a meeting of the parties without a run: every pair of parties proves who they are and
+compares the study (`docs/design/session.md` 3).
 
-For `check --connect`. The links are those of a run: who listens, who dials, greetings, TLS 1.3 with both identities, HELLO. Then
-each side knows what a run would end with on this link, and so does the other: a certificate that one side does not accept is
-refused at the other too (a TLS alert, or an ABORT frame). Unlike in a run, one link's failure ends nothing, and nothing follows
-the HELLO: no nonce is confirmed, no key drawn, no session made.
+For `check --connect`. The links are those of a run: who listens, who dials, greetings, TLS 1.3 with both
+identities, HELLO. Then each side knows what a run would end with on this link, and so does the other: a
+certificate that one side does not accept is refused at the other too (a TLS alert, or an ABORT frame). Unlike
+in a run, one link's failure ends nothing, and nothing follows the HELLO: no nonce is confirmed, no key drawn,
+no session made.
 
-It waits for the others until the deadline of a run. Until it has met all of them it goes on meeting those that it has met, so
-that whoever corrects something and starts again is met again; only what changes is told. One that started again just before the
-last one was met would wait in vain for a party that is through: so it stays until it has met those again that it met some time
-ago, for LINGER_S at most.
+It waits for the others until the deadline of a run. Until it has met all of them it goes on meeting those
+that it has met, so that whoever corrects something and starts again is met again; only what changes is told.
+One that started again just before the last one was met would wait in vain for a party that is through: so it
+stays until it has met those again that it met some time ago, for LINGER_S at most.
 
-A preflight and a run do not meet: their greetings begin differently, each says so, drops the other's connection and tries again,
-as with any stranger. So a check cannot end a run that is waiting. Threat model and who learns what: as at a run's start
-(`identity`, `agreement`); an announcement is not made. Unlike a run, a check tells what somebody claimed who did not prove it: a
-stranger who knows a party's name can make it say something wrong of that party, and nothing else.
+A preflight and a run do not meet: their greetings begin differently, each says so, drops the other's
+connection and tries again, as with any stranger. So a check cannot end a run that is waiting. Threat model
+and who learns what: as at a run's start (`identity`, `agreement`); an announcement is not made. Unlike a run,
+a check tells what somebody claimed who did not prove it: a stranger who knows a party's name can make it say
+something wrong of that party, and nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from parties.session.transport.sockets import close_gently
 AGAIN_S = 2.0
 """Until a party that was met is dialled again."""
 LINGER_S = 3.0
-"""Longer than AGAIN_S and the pause between two attempts of one who dials; a party that is there is met in that time."""
+"""Longer than AGAIN_S and the pause between two attempts of one who dials; a party that is there is met in
+that time."""
 _FRESH_S = 0.2
 """A party that was met so shortly ago has not started again since."""
 _FIRST_S = 1.0
@@ -59,18 +62,19 @@ class Met:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Whom this party waits for, and what its last attempt met with where it is the one that dials; seconds waited."""
+    """Whom this party waits for, and what its last attempt met with where it is the one that dials; seconds
+    waited."""
 
     parties: tuple[tuple[str, str], ...]
     seconds: float
 
 
 def meet(config: SessionConfig, linger_s: float = LINGER_S) -> Iterator[Met | Waiting]:
-    """Meet every party that this one has a link with in a run, as it comes; what is new, as it is. Ends when all have been met,
-    or after config.connect_s with a `PeerUnreachable` for each that has not.
+    """Meet every party that this one has a link with in a run, as it comes; what is new, as it is. Ends when
+    all have been met, or after config.connect_s with a `PeerUnreachable` for each that has not.
 
-    Raises `PeerIdentity` (this party's own certificate) once the others have been told, or after linger_s, and
-    `PeerUnreachable` (its own address) at once.
+    Raises `PeerIdentity` (this party's own certificate) once the others have been told, or after linger_s,
+    and `PeerUnreachable` (its own address) at once.
     """
     loop = asyncio.SelectorEventLoop()
     preflight = None
@@ -103,7 +107,8 @@ class _Preflight:
         self._reported = 0.0
 
     async def open(self) -> None:
-        """Listen and dial; with a certificate that is not in order, only to say so. Raises `PeerIdentity` then."""
+        """Listen and dial; with a certificate that is not in order, only to say so. Raises `PeerIdentity`
+        then."""
         if not self._doubt:
             await self._connector.open()
             return
@@ -141,7 +146,8 @@ class _Preflight:
                 return await asyncio.wait_for(self._news.get(), min(tell, self._config.connect_s) - now)
 
     def _lingering(self) -> float:
-        """Seconds to stay for parties that may have started again since they were met; looked at again when one is met."""
+        """Seconds to stay for parties that may have started again since they were met; looked at again when
+        one is met."""
         now = self._loop.time()
         if self._through is None:
             self._through = max(self._met_at.values(), default=now)

@@ -1,15 +1,17 @@
-"""Connections that have not proved who they are: how many there may be, and which of them goes when one too many comes.
+"""Connections that have not proved who they are: how many there may be, and which of them goes when one too
+many comes.
 
-Whoever reaches the port can open connections, send half a greeting, or copy a whole one (names and certificates are public) and
-go no further. So a place is lent, not given: when there is no room, the connection that is the least likely to be a party goes.
+Whoever reaches the port can open connections, send half a greeting, or copy a whole one (names and
+certificates are public) and go no further. So a place is lent, not given: when there is no room, the
+connection that is the least likely to be a party goes.
 
     1   it has not greeted as a party that is expected here          before  one that has
     2   it comes from an address that the study does not name        before  one from such an address
     3   the older                                                    before  the younger
 
-An address that the study does not name has MAX_PER_ADDRESS places at most; the same rule decides among them. A party greets at
-once and proves itself within two round trips, so it keeps its place unless MAX_STRANGERS connections overtake it in that time;
-if they do, it dials again.
+An address that the study does not name has MAX_PER_ADDRESS places at most; the same rule decides among them.
+A party greets at once and proves itself within two round trips, so it keeps its place unless MAX_STRANGERS
+connections overtake it in that time; if they do, it dials again.
 
 Who learns what: nobody anything. Used in the event loop's thread only.
 """
@@ -28,7 +30,8 @@ MAX_PER_ADDRESS = 8
 
 
 class Stranger:
-    """An accepted connection on its way to a proof. host: the address it comes from; greeted: it greeted as an expected party."""
+    """An accepted connection on its way to a proof. host: the address it comes from; greeted: it greeted as
+    an expected party."""
 
     def __init__(self, sock: socket.socket, host: str, number: int) -> None:
         self.sock, self.host, self.number = sock, host, number
@@ -71,7 +74,8 @@ class Strangers:
         self._present.pop(stranger.number, None)
 
     def dropped(self, host: str, why: str) -> None:
-        """Log a connection that did not become a party's: the first, the second, the fourth, the eighth and so on."""
+        """Log a connection that did not become a party's: the first, the second, the fourth, the eighth and
+        so on."""
         self._dropped += 1
         if self._dropped & (self._dropped - 1) == 0:
             log.info("dropped a connection from %s: %s (%d so far)", host, why, self._dropped)

@@ -1,8 +1,10 @@
-"""The bytes of one connection: plain on loopback, or inside TLS 1.3 (`docs/design/session.md` 5). Knows nothing of frames.
+"""The bytes of one connection: plain on loopback, or inside TLS 1.3 (`docs/design/session.md` 5). Knows
+nothing of frames.
 
-TLS runs on memory buffers (`ssl.SSLObject`) over a non-blocking socket, so that the thread that has a message seals and
-sends it itself (no hand-over to the event loop on the way out) and so that a large message is decrypted straight into its
-final buffer. Neither side's object may be used by two threads at once: the link holds its lock around every call.
+TLS runs on memory buffers (`ssl.SSLObject`) over a non-blocking socket, so that the thread that has a message
+seals and sends it itself (no hand-over to the event loop on the way out) and so that a large message is
+decrypted straight into its final buffer. Neither side's object may be used by two threads at once: the link
+holds its lock around every call.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ class Channel(ABC):
         """Some bytes of the stream, at least one, at most len(view)."""
 
     def flush(self) -> bool:
-        """Send what the socket takes; True when nothing is left. A broken connection is left to the reading side to tell:
-        the peer's last words may still be waiting there."""
+        """Send what the socket takes; True when nothing is left. A broken connection is left to the reading
+        side to tell: the peer's last words may still be waiting there."""
         while self._out and not self._dead:
             try:
                 sent = self.sock.sendmsg(list(islice(self._out, 16)))
@@ -71,7 +73,8 @@ class Channel(ABC):
         return not self._out
 
     def _receive(self, view: memoryview | bytearray) -> int:
-        """Bytes from the socket. After fewer than were asked for it is known to be empty, and is not asked again at once."""
+        """Bytes from the socket. After fewer than were asked for it is known to be empty, and is not asked
+        again at once."""
         try:
             if self.held_back is not None:
                 count = self.held_back.receive_into(view)

@@ -1,8 +1,10 @@
-"""What MPyC's messages are encoded with instead of pickle (`docs/design/session.md` 2, `docs/design/engine.md` 4).
+"""What MPyC's messages are encoded with instead of pickle (`docs/design/session.md` 2,
+`docs/design/engine.md` 4).
 
-MPyC pickles whatever `transfer`, `input`, `output` and resharing of arrays send, and unpickles what comes: a peer's bytes
-would be run as code. Here a message is plain data (JSON with tags), an array of a numeric dtype (dtype, shape, raw bytes), or
-an object array of integers (shape, width, fixed-width two's complement). Lengths must be exact; nothing else decodes.
+MPyC pickles whatever `transfer`, `input`, `output` and resharing of arrays send, and unpickles what comes: a
+peer's bytes would be run as code. Here a message is plain data (JSON with tags), an array of a numeric dtype
+(dtype, shape, raw bytes), or an object array of integers (shape, width, fixed-width two's complement).
+Lengths must be exact; nothing else decodes.
 """
 
 from __future__ import annotations

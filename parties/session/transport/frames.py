@@ -1,12 +1,15 @@
-"""Frames of the link between two parties: header, kinds, and the sizes nobody may exceed (`docs/design/session.md` 5).
+"""Frames of the link between two parties: header, kinds, and the sizes nobody may exceed
+(`docs/design/session.md` 5).
 
-Everything after the TLS handshake is a sequence of frames: a fixed 36-byte header and a payload. A message of a protocol
-is one DATA frame per MiB; the header of each carries the message's whole size, its number within stream and direction,
-and the sender's logical clock, from which rounds are counted. Control frames carry zeros there.
+Everything after the TLS handshake is a sequence of frames: a fixed 36-byte header and a payload. A message of
+a protocol is one DATA frame per MiB; the header of each carries the message's whole size, its number within
+stream and direction, and the sender's logical clock, from which rounds are counted. Control frames carry
+zeros there.
 
-Threat model: the peer is authenticated but may send anything. A header is accepted only if every field is in range for
-its kind; sizes are checked against these constants before a byte is stored. Nothing is unpickled or evaluated.
-Who learns what: the header is visible to the two ends only (it travels inside TLS); a network observer sees lengths.
+Threat model: the peer is authenticated but may send anything. A header is accepted only if every field is in
+range for its kind; sizes are checked against these constants before a byte is stored. Nothing is unpickled or
+evaluated. Who learns what: the header is visible to the two ends only (it travels inside TLS); a network
+observer sees lengths.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 PROTOCOL = 2
-"""Version of this format, greeted with before anything else can be compared; who raises it raises the protocol version, too
-(`docs/reference/versions.md`)."""
+"""Version of this format, greeted with before anything else can be compared; who raises it raises the
+protocol version, too (`docs/reference/versions.md`)."""
 
 CHUNK = 1 << 20
 """Most payload bytes of one frame. 1 MiB: smaller frames cost calls, larger ones memory and latency
@@ -45,8 +48,8 @@ UNOPENED = 1024
 """Most streams of one peer that this party has not opened itself."""
 
 MAX_DEPTH = 1 << 24
-"""The largest logical clock: senders stop counting there, so that only who lies sends more. It is a counter for reports; a
-peer can still overstate it, up to this."""
+"""The largest logical clock: senders stop counting there, so that only who lies sends more. It is a counter
+for reports; a peer can still overstate it, up to this."""
 
 HEADER = struct.Struct("<IB3xIQQQ")
 
@@ -80,7 +83,8 @@ _KINDS = {int(kind): kind for kind in Kind}
 
 
 class Header(NamedTuple):
-    """A frame's header: payload length, kind, message number, stream, logical clock, size of the whole message."""
+    """A frame's header: payload length, kind, message number, stream, logical clock, size of the whole
+    message."""
 
     length: int
     kind: Kind
@@ -143,7 +147,8 @@ def parse_credit(payload: bytes | memoryview) -> int:
 
 
 def abort(code: int, culprit: int) -> bytes:
-    """Tell the peer why this party stops: an exit code and the number of the party that caused it; no text travels."""
+    """Tell the peer why this party stops: an exit code and the number of the party that caused it; no text
+    travels."""
     return control(Kind.ABORT, _ABORT.pack(code, culprit))
 
 

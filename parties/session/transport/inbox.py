@@ -1,8 +1,8 @@
 """Messages of one peer on one stream, from the network thread to the thread that receives them.
 
-The buffer of a message is reserved when its first frame comes, lazily (anonymous memory is touched only where bytes
-arrive), so that a peer that announces a gigabyte and sends nothing costs nothing; what may arrive is bounded by the
-window (`link`). Bytes are never copied again: the receiver gets a view of that buffer.
+The buffer of a message is reserved when its first frame comes, lazily (anonymous memory is touched only where
+bytes arrive), so that a peer that announces a gigabyte and sends nothing costs nothing; what may arrive is
+bounded by the window (`link`). Bytes are never copied again: the receiver gets a view of that buffer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from parties.session.transport.frames import FRAME_COST, BadFrame, Header
 
 @dataclass(frozen=True)
 class Message:
-    """One whole message: payload, its number in the stream, the sender's clock, and what it cost of the window."""
+    """One whole message: payload, its number in the stream, the sender's clock, and what it cost of the
+    window."""
 
     payload: memoryview
     sequence: int
@@ -25,8 +26,8 @@ class Message:
 
 
 class Inbox:
-    """One stream's arrivals. The network thread fills it, one other thread takes from `ready` (None: the session has failed, or
-    the peer has said goodbye)."""
+    """One stream's arrivals. The network thread fills it, one other thread takes from `ready` (None: the
+    session has failed, or the peer has said goodbye)."""
 
     __slots__ = ("_buffer", "_cost", "_filled", "_first", "_next", "opened", "ready")
 
@@ -40,7 +41,8 @@ class Inbox:
         self._cost = 0
 
     def place(self, header: Header) -> memoryview:
-        """Where the payload of this frame goes. Raises `BadFrame` if it does not continue the stream, `MemoryError`."""
+        """Where the payload of this frame goes. Raises `BadFrame` if it does not continue the stream,
+        `MemoryError`."""
         first = self._first
         if first is None:
             if header.sequence != self._next:
@@ -58,7 +60,8 @@ class Inbox:
         return self._buffer[self._filled : self._filled + header.length]
 
     def filled(self, header: Header) -> Message | None:
-        """The payload of this frame is in place; the message, if that completes it (the caller puts it into `ready`)."""
+        """The payload of this frame is in place; the message, if that completes it (the caller puts it into
+        `ready`)."""
         self._filled += header.length
         self._cost += header.length + FRAME_COST
         if self._filled < header.total:

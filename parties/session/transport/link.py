@@ -1,16 +1,18 @@
-"""One authenticated connection: frames both ways, a window, and nothing that grows without bound (`docs/design/session.md` 5,
-`docs/design/engine.md` 3).
+"""One authenticated connection: frames both ways, a window, and nothing that grows without bound
+(`docs/design/session.md` 5, `docs/design/engine.md` 3).
 
-Threads: one at a time reads (`reading`); any thread sends. A sender seals its frames itself and hands only what a full socket
-left over to the event loop, so a small message costs no thread switch, neither on the way out nor on the way in.
+Threads: one at a time reads (`reading`); any thread sends. A sender seals its frames itself and hands only
+what a full socket left over to the event loop, so a small message costs no thread switch, neither on the way
+out nor on the way in.
 
-Flow: a peer may send what it was granted (`WINDOW`), and is granted more as its bytes arrive, as long as few of them are
-unread: `UNREAD_SOFT` while this party computes, `UNREAD_HARD` plus the size of what it waits for from this peer while it
-waits. So two parties that each send any one message before they receive cannot lock each other, and a stream that runs ahead
-of its reader is held back, not refused.
+Flow: a peer may send what it was granted (`WINDOW`), and is granted more as its bytes arrive, as long as few
+of them are unread: `UNREAD_SOFT` while this party computes, `UNREAD_HARD` plus the size of what it waits for
+from this peer while it waits. So two parties that each send any one message before they receive cannot lock
+each other, and a stream that runs ahead of its reader is held back, not refused.
 
-Threat model: the peer is who it says (`identity`) but may send any bytes, at any pace; the worst it gets is this party's
-`ProtocolAborted` naming it. It can make this party hold UNREAD_HARD bytes and what was asked of it, all really sent.
+Threat model: the peer is who it says (`identity`) but may send any bytes, at any pace; the worst it gets is
+this party's `ProtocolAborted` naming it. It can make this party hold UNREAD_HARD bytes and what was asked of
+it, all really sent.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Hub(Protocol):
         """The peer has said BYE: nothing more comes from it."""
 
     def heard(self, link: Link, kind: Kind, payload: bytes) -> None:
-        """In the loop's thread: a control frame other than CREDIT and PING; may raise `BadFrame` or a `CosynthError`."""
+        """In the loop's thread: a control frame other than CREDIT and PING; may raise `BadFrame` or a
+        `CosynthError`."""
 
     def lost(self, link: Link, error: CosynthError | ssl.SSLError | None) -> None:
         """In the loop's thread: the link is over: a violation, a TLS alert, or (None) the peer closed it."""
@@ -65,7 +68,8 @@ class _Outgoing:
 
 
 class Link:
-    """The connection to party `number`, called `name`. Built in the event loop's thread; `start` begins reading."""
+    """The connection to party `number`, called `name`. Built in the event loop's thread; `start` begins
+    reading."""
 
     def __init__(
         self,
@@ -100,9 +104,11 @@ class Link:
     # Sending: any thread.
 
     def send(self, stream: int, sequence: int, depth: int, payload: memoryview) -> None:
-        """Queue one message and send what the window and the socket take; blocks while more than QUEUED bytes wait.
+        """Queue one message and send what the window and the socket take; blocks while more than QUEUED bytes
+        wait.
 
-        Raises `ProtocolAborted` if both sides have been stuck for a minute with full windows (an error in a protocol).
+        Raises `ProtocolAborted` if both sides have been stuck for a minute with full windows (an error in a
+        protocol).
         """
         with self._lock:
             while self._queued > frames.QUEUED and not self.ended:
@@ -145,7 +151,8 @@ class Link:
             return not (self._data or self._bye or self._control) and self._channel.clear
 
     def ping(self) -> None:
-        """A sign of life, unless earlier ones still wait (then the peer does not read, and more would only pile up)."""
+        """A sign of life, unless earlier ones still wait (then the peer does not read, and more would only
+        pile up)."""
         with self._lock:
             if not self._control and self._channel.clear:
                 self._control.append(frames.control(Kind.PING))
@@ -221,7 +228,8 @@ class Link:
         self._reading.add(self._channel.sock.fileno(), self)
 
     def read(self) -> bool:
-        """Read what there is, up to a budget; True if some of it may be left inside the TLS object (see `Reading`)."""
+        """Read what there is, up to a budget; True if some of it may be left inside the TLS object (see
+        `Reading`)."""
         budget = _READ_BUDGET
         error: CosynthError | ssl.SSLError | None = None
         try:
@@ -355,8 +363,8 @@ class Link:
         self._loop.remove_writer(self._channel.sock.fileno())
 
     async def close(self, deadline: float) -> None:
-        """After `end`: let the last bytes out, tell the peer that nothing more comes, and wait until it has heard (else the
-        kernel may throw away what it has not read yet); all within `deadline` seconds."""
+        """After `end`: let the last bytes out, tell the peer that nothing more comes, and wait until it has
+        heard (else the kernel may throw away what it has not read yet); all within `deadline` seconds."""
         sock = self._channel.sock
         try:
             async with asyncio.timeout(deadline):

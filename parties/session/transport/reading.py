@@ -1,15 +1,17 @@
 """Who reads the links: the thread that waits for a message, or else the event loop.
 
-A message that the loop reads for a waiting thread costs two changes of threads, each as dear as the message itself; so a thread
-that waits reads all links itself, heartbeats and control frames included, until what it waits for is there. While no thread
-waits, the loop reads: bytes that come during a computation are decrypted beside it, and silence is noticed.
+A message that the loop reads for a waiting thread costs two changes of threads, each as dear as the message
+itself; so a thread that waits reads all links itself, heartbeats and control frames included, until what it
+waits for is there. While no thread waits, the loop reads: bytes that come during a computation are decrypted
+beside it, and silence is noticed.
 
-Only the holder of the reader's lock reads. The loop watches a selector that holds the selector of the sockets. A thread that
-becomes the reader takes the inner selector out, so that the loop sleeps on. The loop puts it back when no thread has read for
-PAUSE_S: in a protocol of many short rounds the loop takes no part. A second thread that waits meanwhile gets its messages from
-the reader.
+Only the holder of the reader's lock reads. The loop watches a selector that holds the selector of the
+sockets. A thread that becomes the reader takes the inner selector out, so that the loop sleeps on. The loop
+puts it back when no thread has read for PAUSE_S: in a protocol of many short rounds the loop takes no part. A
+second thread that waits meanwhile gets its messages from the reader.
 
-What reading finds out about the session (control frames, a violation, the end of a link) is reported in the loop's thread.
+What reading finds out about the session (control frames, a violation, the end of a link) is reported in the
+loop's thread.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from typing import Protocol
 from parties.session.transport.inbox import Inbox, Message
 
 PAUSE_S = 0.003
-"""How long after a thread's last reading the loop reads again: bytes that come then wait that long, in the kernel."""
+"""How long after a thread's last reading the loop reads again: bytes that come then wait that long, in the
+kernel."""
 _CLOSE_S = 1.0  # for a reading thread to stop: it has been woken, unless the run ended well without it
 _MAX_PAUSE_S = 0.024  # between two looks at a thread that still waits: then the same, after a wait of this length or more
 
@@ -72,7 +75,8 @@ class Reading:
         self._ready.unregister(descriptor)
 
     def leave_to_loop(self) -> None:
-        """From now on the loop alone reads: for threads that always wait, and for a network that is emulated by its timers."""
+        """From now on the loop alone reads: for threads that always wait, and for a network that is emulated
+        by its timers."""
         self._by_loop = True
 
     def call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
@@ -87,7 +91,8 @@ class Reading:
         self._pending.popleft()()
 
     def wait(self, inbox: Inbox) -> Message | None:
-        """The inbox's next message, read by this thread unless another one reads. Call `wake` to wake it after a None."""
+        """The inbox's next message, read by this thread unless another one reads. Call `wake` to wake it
+        after a None."""
         if self._by_loop or not self._reader.acquire(blocking=False):
             return inbox.ready.get()
         try:
@@ -103,11 +108,13 @@ class Reading:
         return inbox.ready.get()
 
     def wake(self) -> None:
-        """Make the reader look into its inbox for the last time, since the run is over. Any thread may call this."""
+        """Make the reader look into its inbox for the last time, since the run is over. Any thread may call
+        this."""
         os.write(self._waking_end, b"\0")
 
     def close(self) -> None:
-        """Close the selectors, once no link is left. If a thread still reads from them, they stay open until the process ends."""
+        """Close the selectors, once no link is left. If a thread still reads from them, they stay open until
+        the process ends."""
         self._loop.remove_reader(self._watched)
         if not self._reader.acquire(timeout=_CLOSE_S):
             return

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from mpc_protocols.errors import PeerUnreachable
-from mpc_protocols.threads import start_thread
+from mpc_protocols.process.threads import start_thread
 from parties.session.admission.config import SessionConfig
 from parties.session.transport.channel import Closed
 
@@ -33,12 +33,13 @@ class OtherPurpose(NotOurs):
 
 
 class Disturbed(NotOurs):
-    """The TLS handshake failed for another reason than a certificate: bytes were changed on the way; the text says which."""
+    """The TLS handshake failed for another reason than a certificate: bytes were changed on the way; the text
+    says which."""
 
 
 class SelfConnected(NotOurs):
-    """Nobody listens yet at a port of this machine, and the kernel gave the dialling socket that very port: what answers is this
-    party's own greeting."""
+    """Nobody listens yet at a port of this machine, and the kernel gave the dialling socket that very port:
+    what answers is this party's own greeting."""
 
 
 async def listen(config: SessionConfig) -> socket.socket:
@@ -86,7 +87,8 @@ async def addresses(host: str) -> set[str]:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking work in a daemon thread: unlike the loop's executor it cannot hold up the end of the process."""
+    """Run blocking work in a daemon thread: unlike the loop's executor it cannot hold up the end of the
+    process."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
@@ -130,7 +132,8 @@ async def exactly(sock: socket.socket, size: int) -> bytes:
 
 
 async def close_gently(sock: socket.socket) -> None:
-    """Close so that the peer can still read the last bytes: say that nothing more comes, wait until it has closed too."""
+    """Close so that the peer can still read the last bytes: say that nothing more comes, wait until it has
+    closed too."""
     try:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_PARTING_S):

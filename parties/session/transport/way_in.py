@@ -1,7 +1,9 @@
-"""What may stand between a party's sockets and its links: nothing, unless a program that embeds the session says otherwise.
+"""What may stand between a party's sockets and its links: nothing, unless a program that embeds the session
+says otherwise.
 
-A session takes a `WayIn` as an argument (`SessionConfig.way_in`); no study, private file, command or message of a peer can give
-one. The benchmarks' emulated network is one (`runner.bench.net.shim`). It decides when bytes are read and nothing else.
+A session takes a `WayIn` as an argument (`SessionConfig.way_in`); no study, private file, command or message
+of a peer can give one. The benchmarks' emulated network is one (`runner.bench.net.shim`). It decides when
+bytes are read and nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Marginals over two owners' columns: every column of one with every column of the other (`docs/design/vertical.md`).
+"""Marginals over two owners' columns: every column of one with every column of the other
+(`docs/design/vertical.md`).
 
-Measured as in a vertical run once the alignment is there, through a backend's engine: the owners input their records in the
-order of the common table, and the computing parties hold shares of all counts in the end. How is the backend's affair.
+Measured as in a vertical run once the alignment is there, through a backend's engine: the owners input their
+records in the order of the common table, and the computing parties hold shares of all counts in the end. How
+is the backend's affair.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique, StudyFacts
-from mpc_protocols.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.public.begun import BegunPrepare
 from mpc_protocols.public.steps import EndStep, PrepareStep, Step
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData, ideal_counts
 from mpc_protocols.wire import Wire
 from runner.bench.by_backend import EngineKernel, backend_of, facts_of, parts_of, party_of
 from runner.bench.parameters import BACKEND, ROWS, Parameter, Params
@@ -39,7 +41,8 @@ _OF_A_COLUMN = 20
 
 
 class Contingency(EngineKernel):
-    """All pairs of two owners' columns of twenty values: `values` times `values` counts. Each owner holds 9 rows in 10."""
+    """All pairs of two owners' columns of twenty values: `values` times `values` counts. Each owner holds 9
+    rows in 10."""
 
     name, purpose, counts = (
         "contingency",
@@ -61,7 +64,7 @@ class Contingency(EngineKernel):
         backend, computing = backend_of(params), self.computing(params)
         partition, sizes = _partition(params, computing), _all_sizes(params, computing)
         if "vertical" not in backend.partitions:
-            from runner.study.table import listed  # not at every party of every benchmark
+            from runner.study.declared.table import listed  # not at every party of every benchmark
 
             return f'backend = "{backend.name}" runs with partition = {listed(backend.partitions)} only'
         facts = StudyFacts(sizes, "replace", 1, int(params["rows"]), bytes(32), backend.leader(computing))
@@ -132,7 +135,8 @@ class Contingency(EngineKernel):
 
 
 class _Told(JobWire):
-    """The wire of one repetition; an owner that contributes has been told already, by these steps, what is asked of it."""
+    """The wire of one repetition; an owner that contributes has been told already, by these steps, what is
+    asked of it."""
 
     def __init__(self, wire: Wire, number: int, steps: Sequence[Step]) -> None:
         super().__init__(wire, number)

@@ -1,6 +1,8 @@
-"""One table over a column of each of two owners, by ciphertexts of one-hot exponents (`mpc_protocols/paillier/exponents.py`).
+"""One table over a column of each of two owners, by ciphertexts of one-hot exponents
+(`mpc_protocols/backends/paillier/exponents.py`).
 
-The textbook protocol, which no backend uses: beside `contingency` it shows what a ciphertext per record costs.
+The textbook protocol, which no backend uses: beside `contingency` it shows what a ciphertext per record
+costs.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.paillier.backend import BACKEND, KEY_BITS
+from mpc_protocols.backends.paillier.backend import BACKEND, KEY_BITS
 from mpc_protocols.wire import Wire
 from runner.bench.benches.contingency import VALUES
 from runner.bench.parameters import ROWS, Params
@@ -36,9 +38,9 @@ class ContingencyPaillier(Kernel):
         return float(params["rows"])
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        from mpc_protocols.paillier.exponents import TableShape, of_exponents, of_products
-        from mpc_protocols.paillier.keys import Encryption, PrivateKey, PublicKey
-        from mpc_protocols.paillier.packing import key_bytes
+        from mpc_protocols.backends.paillier.exponents import TableShape, of_exponents, of_products
+        from mpc_protocols.backends.paillier.keys import Encryption, PrivateKey, PublicKey
+        from mpc_protocols.backends.paillier.packing import key_bytes
 
         if wire.me not in (_EXPONENTS, _PRODUCTS):
             return Task(lambda: None)

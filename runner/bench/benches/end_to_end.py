@@ -1,8 +1,9 @@
-"""Whole runs of AIM on a table like Adult, by any backend and in the clear, as a user starts them; start-up counts, TLS is on.
+"""Whole runs of AIM on a table like Adult, by any backend and in the clear, as a user starts them; start-up
+counts, TLS is on.
 
-Each custodian's part is a Parquet file of its own; the synthetic table has 50,000 rows whatever goes in. The line holds the
-seconds of every phase (`phases`), and what the secure part costs beside the public one (`secure_over_fit`: select and measure
-over fit).
+Each custodian's part is a Parquet file of its own; the synthetic table has 50,000 rows whatever goes in. The
+line holds the seconds of every phase (`phases`), and what the secure part costs beside the public one
+(`secure_over_fit`: select and measure over fit).
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ def _program(place: Place, backend: str, computing: int) -> tuple[str, ...]:
 
 
 def _run(place: Place, backend: str, computing: int) -> dict[str, Any]:
-    """One run; figures from outside (wall, the ideal's CPU and memory), from its run.json and from its parties' own files."""
+    """One run; figures from outside (wall, the ideal's CPU and memory), from its run.json and from its
+    parties' own files."""
     out = place.directory / f"out-{backend}"
     command = [
         *_program(place, backend, computing),

@@ -1,8 +1,9 @@
-"""The public part of a synthesis: fitting the graphical model to noisy marginals, at the leading party (`synth.mrf`).
+"""The public part of a synthesis: fitting the graphical model to noisy marginals, at the leading party
+(`synth.mrf`).
 
-The domain is invented and like Adult's: 14 columns of 2 to 100 values; a wider one has others of 2 to 12 values.
-Measured are all single columns and then, one more each
-round as AIM does it, random pairs and triples of a bounded size. The secure part of a round is to be negligible beside this.
+The domain is invented and like Adult's: 14 columns of 2 to 100 values; a wider one has others of 2 to 12
+values. Measured are all single columns and then, one more each round as AIM does it, random pairs and triples
+of a bounded size. The secure part of a round is to be negligible beside this.
 """
 
 from __future__ import annotations
@@ -60,9 +61,12 @@ def sizes_of(columns: int) -> dict[str, int]:
 
 
 def measured_by_round(sizes: dict[str, int], params: Params) -> list[list[Measurement]]:
-    """The measurements of each round: all single columns, then one more clique each time, within the model's limit."""
+    """The measurements of each round: all single columns, then one more clique each time, within the model's
+    limit."""
     rng = np.random.default_rng(3)
-    from runner.forecast.presumed_tables import PresumedTable  # not at every party of every benchmark
+    from runner.forecast.presumed.presumed_tables import (
+        PresumedTable,  # not at every party of every benchmark
+    )
 
     table = PresumedTable(sizes, int(params["rows"]))
     wanted = [

@@ -1,6 +1,8 @@
-"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`docs/design/mechanisms.md` 3, `engine.sampling`).
+"""Discrete Gaussian noise that nobody knows: 64-bit half table and a sign (`docs/design/mechanisms.md` 3,
+`engine.sampling`).
 
-Drawn on a backend's own gates, in the form in which its engine adds noise to counts; opened only for the check.
+Drawn on a backend's own gates, in the form in which its engine adds noise to counts; opened only for the
+check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Elementwise products of two secret vectors: one round, one ring element a product and party (`docs/design/engine.md` 2.4)."""
+"""Elementwise products of two secret vectors: one round, one ring element a product and party
+(`docs/design/engine.md` 2.4)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.replicated.sharing.ring import multiply, open_ring
+from mpc_protocols.backends.replicated.sharing.ring import multiply, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import BITS, CELLS, Params
 from runner.bench.registry import Kernel, Task

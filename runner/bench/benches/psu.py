@@ -1,7 +1,8 @@
 """Private set union: owners' lists of identifiers to rows of a common table, from hashing to the last check.
 
-Every owner holds as many identifiers, a share of which all have in common. The first three owners compute, the others
-contribute; protocols of two owners run between the first two, `helper` with the third party's help.
+Every owner holds as many identifiers, a share of which all have in common. The first three owners compute,
+the others contribute; protocols of two owners run between the first two, `helper` with the third party's
+help.
 """
 
 from __future__ import annotations

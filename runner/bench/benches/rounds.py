@@ -1,4 +1,5 @@
-"""What a round costs when nothing is in it: a chain of multiplications of a few elements (one message each way per round)."""
+"""What a round costs when nothing is in it: a chain of multiplications of a few elements (one message each
+way per round)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.replicated.sharing.ring import RingShare, multiply, open_ring
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, multiply, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import Parameter, Params
 from runner.bench.registry import Kernel, Task

@@ -1,7 +1,9 @@
-"""What a selection is made of: sum |x - c| of every candidate, x secret, c public, by a backend's engine (`l1_sums`).
+"""What a selection is made of: sum |x - c| of every candidate, x secret, c public, by a backend's engine
+(`l1_sums`).
 
-Measured as in any selection of a run but the first that compares a cell: what a backend keeps of x for later selections (in
-`replicated`, shared bits) is made in the preparation, once. The answers c are there before, those of the first group of cells.
+Measured as in any selection of a run but the first that compares a cell: what a backend keeps of x for later
+selections (in `replicated`, shared bits) is made in the preparation, once. The answers c are there before,
+those of the first group of cells.
 """
 
 from __future__ import annotations

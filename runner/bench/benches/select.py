@@ -1,7 +1,9 @@
-"""A whole selection step of the oracle: answers, agreement, noise, scores, argmax, opening (`docs/design/mechanisms.md` 1-2).
+"""A whole selection step of the oracle: answers, agreement, noise, scores, argmax, opening
+(`docs/design/mechanisms.md` 1-2).
 
-Everything an AIM round asks for is in the time: the model's answers on their way, the noise made within the step, the step's
-public bytes. The candidates are as far from their answers as real ones and none of their cells is free: every cell needs a sign.
+Everything an AIM round asks for is in the time: the model's answers on their way, the noise made within the
+step, the step's public bytes. The candidates are as far from their answers as real ones and none of their
+cells is free: every cell needs a sign.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _EPSILON = Fraction(1, 10)
 
 
 class Select(EngineKernel):
-    """One of `candidates`, of equally many cells; `bits` of a difference follow from the public bound on the rows."""
+    """One of `candidates`, of equally many cells; `bits` of a difference follow from the public bound on the
+    rows."""
 
     name, purpose, counts = "select", "one selection step of the oracle, noise and opening included", "cells"
     parameters = (CELLS, CANDIDATES, BITS.of(17), BACKEND, PARTIES, PROOFS)
@@ -77,7 +80,8 @@ class Select(EngineKernel):
         handles = oracle.prepare([(name,) for name in sizes])
         sent: list[tuple[int, ...]] = []
         rounds: list[int] = []
-        # noise of another scale first: none of it is left for the next, and none is made ahead, as in `party_of`
+        # noise of another scale first: none of it is left for the next, and none is made ahead, as in
+        # `party_of`
         for epsilon in (2 * _EPSILON, _EPSILON):
             oracle.select(
                 handles, candidates.answers(params), [Fraction(1)] * count, [Fraction(0)] * count, epsilon

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mpc_protocols.backends.replicated.marginals import SharedMarginals
+from mpc_protocols.backends.replicated.scores.dealer import DEALERS
+from mpc_protocols.backends.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.functionality import Clique, StudyFacts
 from mpc_protocols.public.state import PublicState
-from mpc_protocols.replicated.marginals import SharedMarginals
-from mpc_protocols.replicated.scores.dealer import DEALERS
-from mpc_protocols.replicated.sharing.ring import concatenate, open_ring
 from mpc_protocols.wire import Wire
 from runner.bench.parameters import CELLS, PARTIES, Params
 from runner.bench.registry import Kernel, Task

@@ -1,12 +1,14 @@
-"""`bench utility`: how good the tables are, by the ideal functionality: rows are algorithms, columns tables, for each epsilon.
+"""`bench utility`: how good the tables are, by the ideal functionality: rows are algorithms, columns tables,
+for each epsilon.
 
     cosynth bench utility --data DIR --tables adult,nltcs --epsilon 0.3,1,3 --seeds 5
     cosynth bench utility --data DIR --algorithms aim:rounds=adaptive,mosaic:rounds=40,mosaic,independent --json FILE
     cosynth bench utility --data DIR --tables adult --algorithms mosaic --parts --html FILE
 
-Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The distribution of
-every answer is that of the secure backends, so utility is theirs; nothing here is protected, and the data must be public.
---parts tells where the error lies instead (`runner.bench.utility.parts`): four runs a seed, with this and that made exact.
+Tables, scores and what is compared: `runner.bench.utility`. A table that DIR lacks is named and left out. The
+distribution of every answer is that of the secure backends, so utility is theirs; nothing here is protected,
+and the data must be public. --parts tells where the error lies instead (`runner.bench.utility.parts`): four
+runs a seed, with this and that made exact.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudyInvalid, UsageError
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from runner.bench.parameters import number
 from runner.bench.registry import Survey
 from runner.bench.utility.comparison import COMPARISONS

@@ -1,12 +1,14 @@
-"""The same networks by the kernel: a network namespace per party, joined in a hub that is as slow as the network is to be.
+"""The same networks by the kernel: a network namespace per party, joined in a hub that is as slow as the
+network is to be.
 
     cosynth-PID-0 ...   one party each: eth0, 10.213.0.1 and so on; nothing else is reachable from there
     cosynth-PID-hub     by netem    a bridge with one port per party; delay and rate on each port, towards the party
                         by relay    on a kernel without netem: a process that carries the packets (`runner.bench.net.relay`)
 
-Nothing outside these namespaces is touched. They are deleted at the end; those of a benchmark that was killed, by the next one.
-Needs root, `ip` and `tc` (iproute2), and netem in the kernel or /dev/net/tun, unless the network is plain loopback speed. TLS is
-on, because the parties are not on loopback. Unlike the emulation in the session it has TCP's own behaviour on a slow network.
+Nothing outside these namespaces is touched. They are deleted at the end; those of a benchmark that was
+killed, by the next one. Needs root, `ip` and `tc` (iproute2), and netem in the kernel or /dev/net/tun, unless
+the network is plain loopback speed. TLS is on, because the parties are not on loopback. Unlike the emulation
+in the session it has TCP's own behaviour on a slow network.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The networks of a benchmark: loopback, a LAN, a WAN, or any delay and rate (`docs/reference/command-line.md`).
+"""The networks of a benchmark: loopback, a LAN, a WAN, or any delay and rate
+(`docs/reference/command-line.md`).
 
     loopback    this machine as it is
     lan         0.25 ms one way, 1 Gbit/s into each party
     wan         20 ms one way, 100 Mbit/s into each party
 
-Emulated in the parties themselves (`shim`: no root needed, see `runner.bench.net.shim`), or between network namespaces (`netns`:
-needs root and iproute2, see `runner.bench.net.netns`), by the kernel's `netem` or, where the kernel has none, by a `relay` of
-packets.
+Emulated in the parties themselves (`shim`: no root needed, see `runner.bench.net.shim`), or between network
+namespaces (`netns`: needs root and iproute2, see `runner.bench.net.netns`), by the kernel's `netem` or, where
+the kernel has none, by a `relay` of packets.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ KNOWN = {"loopback": Net("loopback"), "lan": Net("lan", 0.25, 1000.0), "wan": Ne
 
 
 def networks(names: str, delays: str | None, rates: str | None, by: By) -> list[Net]:
-    """The networks that `--net`, `--delay-ms` and `--rate-mbit` ask for, each a list; delays and rates replace the named ones'.
+    """The networks that `--net`, `--delay-ms` and `--rate-mbit` ask for, each a list; delays and rates
+    replace the named ones'.
 
     Raises `UsageError`.
     """

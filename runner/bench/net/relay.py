@@ -1,16 +1,17 @@
-"""A slow network between namespaces on a kernel without netem: one process that carries the packets, each in its own time.
+"""A slow network between namespaces on a kernel without netem: one process that carries the packets, each in
+its own time.
 
     kernel of party i  --eth0 (TUN)-->  this process  --eth0 (TUN)-->  kernel of party j
 
     start = max(arrival, end of the packet before it towards j)     end = start + bits on the wire / rate     there at end + delay
 
-The same formula as netem's `delay` and `rate` on the way in to each party. Everything else is the kernel's: TCP with its
-handshake, slow start, acknowledgements and windows. What is counted, what is not emulated, and how precise it is:
-`docs/howto/add-a-benchmark.md` 4.
+The same formula as netem's `delay` and `rate` on the way in to each party. Everything else is the kernel's:
+TCP with its handshake, slow start, acknowledgements and windows. What is counted, what is not emulated, and
+how precise it is: `docs/howto/add-a-benchmark.md` 4.
 
-It runs in the hub's namespace as `python -m runner.bench.net.relay JSON`: opens one TUN device per party (link0, link1 ..), says
-"ready", and ends when its standard input does, the devices with it. The launcher's side, `Relay`, moves each into its party's
-namespace. Needs root and /dev/net/tun. Standard library only.
+It runs in the hub's namespace as `python -m runner.bench.net.relay JSON`: opens one TUN device per party
+(link0, link1 ..), says "ready", and ends when its standard input does, the devices with it. The launcher's
+side, `Relay`, moves each into its party's namespace. Needs root and /dev/net/tun. Standard library only.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # linux/if_tun.h
 _IFF_TUN, _IFF_NO_PI, _IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
 _TUN_F_CSUM, _TUN_F_TSO4 = 0x01, 0x02
 _VNET = struct.Struct("=BBHHHH")
-"""struct virtio_net_hdr before every packet: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset. Passed on as it is."""
+"""struct virtio_net_hdr before every packet: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset.
+Passed on as it is."""
 
 
 def burst(net: Net) -> int:

@@ -1,16 +1,18 @@
 """A slow network emulated inside a party's process, without root: for benchmarks only (`bench --net`).
 
-What arrives at this party is taken from the socket at once, stamped, and held back until a slow network would have brought it:
+What arrives at this party is taken from the socket at once, stamped, and held back until a slow network would
+have brought it:
 
     start = max(arrival, end of the bytes before it)      end = start + bytes / rate      readable at end + one-way delay
 
-The rate is that of the party's way in, shared by all its links, with a queue of unbounded length before it, as netem's `rate`
-has it; a party's way out is the other parties' way in. Every party of a benchmark emulates the same network, so a round trip
-costs two delays. Not emulated: the handshake before a link starts, loss, jitter, TCP's slow start. A party that computes in
-Python reads its socket late, so times are never too short, and up to some hundred microseconds too long.
+The rate is that of the party's way in, shared by all its links, with a queue of unbounded length before it,
+as netem's `rate` has it; a party's way out is the other parties' way in. Every party of a benchmark emulates
+the same network, so a round trip costs two delays. Not emulated: the handshake before a link starts, loss,
+jitter, TCP's slow start. A party that computes in Python reads its socket late, so times are never too short,
+and up to some hundred microseconds too long.
 
-A session is told of it by an argument that only the benchmarks' own programs give (`SessionConfig.way_in`). Holding back changes
-when bytes are read and nothing else: neither their order nor what is accepted.
+A session is told of it by an argument that only the benchmarks' own programs give (`SessionConfig.way_in`).
+Holding back changes when bytes are read and nothing else: neither their order nor what is accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _BUDGET = 8 << 20
 
 @dataclass(frozen=True)
 class Network:
-    """One-way delay in seconds (0..10) and the rate of a party's way in, bytes per second (from 1,000; infinite: not limited)."""
+    """One-way delay in seconds (0..10) and the rate of a party's way in, bytes per second (from 1,000;
+    infinite: not limited)."""
 
     delay_s: float = 0.0
     bytes_per_s: float = math.inf
@@ -45,7 +48,8 @@ class Network:
 
 
 class EmulatedWayIn:
-    """A party's way in on a slow network (`parties.session.transport.way_in`): when its last byte will have come in."""
+    """A party's way in on a slow network (`parties.session.transport.way_in`): when its last byte will have
+    come in."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -74,7 +78,8 @@ def way_in(network: Network) -> EmulatedWayIn | None:
 
 
 class _Punctual(selectors.DefaultSelector):
-    """epoll rounds its timeouts up to a millisecond; waiting for the epoll object itself by `select` keeps microseconds."""
+    """epoll rounds its timeouts up to a millisecond; waiting for the epoll object itself by `select` keeps
+    microseconds."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """As the selector's own."""
@@ -126,7 +131,8 @@ class HeldBack:
         self._wake()
 
     def _take(self) -> None:
-        """Everything the socket holds, stamped with now; an error is the end of the stream, after what came before."""
+        """Everything the socket holds, stamped with now; an error is the end of the stream, after what came
+        before."""
         budget = 0 if self._over else _BUDGET
         while budget > 0:
             try:

@@ -1,7 +1,8 @@
-"""Curves of cost on two logarithmic axes, as SVG in the report's style (`runner.report.svg`).
+"""Curves of cost on two logarithmic axes, as SVG in the report's style (`runner.report.drawings.svg`).
 
-A series is a line with a dot per measurement, whiskers from the least to the most of its repetitions, and its name at its end;
-figures are tooltips. Zero (a delay of 0 ms) has no logarithm: it stands alone at the left edge.
+A series is a line with a dot per measurement, whiskers from the least to the most of its repetitions, and its
+name at its end; figures are tooltips. Zero (a delay of 0 ms) has no logarithm: it stands alone at the left
+edge.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from runner.report.svg import drawing, group, label, path, tag
+from runner.report.drawings.svg import drawing, group, label, path, tag
 
 WIDTH, HEIGHT = 420.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 300.0, 12.0, 210.0

@@ -1,7 +1,9 @@
-"""The page of curves (`bench --html`): one self-contained file in the report's style, made from the JSON lines alone.
+"""The page of curves (`bench --html`): one self-contained file in the report's style, made from the JSON
+lines alone.
 
-A benchmark is a section: a curve for every number that was varied (a parameter, or the network's delay or rate), cost in
-seconds and in bytes of the busiest party, one line per combination of what else was varied; and a table of everything.
+A benchmark is a section: a curve for every number that was varied (a parameter, or the network's delay or
+rate), cost in seconds and in bytes of the busiest party, one line per combination of what else was varied;
+and a table of everything.
 """
 
 # ruff: noqa: RUF001 - typographic signs are meant

@@ -37,7 +37,8 @@ def summary(answers: Sequence[dict[str, Any]]) -> Line:
     walls = [
         max(party["ended"] for party in one) - min(party["began"] for party in one) for one in repetitions
     ]
-    # bytes of one and the same repetition, so that what was sent is what was received (compressed answers differ in size)
+    # bytes of one and the same repetition, so that what was sent is what was received (compressed answers
+    # differ in size)
     middle = repetitions[walls.index(statistics.median_low(walls))]
 
     def per_party(value: Any) -> list[float]:
@@ -59,7 +60,8 @@ def summary(answers: Sequence[dict[str, Any]]) -> Line:
 
 
 def runs(found: Sequence[dict[str, Any]]) -> Line:
-    """Medians over whole runs of a program; keys that are not numbers are those of the run with the median wall."""
+    """Medians over whole runs of a program; keys that are not numbers are those of the run with the median
+    wall."""
     walls = [one["wall_s"] for one in found]
     middle = min(found, key=lambda one: abs(one["wall_s"] - statistics.median(walls)))
     line = dict(middle) | {"wall_s": statistics.median(walls), "wall_spread_s": [min(walls), max(walls)]}

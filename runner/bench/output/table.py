@@ -1,4 +1,5 @@
-"""The lines of a benchmark for people at a terminal: one table per benchmark, a row as soon as it is measured."""
+"""The lines of a benchmark for people at a terminal: one table per benchmark, a row as soon as it is
+measured."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every point of every curve, one after the other: this machine runs one measurement at a time.
 
-Points of one session (number of parties, TLS, network) follow each other in the same processes. A baseline that does not depend
-on what changes between two points is measured once.
+Points of one session (number of parties, TLS, network) follow each other in the same processes. A baseline
+that does not depend on what changes between two points is measured once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MAX_POINTS = 1000
 
 @dataclass(frozen=True)
 class Order:
-    """What to measure: benchmarks, values of parameters by name (the benchmark's defaults where none are given), networks."""
+    """What to measure: benchmarks, values of parameters by name (the benchmark's defaults where none are
+    given), networks."""
 
     benches: Sequence[Bench]
     values: Mapping[str, tuple[Value, ...]]

@@ -1,4 +1,5 @@
-"""A party process of a benchmark: one session, in which it runs the jobs that its launcher writes to standard input.
+"""A party process of a benchmark: one session, in which it runs the jobs that its launcher writes to standard
+input.
 
     in      a JSON line of settings, then one per job
     out     a JSON line per job with this party's figures, or one that says why the process ends

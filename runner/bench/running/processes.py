@@ -1,7 +1,8 @@
 """The party processes of a benchmark as the launcher sees them: started together, asked, and ended together.
 
-Each has a process group of its own, so that Ctrl-C reaches the launcher alone; `close` ends them, and they end by themselves
-when the launcher's end of their pipes closes, however the launcher ended. The first cause of a failure is raised.
+Each has a process group of its own, so that Ctrl-C reaches the launcher alone; `close` ends them, and they
+end by themselves when the launcher's end of their pipes closes, however the launcher ended. The first cause
+of a failure is raised.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Parties:
     def __init__(
         self, parties: int, computing: int, tls: bool, net: Net, namespaces: Namespaces | None
     ) -> None:
-        """computing: how many of them do, the first ones. namespaces: where each party runs (then `net` is theirs); None: on
-        loopback, the network emulated in the session."""
+        """computing: how many of them do, the first ones. namespaces: where each party runs (then `net` is
+        theirs); None: on loopback, the network emulated in the session."""
         self._children: list[_Child] = []
         self._directory = Scratch()
         names = party_names(parties, computing)

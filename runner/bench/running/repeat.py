@@ -1,9 +1,9 @@
 """One job at one party: warm-up, repetitions, and what each of them cost this process.
 
-A repetition begins behind a barrier (two empty exchanges between all parties that are linked, so all logical clocks are equal)
-and ends at each party by itself; the monotonic clock is the machine's, so the launcher can take the time from the first
-beginning to the last end. CPU is that of the whole process, the session's thread included. Peak memory is reset before the
-first repetition, once the input is there, and read after the last.
+A repetition begins behind a barrier (two empty exchanges between all parties that are linked, so all logical
+clocks are equal) and ends at each party by itself; the monotonic clock is the machine's, so the launcher can
+take the time from the first beginning to the last end. CPU is that of the whole process, the session's thread
+included. Peak memory is reset before the first repetition, once the input is there, and read after the last.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mpc_protocols.own_session import OwnSession
+from mpc_protocols.toolkit.own_session import OwnSession
 from mpc_protocols.wire import Wire
 from runner.bench.registry import Task
 
 
 class JobWire(OwnSession):
-    """A fork of the party's wire for one job, with a session id of its own: no mask of another job is ever met again."""
+    """A fork of the party's wire for one job, with a session id of its own: no mask of another job is ever
+    met again."""
 
     def __init__(self, wire: Wire, number: int) -> None:
         super().__init__(wire, f"job {number}")
@@ -41,7 +42,8 @@ def barrier(wire: Wire) -> None:
 
 
 def repeat(wire: Wire, task: Task, warmup: int, repeats: int) -> dict[str, Any]:
-    """Run and check the task; per repetition (warm-up left out) began, ended, cpu_s, bytes_sent, bytes_received, rounds."""
+    """Run and check the task; per repetition (warm-up left out) began, ended, cpu_s, bytes_sent,
+    bytes_received, rounds."""
     memory, kept, result = _Memory(), [], None
     for number in range(warmup + repeats):
         result = None  # the one before must not count as memory
@@ -68,7 +70,8 @@ def repeat(wire: Wire, task: Task, warmup: int, repeats: int) -> dict[str, Any]:
 
 
 class _Memory:
-    """Resident memory of this process in MB, and its peak since now (on Linux; elsewhere since the process began)."""
+    """Resident memory of this process in MB, and its peak since now (on Linux; elsewhere since the process
+    began)."""
 
     def __init__(self) -> None:
         self._linux = sys.platform == "linux"

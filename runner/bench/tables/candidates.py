@@ -1,8 +1,9 @@
-"""Invented candidates of a selection, the same at every party: tables as far from the model's answers as real ones.
+"""Invented candidates of a selection, the same at every party: tables as far from the model's answers as real
+ones.
 
-Nobody's data; the generator is seeded (`inputs`). All parties together hold nine tenths of the rows that the bound allows, so
-that a difference has `bits` bits with its sign. An answer is flat and nowhere 0, as far as the bound allows: every cell needs a
-sign.
+Nobody's data; the generator is seeded (`inputs`). All parties together hold nine tenths of the rows that the
+bound allows, so that a difference has `bits` bits with its sign. An answer is flat and nowhere 0, as far as
+the bound allows: every cell needs a sign.
 """
 
 from __future__ import annotations

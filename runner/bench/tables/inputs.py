@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, share_own
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import UInt
 from mpc_protocols.engine.latency import agree_on_delay, latency_bytes_of
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import USUAL_LEADER
-from mpc_protocols.replicated.sharing.ring import RingShare, share_own
-from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
 
 

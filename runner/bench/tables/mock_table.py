@@ -1,7 +1,8 @@
-"""An invented table of any length on disk, dealt to custodians: Parquet files, written in blocks so that memory stays flat.
+"""An invented table of any length on disk, dealt to custodians: Parquet files, written in blocks so that
+memory stays flat.
 
 Nobody's data: a mixture of a few latent classes in which the columns are independent and uneven
-(`runner.forecast.presumed_tables`),
+(`runner.forecast.presumed.presumed_tables`),
 drawn row by row. The generator is seeded, so that a benchmark repeats.
 """
 

@@ -1,4 +1,5 @@
-"""What `bench utility --NAME` runs in place of its own table, and how one is found: NAME/comparison.py, holding COMPARISON."""
+"""What `bench utility --NAME` runs in place of its own table, and how one is found: NAME/comparison.py,
+holding COMPARISON."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from mpc_protocols.registry import Registry
 
 @dataclass(frozen=True)
 class Comparison:
-    """name: of the flag, without its dashes. summary: for the help, a few words. command: measures and prints, given what follows
-    `bench utility`."""
+    """name: of the flag, without its dashes. summary: for the help, a few words. command: measures and
+    prints, given what follows `bench utility`."""
 
     name: str
     rank: int

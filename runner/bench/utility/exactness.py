@@ -1,7 +1,8 @@
-"""An oracle that leaves out some of the noise, to see what the noise costs: for public data only, it protects nothing.
+"""An oracle that leaves out some of the noise, to see what the noise costs: for public data only, it protects
+nothing.
 
-Every question is put to the oracle behind it, which charges for it and draws its noise as always. Then what is to be exact is
-replaced: the picks by those of the largest scores, the noisy counts by the counts.
+Every question is put to the oracle behind it, which charges for it and draws its noise as always. Then what
+is to be exact is replaced: the picks by those of the largest scores, the noisy counts by the counts.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ VARIANTS = (NOTHING, Exactness(True, False), Exactness(False, True), Exactness(T
 
 
 class KnowingOracle(MarginalOracle):
-    """`oracle` with the answers in `exact` replaced by what the rows themselves say. codes: (rows, columns of the domain)."""
+    """`oracle` with the answers in `exact` replaced by what the rows themselves say. codes: (rows, columns of
+    the domain)."""
 
     def __init__(
         self, oracle: MarginalOracle, domain: Domain, codes: NDArray[np.int64], exact: Exactness

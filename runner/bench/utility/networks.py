@@ -1,4 +1,5 @@
-"""Tables drawn from a published Bayesian network: a BIF file (the interchange format of 1998, as bnlearn's repository has it).
+"""Tables drawn from a published Bayesian network: a BIF file (the interchange format of 1998, as bnlearn's
+repository has it).
 
 variable NAME { type discrete [ 2 ] { yes, no }; }
 probability ( NAME | PARENT, ... ) { (yes, low) 0.2, 0.8; ... }        or, without parents, { table 0.2, 0.8; }
@@ -23,7 +24,8 @@ _CLOSE = 1e-3
 
 @dataclass(frozen=True)
 class Network:
-    """A discrete Bayesian network. values: of each variable, in the file's order. parents; tables: rows in the parents' order."""
+    """A discrete Bayesian network. values: of each variable, in the file's order. parents; tables: rows in
+    the parents' order."""
 
     values: dict[str, tuple[str, ...]]
     parents: dict[str, tuple[str, ...]]
@@ -31,7 +33,8 @@ class Network:
 
     @classmethod
     def read(cls, path: Path) -> Network:
-        """Parse a file. Raises `DataRefused` naming it if a variable or a probability is missing or does not add up."""
+        """Parse a file. Raises `DataRefused` naming it if a variable or a probability is missing or does not
+        add up."""
         text = path.read_text(encoding="utf-8")
         values = {
             name: tuple(value.strip() for value in listed.split(","))

@@ -22,13 +22,13 @@ import numpy as np
 from runner.bench.utility.exactness import NOTHING, VARIANTS, Exactness
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import Table
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 
 
 @dataclass(frozen=True)
 class ErrorParts:
-    """Errors of the workload's marginals over seeds. table, model: by what was exact, of the sampled rows and of the model's
-    own answers. halves: of one half of the rows against the other."""
+    """Errors of the workload's marginals over seeds. table, model: by what was exact, of the sampled rows and
+    of the model's own answers. halves: of one half of the rows against the other."""
 
     row: str
     name: str
@@ -69,7 +69,8 @@ class ErrorParts:
 
 
 def error_parts(row: Row, table: Table, epsilon: float, delta: float, seeds: Sequence[int]) -> ErrorParts:
-    """Run every variant on every seed. Raises what a plan raises, and `UsageError` for a row without questions."""
+    """Run every variant on every seed. Raises what a plan raises, and `UsageError` for a row without
+    questions."""
     found = {
         exact: [run(row, table, epsilon, delta, seed, exact).scores for seed in seeds] for exact in VARIANTS
     }

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.bench.utility.exactness import Exactness, KnowingOracle
 from runner.bench.utility.tables import Table
 from synth.algorithm import ALGORITHMS
 from synth.budget.accounting import Accountant, Budget
 from synth.budget.charges import Charges
-from synth.metrics import marginal, workload_error
-from synth.metrics.prediction import auc
+from synth.judgement.metrics import marginal, workload_error
+from synth.judgement.metrics.prediction import auc
 from synth.mrf import Measurement, Model, fit
 
 INDEPENDENT = "independent"
@@ -85,7 +85,8 @@ class Result:
 def run(
     row: Row, table: Table, epsilon: float, delta: float, seed: int, exact: Exactness | None = None
 ) -> Result:
-    """Plan, run, sample, score. seed: of the noise too; this is a simulation on public data. Raises what a plan raises.
+    """Plan, run, sample, score. seed: of the noise too; this is a simulation on public data. Raises what a
+    plan raises.
 
     exact: leave out this noise, and score the model's own answers too (`model_err`).
     """

@@ -3,7 +3,8 @@
     NAME.csv with NAME-domain.json       integer codes with a header, and the number of codes of each column, in order
     NAME.bif                             20,000 rows drawn from a Bayesian network (`networks`)
 
-A table with a label is split: 90 % of its rows are used, the others judge the predictions (seed 571, as FLAIM splits Adult).
+A table with a label is split: 90 % of its rows are used, the others judge the predictions (seed 571, as FLAIM
+splits Adult).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ DEGREE, COUNT, SEED, OTHER_SEED = 3, 64, 123, 7
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to be synthesised: codes, int64 (rows, columns). test, label: real rows that are kept apart, and what to predict."""
+    """Rows to be synthesised: codes, int64 (rows, columns). test, label: real rows that are kept apart, and
+    what to predict."""
 
     name: str
     domain: Domain
@@ -79,7 +81,8 @@ def names(directory: Path) -> list[str]:
 
 
 def read(directory: Path, name: str) -> Table | None:
-    """A table by name, NAME@ROWS for the first rows; None if the folder lacks it. Raises `DataRefused` if it is damaged."""
+    """A table by name, NAME@ROWS for the first rows; None if the folder lacks it. Raises `DataRefused` if it
+    is damaged."""
     base, _, rows = name.partition("@")
     table = _read(directory, base)
     return table if table is None or not rows else table.first(int(rows))

@@ -1,8 +1,9 @@
 """The courier's end: what contributors hand over goes into the folders that the computing parties watch.
 
-A courier holds no key and opens nothing. It checks what anybody can (`Collection.check_new`: study, contributor, signature,
-dates, sizes), so that nobody but the study's contributors fills the folders; the inboxes check everything again. Each party gets
-only its own part of a bundle. A file appears in one step, under the contributor's name, and is the watcher's from then on.
+A courier holds no key and opens nothing. It checks what anybody can (`Collection.check_new`: study,
+contributor, signature, dates, sizes), so that nobody but the study's contributors fills the folders; the
+inboxes check everything again. Each party gets only its own part of a bundle. A file appears in one step,
+under the contributor's name, and is the watcher's from then on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from mpc_protocols.bundles.bundle import file_bytes, parse
+from mpc_protocols.backends.bundles.bundle import file_bytes, parse
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, UsageError
 from parties.inbox.collection import Collection
 from parties.inbox.store import SUFFIX
@@ -22,7 +23,8 @@ from runner.failures import reason
 
 @dataclass(frozen=True)
 class Deliveries:
-    """folders: the watched folder of each computing party. contributors: whose bundle has been put into all of them."""
+    """folders: the watched folder of each computing party. contributors: whose bundle has been put into all
+    of them."""
 
     collection: Collection
     folders: Mapping[str, Path]
@@ -40,8 +42,9 @@ class Deliveries:
     def take(self, content: object, now: datetime) -> str:
         """Pass a bundle on; whose it is. content: what came, which may be anything.
 
-        Raises a `CosynthError` whose sentence begins with "It" for what is passed on to nobody, or was already (`BudgetRefused`);
-        `UsageError` if a folder cannot be written, after which the same may be handed over again.
+        Raises a `CosynthError` whose sentence begins with "It" for what is passed on to nobody, or was
+        already (`BudgetRefused`); `UsageError` if a folder cannot be written, after which the same may be
+        handed over again.
         """
         if not isinstance(content, bytes) or len(content) > file_bytes(self.collection.layout.cells):
             raise ProtocolAborted("It is not a bundle of this study.")

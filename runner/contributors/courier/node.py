@@ -1,14 +1,16 @@
-"""A contributor's machine that a courier asks for a bundle: its own settings decide what it does, never the courier's.
+"""A contributor's machine that a courier asks for a bundle: its own settings decide what it does, never the
+courier's.
 
     settings file (TOML)    party = "clinic"             this contributor
                             study = "9f86d081..."        fingerprint of the study that its owner has confirmed
                             keep = "kept"                a folder of its own, for keep/STUDY/PARTY.bundle and the study's files
                             private = "clinic.toml"      its private file, as for `contribute`; or nothing
 
-The bundle is made once, as `contribute` makes it, and kept: whoever asks again gets the same one, so that a courier that lost it
-may come back, and nothing new leaves. One that no inbox would take any more, as it expires too early, is made anew, on the same
-reservation. Without `private` none is made: its owner has put it there, and who runs this needs to read neither table nor key. A
-refusal stays here: the courier learns only that there is no bundle.
+The bundle is made once, as `contribute` makes it, and kept: whoever asks again gets the same one, so that a
+courier that lost it may come back, and nothing new leaves. One that no inbox would take any more, as it
+expires too early, is made anew, on the same reservation. Without `private` none is made: its owner has put it
+there, and who runs this needs to read neither table nor key. A refusal stays here: the courier learns only
+that there is no bundle.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from runner.contributors.contributing import Contribution
 from runner.contributors.courier import study_files
 from runner.failures import reason
 from runner.study import load, private_file
-from runner.study.table import Table, read_toml
+from runner.study.declared.table import Table, read_toml
 
 KEYS = ("party", "study", "keep", "private")
 
@@ -40,7 +42,8 @@ class Node:
 
     @classmethod
     def read(cls, path: Path) -> Node:
-        """From a settings file, to which its paths are relative. Raises `StudyInvalid` with the first problem."""
+        """From a settings file, to which its paths are relative. Raises `StudyInvalid` with the first
+        problem."""
         problems: list[str] = []
         table, folder = Table(read_toml(path), str(path), "", KEYS, problems), path.resolve().parent
         node = cls(
@@ -54,10 +57,11 @@ class Node:
         return node
 
     def bundle(self, content: bytes) -> bytes:
-        """This contributor's bundle for the study in the courier's message: the one made before, else a new one.
+        """This contributor's bundle for the study in the courier's message: the one made before, else a new
+        one.
 
-        Raises `StudiesDiffer` (not the confirmed study; nothing of it is read), `UsageError` (none that can be used, and no
-        private file to make one with), and as `Contribution.leave`.
+        Raises `StudiesDiffer` (not the confirmed study; nothing of it is read), `UsageError` (none that can
+        be used, and no private file to make one with), and as `Contribution.leave`.
         """
         files = study_files.parse(content, self.study)
         folder = self.keep / self.study
@@ -88,11 +92,13 @@ class Node:
 
 
 def _unusable(file: Path, now: datetime) -> str | None:
-    """Why no inbox would take a kept bundle, without a full stop; None if one may. Raises OSError, `UsageError` (none at all).
+    """Why no inbox would take a kept bundle, without a full stop; None if one may. Raises OSError,
+    `UsageError` (none at all).
 
-    All bundles outlast the study's closing date by more than inboxes ask for, so that only the time from now on counts.
+    All bundles outlast the study's closing date by more than inboxes ask for, so that only the time from now
+    on counts.
     """
-    from mpc_protocols.bundles.bundle import parse
+    from mpc_protocols.backends.bundles.bundle import parse
 
     try:
         expires = parse(file.read_bytes()).header.expires

@@ -2,9 +2,9 @@
 
     {"files":{NAME:TEXT,...},"format":"cosynth-study-files-1","study":NAME}      canonical JSON
 
-Threat model: who brings the message may have written it. A contributor knows the SHA-256 of these bytes from the computing
-parties, compares it before anything of them is parsed, and takes no other: with receivers' keys of its own the courier could read
-the counts. Everything in it is public.
+Threat model: who brings the message may have written it. A contributor knows the SHA-256 of these bytes from
+the computing parties, compares it before anything of them is parsed, and takes no other: with receivers' keys
+of its own the courier could read the counts. Everything in it is public.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parties.inbox.files import write_private
 from runner.failures import reason
 from runner.study import Study
 from runner.study.hashing import canonical
-from runner.study.waves import MEASUREMENTS, RESULT
+from runner.study.sections.waves import MEASUREMENTS, RESULT
 
 FORMAT = "cosynth-study-files-1"
 MAX_BYTES = 64 << 20
@@ -40,7 +40,8 @@ class StudyFiles:
 
     @classmethod
     def of(cls, study: Study) -> StudyFiles:
-        """Those of a study on disk. Raises `UsageError`: a party's data stands in it, a file lies elsewhere, or too much."""
+        """Those of a study on disk. Raises `UsageError`: a party's data stands in it, a file lies elsewhere,
+        or too much."""
         if any(party.data is not None for party in study.parties):
             raise UsageError(
                 f"{study.path} says where parties have their data, which is nobody else's business: name `data` in each party's "
@@ -81,7 +82,8 @@ class StudyFiles:
 
 
 def parse(content: bytes, fingerprint: str) -> StudyFiles:
-    """The study that this contributor has confirmed by its fingerprint, hex. Raises `StudiesDiffer` for any other content."""
+    """The study that this contributor has confirmed by its fingerprint, hex. Raises `StudiesDiffer` for any
+    other content."""
     if len(content) > MAX_BYTES or hashlib.sha256(content).hexdigest() != fingerprint:
         raise StudiesDiffer(
             f"The courier brought another study than the one confirmed here, whose fingerprint is {fingerprint}; compare it with "

@@ -1,16 +1,18 @@
-"""The table of a run in which a computing party may deviate: every computing party draws it, and none chooses the random numbers.
+"""The table of a run in which a computing party may deviate: every computing party draws it, and none chooses
+the random numbers.
 
     leader -> others that compute    the release without rows, and how many rows it is to have: fixed from here on
     all that compute                 a coin (`DistributedBackend.coin`), bound to the hash of that
     each                             samples the model with the coin's seed; the leader's rows must be its own
     others -> contributors           the hash of what the leader handed out to everybody, once it is found to be that
 
-The seed must not be known before the model is fixed, or the leader would choose the one for the other; it depends on no record.
-That the model is the one which the algorithm fits is the leader's word: it costs usefulness if it lies, no privacy. A contributor
-settles its account by what two of the three say alike.
+The seed must not be known before the model is fixed, or the leader would choose the one for the other; it
+depends on no record. That the model is the one which the algorithm fits is the leader's word: it costs
+usefulness if it lies, no privacy. A contributor settles its account by what two of the three say alike.
 
-Raises `ProtocolAborted` naming the leader. Machines whose floating-point functions differ in the last digit may draw different
-rows from the same numbers; then the run ends although nobody deviated. Source: `docs/design/malicious.md` 6.
+Raises `ProtocolAborted` naming the leader. Machines whose floating-point functions differ in the last digit
+may draw different rows from the same numbers; then the run ends although nobody deviated. Source:
+`docs/design/malicious.md` 6.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ def sent(draft_bytes: int, study: Study) -> list[int]:
 
 
 def agree(run: Run, draft: Release | None, rows: int, check: Callable[[Release], None]) -> Release:
-    """At a computing party: the release that all that compute agree on. draft, rows: at the leader, else None and 0. check: what
-    a party makes sure of before it takes part in the coin."""
+    """At a computing party: the release that all that compute agree on. draft, rows: at the leader, else None
+    and 0. check: what a party makes sure of before it takes part in the coin."""
     stream, limit, leader = run.wire.fork("draft"), size_limit(run.study.domain, run.limit), run.study.leader
     if draft is not None:
         payload = rows.to_bytes(_ROWS_BYTES, "big") + draft.to_bytes(run.study.domain)
@@ -102,7 +104,8 @@ def compare(run: Run, agreed: Release, payload: memoryview) -> Release:
 
 
 def confirmed(run: Run, payload: memoryview) -> None:
-    """At a contributor: make sure that all computing parties know of the same release. Raises `ProtocolAborted`."""
+    """At a contributor: make sure that all computing parties know of the same release. Raises
+    `ProtocolAborted`."""
     stream, expected = run.wire.fork("handed out"), hashlib.sha256(payload).digest()
     for party in range(run.wire.computing):
         if party != run.study.leader_number and bytes(stream.receive(party, _DIGEST_BYTES)) != expected:

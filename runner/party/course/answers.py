@@ -1,8 +1,10 @@
-"""A run in which an algorithm's questions are answered: by the backend's oracle, or by what the owners report once.
+"""A run in which an algorithm's questions are answered: by the backend's oracle, or by what the owners report
+once.
 
-The leader runs the synthesizer, the other computing parties obey its steps, contributors' data goes out masked. Who learns what:
-computing parties see the opened index and noisy counts of each step, contributors the release; all of it is what the study's
-(epsilon, delta) covers. Each computing party refuses a step that the budget does not allow.
+The leader runs the synthesizer, the other computing parties obey its steps, contributors' data goes out
+masked. Who learns what: computing parties see the opened index and noisy counts of each step, contributors
+the release; all of it is what the study's (epsilon, delta) covers. Each computing party refuses a step that
+the budget does not allow.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from mpc_protocols.bundles.collected import CollectedCounts
+from mpc_protocols.backends.bundles.collected import CollectedCounts
 from mpc_protocols.errors import BadInput, ProtocolAborted, StudyInvalid
 from runner.contributors.closing import Closing
 from runner.party.alignment import join
@@ -26,7 +28,7 @@ from synth.budget.accounting import Accountant
 if TYPE_CHECKING:
     from mpc_protocols.backend import OracleData
     from mpc_protocols.functionality import Event, LocalCounts
-    from mpc_protocols.partition import VerticalData
+    from mpc_protocols.vertical.partition import VerticalData
     from parties.budget.journal import Journal
     from runner.results.release import Release
 
@@ -105,7 +107,8 @@ def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
 
 
 class _Inputs:
-    """What becomes of contributors whose counts turn out to be those of no table: the engine knows numbers, people names."""
+    """What becomes of contributors whose counts turn out to be those of no table: the engine knows numbers,
+    people names."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._names = run, [party.name for party in run.study.numbered]

@@ -1,10 +1,12 @@
-"""A run that selects while contributors arrive: in each round of arrivals an oracle about the rows that are there by then.
+"""A run that selects while contributors arrive: in each round of arrivals an oracle about the rows that are
+there by then.
 
     round t    agree on the round's list, which waits until the round is over; add up the parts; open an oracle on the sum; the
                leader's algorithm asks it, the others obey; close it
 
-Who learns what, and who refuses what: as in `answers`. Each round has a session id and streams of its own, and every party's
-account and journal go through all of them. What was opened in an earlier attempt is not computed again (`docs/design/resume.md`).
+Who learns what, and who refuses what: as in `answers`. Each round has a session id and streams of its own,
+and every party's account and journal go through all of them. What was opened in an earlier attempt is not
+computed again (`docs/design/resume.md`).
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ class InRoundsOfArrivals(Course):
         return told
 
     def closed(self, run: Run) -> Run:
-        """The run with its last round's list, if all of them are fixed somewhere: of one whose release the leader holds."""
+        """The run with its last round's list, if all of them are fixed somewhere: of one whose release the
+        leader holds."""
         assert run.closing is not None
         rounds = _Rounds(run, run.closing)
         rounds.agree_to_all()
@@ -99,8 +102,8 @@ def clear_oracles(
 ) -> Iterator[MarginalOracle]:
     """The oracles of the rounds in one process, in the clear. IT PROTECTS NOTHING.
 
-    closings: of the three parties, whose first list is agreed; replaced by those of the round that is under way. own: counts of
-    tables of the parties' own.
+    closings: of the three parties, whose first list is agreed; replaced by those of the round that is under
+    way. own: counts of tables of the parties' own.
     """
     backend, steps = BACKENDS[study.backend], _Later(history)
     assert isinstance(backend, ClearBackend)

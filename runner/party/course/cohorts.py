@@ -1,8 +1,10 @@
-"""A run whose custodians choose by themselves what they answer (`synth.algorithm.CohortRounds`): each party's part.
+"""A run whose custodians choose by themselves what they answer (`synth.algorithm.CohortRounds`): each party's
+part.
 
-Every custodian is a client, also one that computes; all are there from beginning to end. The leader asks, the two others that
-compute obey; each of the three keeps the accounts of all clients, and every client its own, on disk before anything leaves it.
-Who learns what: `docs/design/flaim.md` 3. A party that is lost ends the run; what was begun stays charged.
+Every custodian is a client, also one that computes; all are there from beginning to end. The leader asks, the
+two others that compute obey; each of the three keeps the accounts of all clients, and every client its own,
+on disk before anything leaves it. Who learns what: `docs/design/flaim.md` 3. A party that is lost ends the
+run; what was begun stays charged.
 """
 
 from __future__ import annotations

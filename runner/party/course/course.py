@@ -1,11 +1,13 @@
-"""The course of a run from assembly to its files: what differs between ways of making a result, and what they all have at hand.
+"""The course of a run from assembly to its files: what differs between ways of making a result, and what they
+all have at hand.
 
     answers           an oracle answers the algorithm's questions, or the owners report once
     cohorts           custodians choose by themselves what they answer (`synth.algorithm.CohortRounds`)
     server_training   owners of columns train with a server (`synth.algorithm.TrainedAlgorithm`)
     split_training    two owners train a model over their session (`synth.training.Training`); no table is made
 
-`runner.party.process` connects, agrees, reserves and assembles alike for all of them, then hands over a `Run`.
+`runner.party.process` connects, agrees, reserves and assembles alike for all of them, then hands over a
+`Run`.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ Joined = TypeVar("Joined")
 class Course(ABC):
     """One way of making a result, at one party.
 
-    joins: whether the owners' records are joined in a vertical study. withheld, untimed: phases of a vertical study whose traffic
-    and times follow the data, beside those that always do (`runner.party.record.events`).
+    joins: whether the owners' records are joined in a vertical study. withheld, untimed: phases of a vertical
+    study whose traffic and times follow the data, beside those that always do (`runner.party.record.events`).
     """
 
     joins: bool = True
@@ -79,9 +81,9 @@ class Course(ABC):
 class Run:
     """What a party holds once all have assembled.
 
-    id: 32 bytes, the same for all attempts at a run. digest: of the study. custodians: the parties that have data. owned: in a
-    vertical study. limit: the most rows of a
-    table. journal: of a party that has releases to make. observe: marks the phase of what it is told.
+    id: 32 bytes, the same for all attempts at a run. digest: of the study. custodians: the parties that have
+    data. owned: in a vertical study. limit: the most rows of a table. journal: of a party that has releases
+    to make. observe: marks the phase of what it is told.
     """
 
     options: PartyOptions
@@ -116,7 +118,8 @@ class Run:
         return ONE_MACHINE if self.options.one_machine else DISTRIBUTED
 
     def join(self, owned: Ownership, join: Callable[..., Joined]) -> Joined:
-        """Phase "align": this party's part in joining the owners' records. What it begins stays on record however it ends.
+        """Phase "align": this party's part in joining the owners' records. What it begins stays on record
+        however it ends.
 
         join: `runner.party.alignment.join` or `take_part`, after what of it is wanted.
         """
@@ -160,8 +163,8 @@ class Run:
     def check_told(
         self, release: Release, opened: Sequence[NDArray[np.int64]], accountant: Accountant, here: str
     ) -> None:
-        """Raise `ProtocolAborted` if the leader tells of other releases than this party has on its own account. here: what it has
-        done with each, for the sentence."""
+        """Raise `ProtocolAborted` if the leader tells of other releases than this party has on its own
+        account. here: what it has done with each, for the sentence."""
         if not release.tells(opened, accountant.events):
             raise ProtocolAborted(
                 f"Party {self.study.leader.name} reports other releases than this party has {here}; do not use its result."

@@ -1,7 +1,9 @@
-"""A run whose owners train with a server (`synth.algorithm.TrainedAlgorithm`): each party's part, by wire or in the clear.
+"""A run whose owners train with a server (`synth.algorithm.TrainedAlgorithm`): each party's part, by wire or
+in the clear.
 
-Everything that will be charged is known beforehand, and on record at every party before the first message leaves an owner: they
-meet then. The server is the leader; it may own columns itself. Nothing is joined: each owner trains on all its records.
+Everything that will be charged is known beforehand, and on record at every party before the first message
+leaves an owner: they meet then. The server is the leader; it may own columns itself. Nothing is joined: each
+owner trains on all its records.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_protocols.owners import STAR_PROTOCOLS
+from mpc_protocols.vertical.owners import STAR_PROTOCOLS
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
 from runner.party.record.events import OF_OWNERS
@@ -76,7 +78,8 @@ class ServerTraining(Course):
 
 
 def authorise(plan: Any, guard: Guard, inputs: bytes) -> None:
-    """Put all events on record. inputs: the study's digest, of which they are a function. Raises `BudgetRefused`."""
+    """Put all events on record. inputs: the study's digest, of which they are a function. Raises
+    `BudgetRefused`."""
     for event in plan.events():
         guard.authorise(event, inputs)
 

@@ -1,13 +1,14 @@
-"""A run that trains a model (`synth.training`): after the alignment, instead of the synthesizer (`docs/design/florist.md` 2).
+"""A run that trains a model (`synth.training`): after the alignment, instead of the synthesizer
+(`docs/design/florist.md` 2).
 
     the study's noisy rate of the label, if any, is authorised by every computing party, which meet then; so is the evaluation
     what an owner's data shows the other one goes on record with that owner, before the first tensor leaves it
     owners train over a stream of their own; other computing parties wait
     the oracle is asked about the finished model: owners bring label, score and whose records they hold, of the rows held out
 
-Who learns what: `Training.exposes`. Whatever is a function of the common table's size (bytes, rounds and times of the training)
-stays out of the results, as for the alignment: before anything else is counted all parties meet, so that the rounds of the
-training are behind everybody.
+Who learns what: `Training.exposes`. Whatever is a function of the common table's size (bytes, rounds and
+times of the training) stays out of the results, as for the alignment: before anything else is counted all
+parties meet, so that the rounds of the training are behind everybody.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.owners import SPLIT_PROTOCOLS
-from mpc_protocols.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.public.history import NO_HISTORY
+from mpc_protocols.vertical.owners import SPLIT_PROTOCOLS
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from runner.party.alignment import take_part
 from runner.party.collective import Collective
 from runner.party.course.course import Course, Run
@@ -182,7 +183,8 @@ class Trainer:
     def _invented(
         self, domain: Domain, codes: NDArray[np.int64], count: int, record: Record
     ) -> NDArray[np.int64] | None:
-        """Rows of a differentially private model of this party's own columns; None if the study wants no model."""
+        """Rows of a differentially private model of this party's own columns; None if the study wants no
+        model."""
         found = self._training.own_model(self._plan, domain)
         if found is None:
             return None
@@ -218,7 +220,8 @@ class Trainer:
         half: Half | None,
         guard: Guard,
     ) -> Mapping[str, float]:
-        """Ask about the finished model, as the study wants it; the figures, alike at all parties. {} if nothing is asked."""
+        """Ask about the finished model, as the study wants it; the figures, alike at all parties. {} if
+        nothing is asked."""
         asked = self._training.evaluation(self._plan)
         if asked is None:
             return {}

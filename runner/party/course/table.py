@@ -1,4 +1,5 @@
-"""The end of a run that makes a table: it is handed out, counters are exchanged, every party writes its own files and signs them.
+"""The end of a run that makes a table: it is handed out, counters are exchanged, every party writes its own
+files and signs them.
 
 Who learns what: everybody the release. It comes from the leader, and each party has judged its own copy
 (`runner.results.release`).

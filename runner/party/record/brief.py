@@ -1,7 +1,9 @@
-"""A run's lines in a file or a pipe: one for a phase, one for a batch of measurements; the rest is told with `-v`.
+"""A run's lines in a file or a pipe: one for a phase, one for a batch of measurements; the rest is told with
+`-v`.
 
-A batch is what one fit of the model follows. A party that does not lead hears of steps only, and is told each one's number and
-the share of epsilon that is gone. Nothing is decided here but what is left out: words are those of `progress`.
+A batch is what one fit of the model follows. A party that does not lead hears of steps only, and is told each
+one's number and the share of epsilon that is gone. Nothing is decided here but what is left out: words are
+those of `progress`.
 """
 
 from __future__ import annotations

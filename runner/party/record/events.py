@@ -1,12 +1,14 @@
-"""What happens in a run, as it happens: `events.jsonl` at every party, and where the time, bytes and rounds went.
+"""What happens in a run, as it happens: `events.jsonl` at every party, and where the time, bytes and rounds
+went.
 
-An event is a function of public facts (`docs/reference/outputs.md`): phase, event, and fields such as the clique selected or the
-parties waited for. Lines are flushed one by one, so a run that ends early leaves its story. `Meter` attributes the wire's
-counters to phases; bytes and rounds depend on public sizes only.
+An event is a function of public facts (`docs/reference/outputs.md`): phase, event, and fields such as the
+clique selected or the parties waited for. Lines are flushed one by one, so a run that ends early leaves its
+story. `Meter` attributes the wire's counters to phases; bytes and rounds depend on public sizes only.
 
-Times. How long a party reads its table is a function of the table, and these files are passed on. The clock of a run therefore
-stands at 0 until all parties have counted and reserved ("assembled"), and stands still in phases whose work follows the length of
-an owner's list or of their union (`docs/design/accounts.md`). What a party's own clock says goes to its private log.
+Times. How long a party reads its table is a function of the table, and these files are passed on. The clock
+of a run therefore stands at 0 until all parties have counted and reserved ("assembled"), and stands still in
+phases whose work follows the length of an owner's list or of their union (`docs/design/accounts.md`). What a
+party's own clock says goes to its private log.
 """
 
 from __future__ import annotations
@@ -89,12 +91,13 @@ class _Share:
 class Meter:
     """Time, rounds and bytes per phase of one party, and the clock of the run.
 
-    Events are told when what they tell of is done: what has passed since the last mark belongs to the phase marked. A phase
-    may come many times; its shares add up. `traffic` reads the party's counters, once it has any.
+    Events are told when what they tell of is done: what has passed since the last mark belongs to the phase
+    marked. A phase may come many times; its shares add up. `traffic` reads the party's counters, once it has
+    any.
 
-    withheld: phases whose messages follow the size of the owners' common table (WITHHELD, in a vertical run): recipients must not
-    learn it, so neither bytes nor rounds of these phases are in what is handed out, nor in the sums. untimed: phases in which
-    the clock stands still. `whole` has everything.
+    withheld: phases whose messages follow the size of the owners' common table (WITHHELD, in a vertical run):
+    recipients must not learn it, so neither bytes nor rounds of these phases are in what is handed out, nor
+    in the sums. untimed: phases in which the clock stands still. `whole` has everything.
     """
 
     def __init__(self, withheld: frozenset[str] = frozenset(), untimed: frozenset[str] = frozenset()) -> None:
@@ -133,7 +136,8 @@ class Meter:
         self._since, self._seen = now, traffic
 
     def phases(self) -> list[dict[str, Any]]:
-        """run.json's `phases`, in the order of PHASES, without those that were over before the clock started and sent nothing."""
+        """run.json's `phases`, in the order of PHASES, without those that were over before the clock started
+        and sent nothing."""
         found = []
         for name, share in self._ordered():
             if name in self._withheld:
@@ -168,8 +172,9 @@ class Meter:
     def totals(self) -> dict[str, int]:
         """The party's counters, as they are handed out: bytes_sent, bytes_received, rounds, proofs.
 
-        The number of proofs bounds a chance, so none is left out. Where it follows a size that recipients must not learn, it is
-        rounded up to a step of PROOF_STEPS, of which no run of a size that fits a machine takes more than the first.
+        The number of proofs bounds a chance, so none is left out. Where it follows a size that recipients
+        must not learn, it is rounded up to a step of PROOF_STEPS, of which no run of a size that fits a
+        machine takes more than the first.
         """
         traffic = self.traffic()
         hidden = [share for name, share in self._shares.items() if name in self._withheld]

@@ -35,8 +35,8 @@ def facts_of(study: Study) -> dict[str, Any]:
 
 
 class LogFile(logging.FileHandler):
-    """A log that keeps to its file: what cannot be written there is lost, and is written nowhere else (Python's own handlers
-    write it to stderr, which a host keeps where others read it)."""
+    """A log that keeps to its file: what cannot be written there is lost, and is written nowhere else
+    (Python's own handlers write it to stderr, which a host keeps where others read it)."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
@@ -47,8 +47,9 @@ class LogFile(logging.FileHandler):
 
 
 class _Loggers:
-    """Those of this process. The first run that is under way takes them, the last one leaves them as the first one found them:
-    that one has ended is no reason for others to hear what another one says in private."""
+    """Those of this process. The first run that is under way takes them, the last one leaves them as the
+    first one found them: that one has ended is no reason for others to hear what another one says in private.
+    """
 
     def __init__(self) -> None:
         self._lock, self._runs = threading.Lock(), 0
@@ -83,7 +84,8 @@ _LOGGERS = _Loggers()
 
 @contextmanager
 def recording(options: PartyOptions, study: Study, private: Path) -> Iterator[EventLog]:
-    """The events and the logs of this process, for as long as it runs; the private log is in the directory `private`."""
+    """The events and the logs of this process, for as long as it runs; the private log is in the directory
+    `private`."""
     paths = account(options.out)
     handlers = {
         "cosynth": LogFile(paths[LOG], mode="w", encoding="utf-8"),

@@ -1,10 +1,11 @@
-"""A run as it happens, on standard output: one line per step, tidy enough to watch and regular enough to grep.
+"""A run as it happens, on standard output: one line per step, tidy enough to watch and regular enough to
+grep.
 
 Events come as JSON lines, from this process (`echo`, as the stream that `EventLog` of `runner.party.record.events` copies to) or
 from several party processes (`Display.feed`). Lines read `seconds  phase  what`; select, measure and fit are told once, by the
 leader; the rest is told by whoever has something new to say. A reader that goes away (a closed pipe) does not end a run that has
-spent privacy budget: the display falls silent. On a terminal there are bars instead (`runner.watch.bars`), which load rich;
-lines need the standard library only.
+spent privacy budget: the display falls silent. On a terminal there are bars instead (`runner.report.watch.bars`), which
+load rich; lines need the standard library only.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.party.options import Progress
 from runner.party.record.brief import Brief
-from runner.watch.story import Story
+from runner.report.watch.story import Story
 
 if TYPE_CHECKING:
+    from runner.report.watch.bars import Bars
     from runner.study import Study
-    from runner.watch.bars import Bars
 
 LEADERS = frozenset({"select", "measure", "fit", "sample"})
 SHOWN_VALUES = 12
@@ -111,7 +112,7 @@ class Display:
 
     def _draw(self, event: Mapping[str, Any]) -> None:
         """On a terminal, as bars."""
-        from runner.watch.bars import Bars
+        from runner.report.watch.bars import Bars
 
         self._story.take(event)
         if self._bars is None:

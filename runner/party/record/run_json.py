@@ -1,8 +1,8 @@
 """run.json, and what the leader hands out for it: counters of all parties, and when its own events were
 (`docs/reference/outputs.md`).
 
-Everything here is a function of the study, the release and the traffic counters, all of them public; what a peer sends of them
-is judged before it is used. `describe` gives every party the same content.
+Everything here is a function of the study, the release and the traffic counters, all of them public; what a
+peer sends of them is judged before it is used. `describe` gives every party the same content.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from runner.study.owners import Ownership, method_of
 from runner.version import PROTOCOL
 from synth.algorithm import ALGORITHMS
 from synth.budget.noisy_sizes import view
-from synth.fallback import sentence
-from synth.later_wave import WavePlan
+from synth.prior.later_wave import WavePlan
 from synth.run import without_levels
+from synth.small.fallback import sentence
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
     from runner.contributors.closing import Closing
     from runner.results.release import Release
-    from runner.study.registered import Registered
-    from runner.study.waves import EarlierWave
+    from runner.study.sections.registered import Registered
+    from runner.study.sections.waves import EarlierWave
     from synth.plan import Plan
 
 
@@ -57,7 +57,8 @@ def describe(
     owned: Ownership | None = None,
     closing: Closing | None = None,
 ) -> dict[str, Any]:
-    """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the traffic counters.
+    """The content of run.json (`docs/reference/outputs.md`): a function of the study, the release and the
+    traffic counters.
 
     owned: of a vertical study. closing: of one with bundles.
     """
@@ -101,8 +102,9 @@ def describe(
                 "beta": float(sum(event.beta for event in charged)),
                 **_side_by_side(study, release),
                 "max_rows": privacy.max_rows,
-                # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it would take more
-                # than half of it, the epsilon counted on is less than the study's (`accounting.calibrate`).
+                # What rho was solved at: the samplers' statistical distance takes the rest of delta. Where it
+                # would take more than half of it, the epsilon counted on is less than the study's
+                # (`accounting.calibrate`).
                 "calibrated_epsilon": float(plan.budget.calibration.epsilon),
                 "delta_for_zcdp": float(plan.budget.calibration.delta),
                 "noisy_total": release.noisy_total,
@@ -199,7 +201,8 @@ def _prior(study: Study, plan: Plan, release: Release) -> dict[str, Any]:
 
 
 def _soundness(study: Study, shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a run with proofs: how many batches, the most that a party counted, and lg of the chance that a deviation passes."""
+    """Of a run with proofs: how many batches, the most that a party counted, and lg of the chance that a
+    deviation passes."""
     proofs = max(_count(party["proofs"]) for party in shared["parties"])
     if not proofs or not study.descriptor.malicious:
         return {}
@@ -215,14 +218,16 @@ def _inputs(study: Study, release: Release) -> dict[str, list[str]]:
 
 
 def _registered(of: Registered | None, plan: Plan) -> dict[str, Any]:
-    """The single columns that the table was brought to, and what they cost everybody who is enrolled, besides this run."""
+    """The single columns that the table was brought to, and what they cost everybody who is enrolled, besides
+    this run."""
     if of is None:
         return {}
     return {"registered": {"rows": of.rows, "rho": float(of.rho(plan.charges)), "digest": of.digest.hex()}}
 
 
 def _after(waves: Sequence[EarlierWave], plan: Plan) -> dict[str, Any]:
-    """The earlier waves whose measurements are added to this run's; noise: of theirs, in units of this run's variance."""
+    """The earlier waves whose measurements are added to this run's; noise: of theirs, in units of this run's
+    variance."""
     if not isinstance(plan, WavePlan):
         return {}
     clique, sigma2 = next(iter(plan.noises.items()))
@@ -241,7 +246,8 @@ def _after(waves: Sequence[EarlierWave], plan: Plan) -> dict[str, Any]:
 
 
 def _side_by_side(study: Study, release: Release) -> dict[str, Any]:
-    """Of a run whose custodians are charged side by side: who is charged how much, and all events, each with whom it charges.
+    """Of a run whose custodians are charged side by side: who is charged how much, and all events, each with
+    whom it charges.
 
     `events` are then those of the custodian that is charged most: what any record can have been charged.
     """
@@ -271,7 +277,8 @@ def _side_by_side(study: Study, release: Release) -> dict[str, Any]:
 
 
 def _events(release: Release, charged: Sequence[Event]) -> list[dict[str, Any]]:
-    """run.json's `events`; a selection with what it came to, and with its bins where they are coarser than the columns."""
+    """run.json's `events`; a selection with what it came to, and with its bins where they are coarser than
+    the columns."""
     selections, found = iter(release.selections), []
     for event in charged:
         entry = {"what": event.what, "rho": float(event.rho), **event.detail}
@@ -285,9 +292,11 @@ def _events(release: Release, charged: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 def alignment_facts(study: VerticalStudy, plan: Plan, owned: Ownership) -> dict[str, Any]:
-    """How the columns were split and what joining them revealed, to whom. Public, and known before the run: no size is in it.
+    """How the columns were split and what joining them revealed, to whom. Public, and known before the run:
+    no size is in it.
 
-    A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what the sizes told it.
+    A party's own view of the others' data: the released results, under the study's (epsilon, delta), and what
+    the sizes told it.
     """
     ideal = BACKENDS[study.backend].ideal
     views = []

@@ -1,7 +1,8 @@
-"""What a party runs: release, commit, Python and the libraries that decide what is computed. For run.json; public.
+"""What a party runs: release, commit, Python and the libraries that decide what is computed. For run.json;
+public.
 
-The commit is that of the working copy that the packages lie in, if they do; an installed package has none. It is read, not asked
-of git: no process is started in a party's. Standard library only, but for our own version.
+The commit is that of the working copy that the packages lie in, if they do; an installed package has none. It
+is read, not asked of git: no process is started in a party's. Standard library only, but for our own version.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 @cache
 def software() -> dict[str, str]:
-    """cosynth (the release), commit ("" if there is none), python, and the version of each library that is installed."""
+    """cosynth (the release), commit ("" if there is none), python, and the version of each library that is
+    installed."""
     found = {
         "cosynth": VERSION,
         "commit": commit_of(Path(__file__).resolve().parents[3]),

@@ -1,5 +1,5 @@
-"""One attempt at a run: what this party holds of an interrupted one, what it agrees with the others to do with it, and what it
-keeps so that a later attempt can go on (`docs/design/resume.md`).
+"""One attempt at a run: what this party holds of an interrupted one, what it agrees with the others to do
+with it, and what it keeps so that a later attempt can go on (`docs/design/resume.md`).
 
     agree     from everybody's announced offers: the run's id, and whether it is a new one or goes on
     open      this attempt's entries in state and journal; the last result goes from who knows it to who lacks it
@@ -7,7 +7,8 @@ keeps so that a later attempt can go on (`docs/design/resume.md`).
     keep_*    what the leader hands out, before it does
     finish    the results are in place: shares and results of this run go
 
-A backend that keeps no history has neither state nor resumption here, and all of this but the journal is empty.
+A backend that keeps no history has neither state nor resumption here, and all of this but the journal is
+empty.
 """
 
 from __future__ import annotations
@@ -122,9 +123,11 @@ class Attempt:
         return going_on.run
 
     def open(self, wire: SessionWire, run: bytes, digest: bytes, computes: bool) -> Journal | None:
-        """This attempt's entries in the state and in the journal; what the last one lacks is given by who has it.
+        """This attempt's entries in the state and in the journal; what the last one lacks is given by who has
+        it.
 
-        digest: of the study. Returns the journal of a party that computes something yet. Raises `ProtocolAborted`, `UsageError`.
+        digest: of the study. Returns the journal of a party that computes something yet. Raises
+        `ProtocolAborted`, `UsageError`.
         """
         path, header = journal_path(self._options.out, run), Header(digest, run, self._name, VERSION)
         if not self._study.resumes:
@@ -179,12 +182,13 @@ class Attempt:
     def recorder(
         self, journal: Journal, begin: Callable[[Event, int], None], admit: Callable[[], None]
     ) -> Recorder:
-        """What the accountant does before a release. begin: of the ledger, an event and the number of its release. admit: raises
-        if nothing may be released to the others any more."""
+        """What the accountant does before a release. begin: of the ledger, an event and the number of its
+        release. admit: raises if nothing may be released to the others any more."""
         return Recorder(journal, self._known, begin, admit)
 
     def check(self, release: Release, computes: bool) -> None:
-        """Compare what the leader hands out of an interrupted run with this party's records. Raises `ProtocolAborted`."""
+        """Compare what the leader hands out of an interrupted run with this party's records. Raises
+        `ProtocolAborted`."""
         state, known = self._state, self._known
         assert state is not None
         if (known is not None or (computes and not self.serves)) and not release.tells_recorded(
@@ -206,8 +210,9 @@ class Attempt:
             self._state.keep_release(release.to_bytes(self._study.domain))
 
     def counters(self, digest: bytes, made: Callable[[], dict[str, Any]]) -> Mapping[str, Any]:
-        """Everybody's counters as the leader tells them: those of the first attempt that came so far, else `made()`, which
-        are kept with the study's digest: the same in all reports, also in those that are written after a crash."""
+        """Everybody's counters as the leader tells them: those of the first attempt that came so far, else
+        `made()`, which are kept with the study's digest: the same in all reports, also in those that are
+        written after a crash."""
         if self._state is None:
             return made()
         if self._state.counters is not None:
@@ -218,8 +223,8 @@ class Attempt:
         return shared
 
     def digest(self, shared: Mapping[str, Any], own: bytes) -> bytes:
-        """The study's digest for run.json: of a run that was resumed, that of the attempt in which the counters were made, whose
-        session may have had another CA. Raises `ProtocolAborted`."""
+        """The study's digest for run.json: of a run that was resumed, that of the attempt in which the
+        counters were made, whose session may have had another CA. Raises `ProtocolAborted`."""
         if not self.goes_on:
             return own
         told = shared.get("digest", own.hex())

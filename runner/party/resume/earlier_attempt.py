@@ -1,5 +1,5 @@
-"""What an interrupted run has left in a party's directory: its state and, of a computing party, its journal, checked against one
-another (`docs/design/resume.md`)."""
+"""What an interrupted run has left in a party's directory: its state and, of a computing party, its journal,
+checked against one another (`docs/design/resume.md`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def journal_path(out: Path, run: bytes) -> Path:
 
 
 def cannot_resume(study: Study) -> str:
-    """The sentence for a study whose runs leave no history: by its backend, or because owners would report anew."""
+    """The sentence for a study whose runs leave no history: by its backend, or because owners would report
+    anew."""
     if study.descriptor.resumes:
         return (
             f'A run of algorithm = "{study.algorithm}" as configured cannot go on where it was interrupted: custodians would '
@@ -54,7 +55,8 @@ def state_digest(study: Study) -> bytes:
 
 @dataclass
 class EarlierAttempt:
-    """state: locked by this process. journal: of a computing party that had one. finished: its results are in place."""
+    """state: locked by this process. journal: of a computing party that had one. finished: its results are in
+    place."""
 
     state: RunState
     journal: Record | None
@@ -62,13 +64,14 @@ class EarlierAttempt:
 
     @property
     def ended(self) -> bool:
-        """Whether the leader is known here to have handed out the run's results, so that nothing of it is computed any more."""
+        """Whether the leader is known here to have handed out the run's results, so that nothing of it is
+        computed any more."""
         return self.finished or (self.journal is not None and self.journal.code == 0)
 
     @classmethod
     def find(cls, out: Path, study: Study, party: str, journalled: bool = True) -> EarlierAttempt | None:
-        """What there is in a directory; None if nothing. journalled: whether a party that computes keeps a journal beside its
-        state. Raises `UsageError` for what cannot be gone on with."""
+        """What there is in a directory; None if nothing. journalled: whether a party that computes keeps a
+        journal beside its state. Raises `UsageError` for what cannot be gone on with."""
         held, path = state(out), latest(out)
         if path is None:
             if held == "interrupted":
@@ -122,9 +125,11 @@ def _is_of(out: Path, run: bytes) -> bool:
 
 
 class Recorder:
-    """What the accountant does before a release: a look at whether the others may still have one, then journal, then ledger.
+    """What the accountant does before a release: a look at whether the others may still have one, then
+    journal, then ledger.
 
-    What an earlier attempt put on record is not put there again: it was opened nowhere, or its one result is what is opened now.
+    What an earlier attempt put on record is not put there again: it was opened nowhere, or its one result is
+    what is opened now.
     """
 
     def __init__(
@@ -140,8 +145,8 @@ class Recorder:
         self._last = 0
 
     def record(self, event: Event, inputs: bytes) -> None:
-        """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its number, and what
-        `admit` raises."""
+        """Make a release durable. Raises `BudgetRefused` if it is another one than was on record under its
+        number, and what `admit` raises."""
         self._admit()
         self.opened()
         number = self._last + 1

@@ -1,9 +1,10 @@
 """What the parties of a run that is resumed tell one another, and what follows from it: alike at all of them.
 
-Each party that comes with `--resume` and holds the state of an interrupted run announces an `Offer`, public facts only; the
-session sees to it that all have heard the same (`docs/design/session.md` 4). From the offers follows a `Continuation`: which run
-this is, who lacks the last result and who gives it, whether the step after it is finished from the shares that all hold, and
-whether the leader has the release already, so that nothing is left but to hand it out (`docs/design/resume.md`).
+Each party that comes with `--resume` and holds the state of an interrupted run announces an `Offer`, public
+facts only; the session sees to it that all have heard the same (`docs/design/session.md` 4). From the offers
+follows a `Continuation`: which run this is, who lacks the last result and who gives it, whether the step
+after it is finished from the shares that all hold, and whether the leader has the release already, so that
+nothing is left but to hand it out (`docs/design/resume.md`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ FACT = "resume"
 class Offer:
     """What a party holds of a run.
 
-    opened: how many steps it knows the result of; digest, before: hashes of them, and of all but the last; held: step, inputs and
-    session of the shares it holds; may_be_open: whether it has seen that all held those of the step after what is opened;
-    released: it holds what the leader hands out; finished: it has its results, or has heard that the leader holds them.
+    opened: how many steps it knows the result of; digest, before: hashes of them, and of all but the last;
+    held: step, inputs and session of the shares it holds; may_be_open: whether it has seen that all held
+    those of the step after what is opened; released: it holds what the leader hands out; finished: it has its
+    results, or has heard that the leader holds them.
     """
 
     run: bytes
@@ -101,8 +103,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class Continuation:
-    """run: its id. opened: steps whose results are known. giver, lacking: the party that gives the last result to those that lack
-    it. finish_held: the next step is opened from the shares that all hold. released: the leader holds what it hands out."""
+    """run: its id. opened: steps whose results are known. giver, lacking: the party that gives the last
+    result to those that lack it. finish_held: the next step is opened from the shares that all hold.
+    released: the leader holds what it hands out."""
 
     run: bytes
     opened: int
@@ -122,7 +125,8 @@ def offers_of(announcements: Mapping[str, Mapping[str, object]]) -> dict[str, Of
 def continuation(offers: Mapping[str, Offer], computing: Sequence[str], leader: str) -> Continuation | None:
     """What follows from all parties' offers; None if this is a new run.
 
-    computing: names of the computing parties. Raises `ProtocolAborted` if they do not fit together: then nothing is released.
+    computing: names of the computing parties. Raises `ProtocolAborted` if they do not fit together: then
+    nothing is released.
     """
     held = {name: offers[name] for name in computing if name in offers}
     if not held:

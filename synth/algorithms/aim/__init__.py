@@ -1,1 +1,2 @@
-"""AIM: an adaptive, iterative mechanism for synthetic data (`plan`: before a run; `loop`: the run; `algorithm`: in words)."""
+"""AIM: an adaptive, iterative mechanism for synthetic data (`plan`: before a run; `loop`: the run;
+`algorithm`: in words)."""

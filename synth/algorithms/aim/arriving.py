@@ -1,14 +1,15 @@
 """AIM while contributors arrive: DistAIM's schedule, mended (`docs/design/federated.md` 6).
 
-Round t asks about the rows of all who are there by then; a noisy running total N^_t says about how many these are:
+Round t asks about the rows of all who are there by then; a noisy running total N^_t says about how many these
+are:
 
     1   N^_1; all single columns; fit
     t   N^_t; select the marginal that the model, scaled to N^_t rows, approximates worst; measure it; fit
     T   as any round; then N^ once more, and with `again` all single columns once more; fit
 
-A measurement of N^_t rows enters the fit as one of N^_now rows: times f = N^_now / N^_t, its noise's parameter times f^2
-(given f: the noise of f itself is left out). With d columns, T rounds, a twentieth of rho for the totals, and of the rest the
-share 1 - r for selecting:
+A measurement of N^_t rows enters the fit as one of N^_now rows: times f = N^_now / N^_t, its noise's
+parameter times f^2 (given f: the noise of f itself is left out). With d columns, T rounds, a twentieth of rho
+for the totals, and of the rest the share 1 - r for selecting:
 
     totals       sigma_N^2 = (T + 1) / (2 rho / 20)
     marginals    sigma^2 = (T + d) / (2 r 0.95 rho), with `again` T + 2 d
@@ -49,7 +50,8 @@ class ArrivingPlan(AimPlan):
 
 
 class AimWhileArriving(WhileArriving[AimConfig, ArrivingPlan]):
-    """rounds: of arrivals, each with a selection. again: whether single columns are measured once more at the end."""
+    """rounds: of arrivals, each with a selection. again: whether single columns are measured once more at the
+    end."""
 
     name = "aim-while-arriving"
     title = "AIM, while contributors arrive"

@@ -1,7 +1,8 @@
-"""The run of AIM while contributors arrive (`arriving`): one oracle for each round of arrivals, of the rows that are there.
+"""The run of AIM while contributors arrive (`arriving`): one oracle for each round of arrivals, of the rows
+that are there.
 
-Every oracle begins with the running total, which bounds the rows of its round; what it measures is kept with that total, so that
-the fit can scale it. The model may take t / T of its size in round t.
+Every oracle begins with the running total, which bounds the rows of its round; what it measures is kept with
+that total, so that the fit can scale it. The model may take t / T of its size in round t.
 """
 
 from __future__ import annotations

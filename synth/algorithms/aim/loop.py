@@ -1,16 +1,17 @@
-"""AIM's run: select, measure, fit, until the budget is spent (`docs/design/algorithms.md` 1; `plan` fixes noise and candidates,
-`synth.run` asks and fits).
+"""AIM's run: select, measure, fit, until the budget is spent (`docs/design/algorithms.md` 1; `plan` fixes
+noise and candidates, `synth.run` asks and fits).
 
     0   measure all one-way marginals (one batch); their sums give the noisy total, the only row count used anywhere
     1   share the candidates that can win (`AimPlan.shared`), once
     t   candidates: those that can win at this round's noise and keep the model within max_model_mb * (rho used / rho),
         or that the model holds already; select; measure; refit from the last potentials
 
-Adaptive rounds: if measuring q moved the model's answer by no more than the noise would, sigma is halved and epsilon doubled;
-when less than two rounds' worth is left, the last round takes all of it. The loop is a zCDP filter's client: noise and
-stopping read released values only (`docs/design/mechanisms.md` 4). If no candidate can win (a small table, little budget), what
-is left sharpens the one-way marginals. Where joining two columns has much noise, the run makes few rounds (no more than the
-study's), each with a larger share of the budget, and goes on while that is worth it (`synth.small_table`).
+Adaptive rounds: if measuring q moved the model's answer by no more than the noise would, sigma is halved and
+epsilon doubled; when less than two rounds' worth is left, the last round takes all of it. The loop is a zCDP
+filter's client: noise and stopping read released values only (`docs/design/mechanisms.md` 4). If no candidate
+can win (a small table, little budget), what is left sharpens the one-way marginals. Where joining two columns
+has much noise, the run makes few rounds (no more than the study's), each with a larger share of the budget,
+and goes on while that is worth it (`synth.small.small_table`).
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
 from mpc_protocols.mechanisms.gaussian import MIN_SIGMA2
-from synth import fallback
 from synth.budget.charges import MAX_EPSILON
-from synth.fallback import joining_cells
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
-from synth.small_table import Bought, buy_few
+from synth.small import fallback
+from synth.small.fallback import joining_cells
+from synth.small.small_table import Bought, buy_few
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
@@ -36,7 +37,8 @@ NOISE_LIMIT = 0.16
 def run(oracle: MarginalOracle, plan: AimPlan, observe: Observe = unobserved) -> Synthesis:
     """Run AIM on an oracle. `observe` is told public values only.
 
-    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is
+    released after that.
     """
     run = Rounds(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)

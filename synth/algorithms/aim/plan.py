@@ -1,15 +1,16 @@
 """AIM's plan: budget, noise, rounds and candidates (`synth.plan` has what all algorithms share).
 
-AIM (McKenna-Mullins-Sheldon-Miklau 2022; `docs/design/algorithms.md` 1) measures all one-way marginals, then repeats: select
-the marginal that the model approximates worst, measure it, refit. With d columns, budget rho, share r = 1 - select_share for
-measuring:
+AIM (McKenna-Mullins-Sheldon-Miklau 2022; `docs/design/algorithms.md` 1) measures all one-way marginals, then
+repeats: select the marginal that the model approximates worst, measure it, refit. With d columns, budget rho,
+share r = 1 - select_share for measuring:
 
     fixed rounds T    sigma^2 = (T + d) / (2 r rho),  epsilon_t = sqrt(8 (1 - r) rho / T)
     adaptive          starts as if T = 8 d rounds were to come, the d first measurements among them, and anneals (`loop`)
 
-in units of one row's effect; `charges` has the sensitivities of the study's adjacency and unit. Every column of the domain is
-measured and modelled, also one that no workload clique names: the table will have it, and uniform noise is no use to anybody.
-Candidates are the workload's closure, with weight w_q = sum over workload cliques q' of |q ∩ q'|.
+in units of one row's effect; `charges` has the sensitivities of the study's adjacency and unit. Every column
+of the domain is measured and modelled, also one that no workload clique names: the table will have it, and
+uniform noise is no use to anybody. Candidates are the workload's closure, with weight w_q = sum over workload
+cliques q' of |q ∩ q'|.
 
 Standard library only at import.
 """
@@ -24,10 +25,10 @@ from fractions import Fraction
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.aim.algorithm import AimConfig
 from synth.budget.charges import Charges, cell_distance
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Domain
-from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
-from synth.reserved import NOTHING_RESERVED, Reserved
+from synth.small.fallback import least_share
 from synth.workload import Workload
 
 FIRST_ROUNDS_PER_COLUMN = 8
@@ -45,7 +46,8 @@ class AimPlan(RoundPlan):
         return self.workload.weights[clique]
 
     def shared(self, noisy_total: float) -> list[Clique]:
-        """Candidates that are made available to the oracle: all that can win at the smallest noise the budget can reach."""
+        """Candidates that are made available to the oracle: all that can win at the smallest noise the budget
+        can reach."""
         return self.can_win(self.least_sigma2, noisy_total)
 
     def likely(self, rows: float) -> Collection[Clique]:
@@ -68,10 +70,11 @@ def plan(
     unit_rows: int = 1,
     reserved: Reserved = NOTHING_RESERVED,
 ) -> AimPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
-    what is measured besides.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
+    custodians. reserved: what is measured besides.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta)
+    out of range.
     """
     charges = Charges(adjacency, unit_rows)
     check_sizes(domain, workload, config)
@@ -132,7 +135,8 @@ def _exact(share: float) -> Fraction:
 
 
 def _adaptive_rounds(first: AimPlan, left: Fraction) -> tuple[int, int]:
-    """Fewest rounds (noise halves after each) and most (it never does) until `left` is spent, the last taking what is left."""
+    """Fewest rounds (noise halves after each) and most (it never does) until `left` is spent, the last taking
+    what is left."""
     cost = first.round_cost(first.sigma2, first.epsilon)
     most = min(max(1, math.floor(left / cost)), FIRST_ROUNDS_PER_COLUMN * len(first.domain))
     sigma2, epsilon, fewest, spent = first.sigma2, first.epsilon, 1, cost

@@ -1,8 +1,10 @@
-"""Accounts of clients with disjoint records, charged side by side (parallel composition; `docs/design/flaim.md` 2.1).
+"""Accounts of clients with disjoint records, charged side by side (parallel composition;
+`docs/design/flaim.md` 2.1).
 
-An event names whose records it is about; each of these clients is charged all of it, the others nothing. The most that any record
-has been charged is the largest account, and the budget binds every account by itself. Participations are counted here too, by
-invitations, and what a client's own noise costs is what the plan says, not what the leading party says.
+An event names whose records it is about; each of these clients is charged all of it, the others nothing. The
+most that any record has been charged is the largest account, and the budget binds every account by itself.
+Participations are counted here too, by invitations, and what a client's own noise costs is what the plan
+says, not what the leading party says.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from synth.budget.accounting import Accountant
 
 @dataclass
 class ClientAccounts:
-    """A guard for a study of clients: an accountant for each of `clients`; a party that does not compute keeps its own only.
+    """A guard for a study of clients: an accountant for each of `clients`; a party that does not compute
+    keeps its own only.
 
     record: puts an event on disk, before anything of it is opened. events: what was authorised, in order.
     """
@@ -50,8 +53,8 @@ class ClientAccounts:
     def authorise(self, event: Event, inputs: bytes) -> None:
         """Charge an event to the clients it names (`detail["charged"]`), or to none of them.
 
-        Raises `BudgetRefused` (the budget of a client, one participation too many), `ProtocolAborted` (an event that is not the
-        plan's).
+        Raises `BudgetRefused` (the budget of a client, one participation too many), `ProtocolAborted` (an
+        event that is not the plan's).
         """
         charged = _clients(event, "charged")
         invited = self._check_sizes(event, charged) if event.what == SIZES else ()

@@ -1,8 +1,8 @@
 """What a party that obeys admits: the one step that the plan has for a question, and no other.
 
-A leader sends a question with how it is to be opened: noise, event, who is charged, how many must have chosen. None of that is
-believed. Clients and the others that compute build the step anew from the plan, the question's content and who is asked, and
-compare (`docs/design/flaim.md` 4):
+A leader sends a question with how it is to be opened: noise, event, who is charged, how many must have
+chosen. None of that is believed. Clients and the others that compute build the step anew from the plan, the
+question's content and who is asked, and compare (`docs/design/flaim.md` 4):
 
     register, columns, counts, drawn    a noisy sum, with the plan's noise, charged to all who are asked
     size, truth                         an exact sum: of sizes that are private already; of what the variant does not protect
@@ -57,7 +57,8 @@ def _offered(plan: FlaimPlan, asked: Asked) -> bool:
 
 
 def _expected(plan: FlaimPlan, asked: Asked, step: Asking) -> Asking:
-    """The plan's step for this question to these clients; a list may be compared again over some who have answered."""
+    """The plan's step for this question to these clients; a list may be compared again over some who have
+    answered."""
     clients, none = list(step.clients), Fraction(0)
     same = replace(step, question=question_of(plan, asked), sigma2=none, cliques=(), least=0)
     if asked.kind == "choose":

@@ -24,7 +24,8 @@ EVERY_ROUND = "all"
 
 @dataclass(frozen=True)
 class FlaimConfig(ModelConfig):
-    """The `[flaim]` table of a study. participations: of one client. group: no sum of fewer clients is opened."""
+    """The `[flaim]` table of a study. participations: of one client. group: no sum of fewer clients is
+    opened."""
 
     variant: str = option(
         "private",
@@ -138,8 +139,8 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
         if event["what"] == SIZES:
             return {**event, "sigma2": str(plan.size_sigma2)}
         if event["what"] == SUM and event["entries"] != sum(map(plan.domain.cells, plan.one_way)):
-            # marginals with a number of rows beside each (`questions.py`), which may be all columns: each client fills the one
-            # that it chose or that was drawn, with the rest of its vector 0
+            # marginals with a number of rows beside each (`questions.py`), which may be all columns: each
+            # client fills the one that it chose or that was drawn, with the rest of its vector 0
             return {**event, "sigma2": [event["sigma2"]]}
         return {**event, "epsilon": str(plan.epsilon)} if event["what"] == CHOICES else event
 

@@ -1,9 +1,10 @@
-"""A client of a FLAIM study: one custodian's answers, and what its own records have been charged (`docs/design/flaim.md` 2).
+"""A client of a FLAIM study: one custodian's answers, and what its own records have been charged
+(`docs/design/flaim.md` 2).
 
-Nothing is believed but the plan: noise and epsilon are the plan's, the number of participations is counted here, and a
-question is answered once, in its order: size, then columns or a drawn marginal, then a choice, then counts. The client's
-noisy size is drawn once and stays; its choices and its size are private before they leave. Counts leave exact, for an
-`Aggregation` that adds noise nobody knows.
+Nothing is believed but the plan: noise and epsilon are the plan's, the number of participations is counted
+here, and a question is answered once, in its order: size, then columns or a drawn marginal, then a choice,
+then counts. The client's noisy size is drawn once and stays; its choices and its size are private before they
+leave. Counts leave exact, for an `Aggregation` that adds noise nobody knows.
 
 Randomness comes from the operating system; another source is for simulations and tests.
 """
@@ -60,7 +61,8 @@ class Client:
         """zCDP that the client's records have been charged."""
 
     def __call__(self, question: Question) -> NDArray[np.int64]:
-        """Answer. Raises `BudgetRefused` (one participation too many), `ProtocolAborted` (a question out of order)."""
+        """Answer. Raises `BudgetRefused` (one participation too many), `ProtocolAborted` (a question out of
+        order)."""
         asked = parse(question.content)
         unknown = {name for clique in asked.cliques for name in clique} - self._plan.domain.sizes.keys()
         repeated = len(set(asked.cliques)) < len(asked.cliques)

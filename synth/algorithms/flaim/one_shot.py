@@ -1,9 +1,11 @@
-"""One shot: all single columns and pairs of the workload's closure are measured once; no selection (`docs/design/flaim.md` 5).
+"""One shot: all single columns and pairs of the workload's closure are measured once; no selection
+(`docs/design/flaim.md` 5).
 
-The noise of a marginal of n cells and weight w has sigma proportional to (w n)^(-1/3): the least weighted noise that the budget
-buys. Which pairs the model holds is decided afterwards from what was opened: the one that the model gets most wrong, for as long
-as one is wrong by more than its noise and the model has room. That is public post-processing. It asks a marginal oracle, once, so
-it also runs on bundles that contributors have left; nobody needs to stay.
+The noise of a marginal of n cells and weight w has sigma proportional to (w n)^(-1/3): the least weighted
+noise that the budget buys. Which pairs the model holds is decided afterwards from what was opened: the one
+that the model gets most wrong, for as long as one is wrong by more than its noise and the model has room.
+That is public post-processing. It asks a marginal oracle, once, so it also runs on bundles that contributors
+have left; nobody needs to stay.
 """
 
 from __future__ import annotations

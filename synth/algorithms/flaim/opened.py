@@ -1,6 +1,7 @@
 """What a run's questions have opened, as noisy marginals: the same at whoever holds the answers.
 
-The leader fits its model to them; the others that compute check that it reports what they have opened. Public post-processing.
+The leader fits its model to them; the others that compute check that it reports what they have opened. Public
+post-processing.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class Opened:
     """Measurements in the order they were opened; selections: the marginals that enough clients chose.
 
-    The measurement of round i is that of the i-th selection; columns and drawn marginals are of round 0. A measurement's rows
-    are the noisy rows of the clients that it is about; None where these are all.
+    The measurement of round i is that of the i-th selection; columns and drawn marginals are of round 0. A
+    measurement's rows are the noisy rows of the clients that it is about; None where these are all.
     """
 
     plan: FlaimPlan

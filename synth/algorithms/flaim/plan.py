@@ -1,10 +1,11 @@
-"""A FLAIM study's plan: who is asked for what, with how much noise, so that no record is charged more than rho.
+"""A FLAIM study's plan: who is asked for what, with how much noise, so that no record is charged more than
+rho.
 
-Charges (`docs/design/flaim.md` 2), as shares of rho: what everybody's one-way marginals take at registration, what the
-client's noisy size takes, and of the rest select_share for its choices (epsilon^2 / 8 each) and what remains for the noisy
-sums that hold a record (1 / (2 sigma^2) each). All of it is for a client that takes part as often as it may; whatever the
-rounds bring, no record is charged more, because clients' records are disjoint and a participation is counted when the
-invitation is accepted.
+Charges (`docs/design/flaim.md` 2), as shares of rho: what everybody's one-way marginals take at registration,
+what the client's noisy size takes, and of the rest select_share for its choices (epsilon^2 / 8 each) and what
+remains for the noisy sums that hold a record (1 / (2 sigma^2) each). All of it is for a client that takes
+part as often as it may; whatever the rounds bring, no record is charged more, because clients' records are
+disjoint and a participation is counted when the invitation is accepted.
 
 The study's candidates are those of AIM. Standard library only at import.
 """
@@ -35,7 +36,8 @@ MAX_ROWS = 1 << 22
 
 @dataclass(frozen=True)
 class Shares:
-    """zCDP of one record's charges, exact: of its size, registration, each choice and each noisy sum, and how many there are."""
+    """zCDP of one record's charges, exact: of its size, registration, each choice and each noisy sum, and how
+    many there are."""
 
     size: Fraction
     registration: Fraction
@@ -54,8 +56,8 @@ class Shares:
 class FlaimPlan(Plan):
     """What is fixed before the first client is asked. Public.
 
-    sigma2: of every sum but registration's. epsilon: of every choice; 0 if there is none. size_sigma2, registration_sigma2: 0 if
-    there is none. max_rows: of one client.
+    sigma2: of every sum but registration's. epsilon: of every choice; 0 if there is none. size_sigma2,
+    registration_sigma2: 0 if there is none. max_rows: of one client.
     """
 
     config: FlaimConfig
@@ -91,7 +93,8 @@ class FlaimPlan(Plan):
         return mean_noise(self.sigma2) * self.candidates[clique]
 
     def worth_noise(self, cohort_rows: int) -> list[Clique]:
-        """Candidates whose noise is at most twice the cohort's rows: the others' scores are below 0 at every client."""
+        """Candidates whose noise is at most twice the cohort's rows: the others' scores are below 0 at every
+        client."""
         return [clique for clique in self.candidates if self.penalty(clique) <= 2 * cohort_rows]
 
     def size_event(self, new: list[int], cohort: list[int]) -> Event:
@@ -178,7 +181,8 @@ def plan(
             return len(measured) * charges.distance(sigma2) + cells * cell_distance(sigma2) + TOTAL_DISTANCE
         of = shares(Fraction(1), config, variant, columns)
         moved = charges.unit_rows * charges.cells_moved  # as many entries as `plan_sum` counts for a sum
-        # a size has at least a nineteenth of a release's budget, a column at registration at least half of it by columns
+        # a size has at least a nineteenth of a release's budget, a column at registration at least half of it
+        # by columns
         sums = of.releases * moved * cell_distance(sigma2)
         registered = columns * moved * cell_distance(2 * columns * sigma2) if variant.registration else 0
         size = cell_distance(20 * sigma2) if variant.size else 0
@@ -209,7 +213,8 @@ def plan(
 
 
 def parts(domain: Domain, workload: Workload, pairs: Mapping[Clique, int]) -> dict[Clique, Fraction]:
-    """The share of rho that each marginal takes, columns first; they sum to one. Integers throughout: the same at every party."""
+    """The share of rho that each marginal takes, columns first; they sum to one. Integers throughout: the
+    same at every party."""
     cliques: list[Clique] = [*((name,) for name in domain.names), *pairs]
     roots = {clique: _root(workload.weights.get(clique, 1) * domain.cells(clique)) for clique in cliques}
     total = sum(roots.values())

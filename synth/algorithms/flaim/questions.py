@@ -1,4 +1,5 @@
-"""What clients are asked, as public bytes: the same for all clients of a cohort, and all that their answers may depend on.
+"""What clients are asked, as public bytes: the same for all clients of a cohort, and all that their answers
+may depend on.
 
     register   once, before the first round: one-way marginals of everybody
     size       the client's noisy number of rows; accepting it is a participation, whatever comes of it
@@ -8,9 +9,9 @@
     drawn      one public marginal, and the noisy rows
     truth      marginals as they are: of a variant that protects nothing
 
-A line of JSON with sorted keys, and after it the model's archive where clients compare with one, and what else they are sent to
-compare with (`variant.Exposure`; the JSON's "truth" is its length). `parse` believes nothing: what comes is checked to be the
-canonical encoding of a question.
+A line of JSON with sorted keys, and after it the model's archive where clients compare with one, and what
+else they are sent to compare with (`variant.Exposure`; the JSON's "truth" is its length). `parse` believes
+nothing: what comes is checked to be the canonical encoding of a question.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ KINDS: Final = ("register", "size", "columns", "choose", "counts", "drawn", "tru
 
 @dataclass(frozen=True)
 class Asked:
-    """One question. round: from 1; 0 before the first. cliques: candidates, or those whose counts are asked. rows: the cohort's
-    noisy rows, for `choose`. model, references: archive, and what is sent beside it, for `choose`."""
+    """One question. round: from 1; 0 before the first. cliques: candidates, or those whose counts are asked.
+    rows: the cohort's noisy rows, for `choose`. model, references: archive, and what is sent beside it, for
+    `choose`."""
 
     kind: str
     round: int
@@ -56,7 +58,8 @@ class Asked:
 
 
 def question_of(plan: FlaimPlan, asked: Asked) -> Question:
-    """How long an answer is, and how much a unit moves it: as the plan has it, the same at whoever asks and whoever is asked.
+    """How long an answer is, and how much a unit moves it: as the plan has it, the same at whoever asks and
+    whoever is asked.
 
     asked: cliques of the plan's columns only.
     """

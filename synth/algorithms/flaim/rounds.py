@@ -1,7 +1,7 @@
 """FLAIM's rounds where all clients are there from beginning to end: who asks whom, and what is made of it.
 
-`schedule` deals the cohorts, `server` asks them, `client` answers, `accounts` keeps the budget of every client, and `opened`
-tells what anybody who holds the answers finds in them.
+`schedule` deals the cohorts, `server` asks them, `client` answers, `accounts` keeps the budget of every
+client, and `opened` tells what anybody who holds the answers finds in them.
 """
 
 from __future__ import annotations

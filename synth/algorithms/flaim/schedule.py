@@ -1,11 +1,13 @@
-"""Who is invited when, where all clients are there from beginning to end: cohorts of about equal size, dealt by a public seed.
+"""Who is invited when, where all clients are there from beginning to end: cohorts of about equal size, dealt
+by a public seed.
 
-With K clients, at most R participations and T rounds there are K R invitations. They are dealt round after round to the clients
-in a public random order, again and again from its beginning: each round's are to different clients, since R is at most T. Where
-that would make a cohort smaller than two groups there are fewer rounds: in a cohort of one group, a marginal that enough clients
-chose is what every one of them chose. With fewer clients than two groups every cohort is of everybody.
-Arrivals that come by themselves are simulated instead (`bench utility --federated`). Who is invited is public; nothing private is
-gained from it or lost by it.
+With K clients, at most R participations and T rounds there are K R invitations. They are dealt round after
+round to the clients in a public random order, again and again from its beginning: each round's are to
+different clients, since R is at most T. Where that would make a cohort smaller than two groups there are
+fewer rounds: in a cohort of one group, a marginal that enough clients chose is what every one of them chose.
+With fewer clients than two groups every cohort is of everybody. Arrivals that come by themselves are
+simulated instead (`bench utility --federated`). Who is invited is public; nothing private is gained from it
+or lost by it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def deal(plan: FlaimPlan, clients: Sequence[int], session: bytes) -> list[tuple[int, ...]]:
-    """The clients of each round, at least twice the group where there are so many; no round for fewer than the group.
+    """The clients of each round, at least twice the group where there are so many; no round for fewer than
+    the group.
 
     session: public id of the run.
     """

@@ -1,14 +1,16 @@
-"""What a client chooses by: how far its own marginals are from the public model's, in whole counts, and a private choice.
+"""What a client chooses by: how far its own marginals are from the public model's, in whole counts, and a
+private choice.
 
-With n^ the client's noisy number of rows, p_q the model's marginal, N^ the noisy rows of the cohort (`docs/design/flaim.md` 2.2):
+With n^ the client's noisy number of rows, p_q the model's marginal, N^ the noisy rows of the cohort
+(`docs/design/flaim.md` 2.2):
 
     D_q = L1(M_q - n^ p_q) - tau_q         tau_q = mean over j in q of L1(M_j - n^ p_j), or 0
     u_q = w_q (D_q - sqrt(2/pi) sigma n_q n^ / N^)
 
-A row moves L1 by at most 1 when it is added or removed, so D_q by at most 1, with tau by 2. Answers n^ p_q are rounded by the
-public systematic rounding (`docs/design/mechanisms.md` 2.1), and D_q is kept as an integer, a multiple of itself (`lcm_of`),
-so that the choice is that of the integer mechanism (`docs/design/mechanisms.md` 1) with all that is proven of it. Nothing
-here leaves the client but the choice.
+A row moves L1 by at most 1 when it is added or removed, so D_q by at most 1, with tau by 2. Answers n^ p_q
+are rounded by the public systematic rounding (`docs/design/mechanisms.md` 2.1), and D_q is kept as an
+integer, a multiple of itself (`lcm_of`), so that the choice is that of the integer mechanism
+(`docs/design/mechanisms.md` 1) with all that is proven of it. Nothing here leaves the client but the choice.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def lcm_of(cliques: Sequence[Clique]) -> int:
 
 
 def scaled_to(shares: Sequence[NDArray[np.float64]], rows: int, theta: float, bound: int) -> list[Counts]:
-    """A model's normalised marginals as whole counts of about so many rows, at least none. theta: of the public rounding."""
+    """A model's normalised marginals as whole counts of about so many rows, at least none. theta: of the
+    public rounding."""
     return systematic([max(rows, 0) * share for share in shares], bound, theta)
 
 
@@ -48,7 +51,8 @@ def distances(
 
 
 def against_columns(l1: Mapping[Clique, int], cliques: Sequence[Clique], scale: int) -> list[int]:
-    """scale times (L1_q - mean of L1_j over the columns of q); scale: of `lcm_of`. A row moves each by at most 2 scale."""
+    """scale times (L1_q - mean of L1_j over the columns of q); scale: of `lcm_of`. A row moves each by at
+    most 2 scale."""
     return [
         scale * l1[clique] - scale // len(clique) * sum(l1[(column,)] for column in clique)
         for clique in cliques
@@ -68,8 +72,8 @@ def choose(
 ) -> int:
     """The position of the chosen candidate: the exponential mechanism by integer keys, charged epsilon^2 / 8.
 
-    scores: D_q, integers between -lowest and highest whatever the data. penalties: in the same units. factor: how much a unit
-    moves a score at most. Raises `StudyInvalid` if no ring holds the keys.
+    scores: D_q, integers between -lowest and highest whatever the data. penalties: in the same units. factor:
+    how much a unit moves a score at most. Raises `StudyInvalid` if no ring holds the keys.
     """
     raised = [penalty + lowest for penalty in penalties]
     plan = plan_selection(weights, raised, epsilon, [0] * len(scores), highest + lowest, factor)

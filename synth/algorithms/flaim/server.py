@@ -1,4 +1,5 @@
-"""The rounds of FLAIM: invite a cohort, let it choose, open sums of what enough clients chose, fit (`docs/design/flaim.md` 2-3).
+"""The rounds of FLAIM: invite a cohort, let it choose, open sums of what enough clients chose, fit
+(`docs/design/flaim.md` 2-3).
 
     0   registration, where the variant has it: everybody's one-way marginals
     t   invite those who have not taken part as often as they may; open the sum of their noisy sizes
@@ -6,9 +7,10 @@
         choices: which candidates at least `group` clients chose; counts of these; or a public marginal for all
         fit all sums so far; rake onto the registered one-way marginals
 
-A sum over clients that seem to hold N rows enters the fit as that of all N^ rows seen so far: values times N^ / N, variance times
-its square. Everything the rounds decide by is released or public; a client that leaves between its choice and its counts is left
-out of both (`Cohorts.popular` again, over those who stayed), and stays charged. Private data is seen through `Cohorts` alone.
+A sum over clients that seem to hold N rows enters the fit as that of all N^ rows seen so far: values times N^
+/ N, variance times its square. Everything the rounds decide by is released or public; a client that leaves
+between its choice and its counts is left out of both (`Cohorts.popular` again, over those who stayed), and
+stays charged. Private data is seen through `Cohorts` alone.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Arrivals:
 
 @dataclass
 class NoisySum:
-    """A marginal summed over clients: values with noise of parameter sigma2, and the noisy number of their rows."""
+    """A marginal summed over clients: values with noise of parameter sigma2, and the noisy number of their
+    rows."""
 
     clique: Clique
     values: NDArray[np.int64]
@@ -89,7 +92,8 @@ class Server:
         self.opened = Opened(self.plan)
 
     def run(self, rounds: Sequence[Arrivals]) -> Federated | None:
-        """Ask whoever arrives, in as many of these rounds as the plan has; None if nobody ever was asked for anything.
+        """Ask whoever arrives, in as many of these rounds as the plan has; None if nobody ever was asked for
+        anything.
 
         Raises what `Cohorts` raises.
         """

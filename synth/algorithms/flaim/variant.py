@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from synth.algorithms.flaim.questions import Asked
 
 Skew = Literal["none", "columns"]
-"""What is taken off a client's distance before it chooses: nothing, or how far its single columns are from the model's."""
+"""What is taken off a client's distance before it chooses: nothing, or how far its single columns are from
+the model's."""
 
 
 class Exposure(ABC):
-    """What a variant opens as it is for clients to compare with: no budget covers it, and it protects nothing (research)."""
+    """What a variant opens as it is for clients to compare with: no budget covers it, and it protects nothing
+    (research)."""
 
     @abstractmethod
     def references(
@@ -31,7 +33,8 @@ class Exposure(ABC):
         candidates: Sequence[Clique],
         opened: dict[Clique, NDArray[np.int64]],
     ) -> bytes:
-        """What clients are sent with these candidates. opened: what is open already; the rest is asked for and added."""
+        """What clients are sent with these candidates. opened: what is open already; the rest is asked for
+        and added."""
 
     @abstractmethod
     def scores(
@@ -43,19 +46,21 @@ class Exposure(ABC):
         scale: int,
         as_own: Callable[[Sequence[NDArray[np.float64]]], list[NDArray[np.int64]]],
     ) -> list[int]:
-        """Of a client, for each candidate: scale times what it chooses by. counts: its own. l1: their distance to the model's.
-        as_own: shares of all rows as counts of as many rows as the client has. Raises `ProtocolAborted`."""
+        """Of a client, for each candidate: scale times what it chooses by. counts: its own. l1: their
+        distance to the model's. as_own: shares of all rows as counts of as many rows as the client has.
+        Raises `ProtocolAborted`."""
 
 
 @dataclass(frozen=True)
 class Variant:
     """One member of the family.
 
-    rank: its place where variants are listed. skew: see `Skew`. chooses: whether clients choose. drawn: whether a public
-    marginal is drawn in each round. columns: whether every cohort is asked for its one-way marginals, and not only the first.
-    registration: share of the budget for everybody's one-way marginals, asked once. size: share for the client's noisy number
-    of rows. once: one participation at most. union: whether everybody's counts are measured together, without cohorts. exposes:
-    what it opens that nothing protects.
+    rank: its place where variants are listed. skew: see `Skew`. chooses: whether clients choose. drawn:
+    whether a public marginal is drawn in each round. columns: whether every cohort is asked for its one-way
+    marginals, and not only the first. registration: share of the budget for everybody's one-way marginals,
+    asked once. size: share for the client's noisy number of rows. once: one participation at most. union:
+    whether everybody's counts are measured together, without cohorts. exposes: what it opens that nothing
+    protects.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """The FLAIM family: what each variant asks of a client, and what that is charged (`docs/design/flaim.md` 2).
 
-With d columns, at most R participations of a client and one choice in each, the noisy sums that hold a record are
+With d columns, at most R participations of a client and one choice in each, the noisy sums that hold a record
+are
 
     naive, oracle  R + d    the first cohort's one-way marginals, and one chosen marginal each time
     private    R (1 + d)    one-way marginals and a chosen one each time; the start asks for no others

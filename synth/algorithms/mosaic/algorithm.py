@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MosaicConfig(ModelConfig):
-    """The `[mosaic]` table of a study. rounds: a number of picks, or "adaptive". select_share: of rho, for selecting."""
+    """The `[mosaic]` table of a study. rounds: a number of picks, or "adaptive". select_share: of rho, for
+    selecting."""
 
     rounds: int | str = option(
         ADAPTIVE,

@@ -1,7 +1,7 @@
 """The model's answers for all candidates of a pass.
 
-A candidate's marginal is a sum of the finest one of its columns, so each set of columns is asked of the model once. Sums over
-bins are products with 0/1 matrices.
+A candidate's marginal is a sum of the finest one of its columns, so each set of columns is asked of the model
+once. Sums over bins are products with 0/1 matrices.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bins of a column's values from its noisy one-way marginal: nested, public, the same at every party.
 
-A bin is a function of a column's value and of released integers, so a marginal over bins has the sensitivity of one over
-values: a row lies in exactly one of its cells. Everything here is integer arithmetic, so that all parties derive the same
-bins, bit for bit.
+A bin is a function of a column's value and of released integers, so a marginal over bins has the sensitivity
+of one over values: a row lies in exactly one of its cells. Everything here is integer arithmetic, so that all
+parties derive the same bins, bit for bit.
 
     order       values as coded where the codes have an order, else by noisy count, descending, ties by code
     split       start with one bin; of the bins with at least two values and a noisy mass above 3 sigma (a negative count is 0),
@@ -30,7 +30,8 @@ def is_ordered(column: Column) -> bool:
 
 
 def partitions(counts: Sequence[int], sigma2: Fraction, *, ordered: bool) -> list[Bins]:
-    """Nested partitions of the values, the coarsest first, each as the bin of every value; the values themselves are none.
+    """Nested partitions of the values, the coarsest first, each as the bin of every value; the values
+    themselves are none.
 
     counts: the noisy one-way marginal. sigma2: of its noise in each cell.
     """

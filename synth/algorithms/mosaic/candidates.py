@@ -1,8 +1,9 @@
 """What may be asked once the bins are known: each clique of the closure at several resolutions.
 
-For a clique and a budget of cells: every column starts at its coarsest level; while the product of the bins stays within the
-budget, the column with the fewest bins is refined, the first in the clique among equals. A clique of one column is asked as it
-is. Different budgets often give the same grid, which then is one candidate.
+For a clique and a budget of cells: every column starts at its coarsest level; while the product of the bins
+stays within the budget, the column with the fewest bins is refined, the first in the clique among equals. A
+clique of one column is asked as it is. Different budgets often give the same grid, which then is one
+candidate.
 
 Public and deterministic: a function of the study and of the bins.
 """
@@ -16,10 +17,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique, Level
-from synth import fallback
 from synth.algorithms.mosaic.bins import SIZES, is_ordered, partitions
 from synth.budget.prices import two_thirds
 from synth.domain import Domain
+from synth.small import fallback
 
 if TYPE_CHECKING:
     from synth.run import Measured
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A marginal that may be asked. columns: of the domain. clique: each of them, or a level of it. weight: of the workload."""
+    """A marginal that may be asked. columns: of the domain. clique: each of them, or a level of it. weight:
+    of the workload."""
 
     columns: Clique
     clique: Clique
@@ -57,7 +59,8 @@ def levels_of(
 
 
 class Grid:
-    """The resolutions of each column. levels: by name. steps: of each column, (name, size) from coarse to fine. sizes: of all."""
+    """The resolutions of each column. levels: by name. steps: of each column, (name, size) from coarse to
+    fine. sizes: of all."""
 
     def __init__(self, domain: Domain, levels: Mapping[str, Sequence[Level]]) -> None:
         self.levels: dict[str, Level] = {level.name: level for of in levels.values() for level in of}
@@ -104,8 +107,8 @@ def candidates(
 def at_most(
     most: int, offered: Callable[[Sequence[int]], list[Candidate]], budgets: Sequence[int]
 ) -> list[Candidate]:
-    """What is offered at these budgets of cells, without the finest where all together are more than a run can use. One
-    resolution of each clique stays."""
+    """What is offered at these budgets of cells, without the finest where all together are more than a run
+    can use. One resolution of each clique stays."""
     while len(found := offered(budgets)) > most and len(budgets) > 1:
         budgets = budgets[:-1]
     return found
@@ -125,16 +128,18 @@ def joint_candidates(
 
 
 def typical_cells(offered: Sequence[Candidate]) -> int:
-    """Of a typical question: a median candidate, or twice what it takes to join a column to another, whichever is more."""
+    """Of a typical question: a median candidate, or twice what it takes to join a column to another,
+    whichever is more."""
     joint = {c.clique: c.cells for c in offered if len(c.columns) > 1}
     return max(fallback.median(c.cells for c in offered), 2 * fallback.joining_cells(joint))
 
 
 def prices(offered: Sequence[Candidate]) -> list[Fraction]:
-    """Of each candidate, what its measurement costs in units of the median candidate's: (w n / m)^(2/3), at least 1/64.
+    """Of each candidate, what its measurement costs in units of the median candidate's: (w n / m)^(2/3), at
+    least 1/64.
 
-    A measurement of n cells at noise sigma gains w (L1 - sqrt(2/pi) sigma n) at a cost of 1 / (2 sigma^2); this share of the
-    budget maximises the gain of all, so it spends more on what has more cells.
+    A measurement of n cells at noise sigma gains w (L1 - sqrt(2/pi) sigma n) at a cost of 1 / (2 sigma^2);
+    this share of the budget maximises the gain of all, so it spends more on what has more cells.
     """
     sizes = sorted(c.weight * c.cells for c in offered)
     median = sizes[len(sizes) // 2]

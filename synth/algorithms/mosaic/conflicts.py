@@ -1,4 +1,5 @@
-"""Which candidates of a batch exclude one another: those of which one has all columns of the other, at any resolution."""
+"""Which candidates of a batch exclude one another: those of which one has all columns of the other, at any
+resolution."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ Related = Mapping[Clique, Sequence[Clique]]
 
 
 def related(column_sets: Sequence[Clique]) -> dict[Clique, list[Clique]]:
-    """Of each set, those that contain it or are contained in it, itself among them. The sets differ, none is empty."""
+    """Of each set, those that contain it or are contained in it, itself among them. The sets differ, none is
+    empty."""
     holders: dict[str, set[Clique]] = {}
     for columns in column_sets:
         for name in columns:
@@ -26,7 +28,8 @@ def related(column_sets: Sequence[Clique]) -> dict[Clique, list[Clique]]:
 
 
 def conflicts(asked: Sequence[Clique], related: Related) -> list[tuple[int, int]]:
-    """The places of all pairs of related sets, in order. asked: the columns of each candidate; several may have the same."""
+    """The places of all pairs of related sets, in order. asked: the columns of each candidate; several may
+    have the same."""
     places: dict[Clique, list[int]] = {}
     for place, columns in enumerate(asked):
         places.setdefault(columns, []).append(place)

@@ -1,20 +1,23 @@
 """What the joint marginals bought so far say beyond their columns, against what noise alone would say.
 
-Problem: on few rows or at a small epsilon a run buys joint marginals that are little but noise, and a model that follows them is
-worse than independent columns.
+Problem: on few rows or at a small epsilon a run buys joint marginals that are little but noise, and a model
+that follows them is worse than independent columns.
 
-A joint marginal y of n cells with noise sigma, less the product p of the model's columns, has a part that sums over all columns
-but one show (the columns' part) and the rest, its interaction c, with f = n - 1 - sum_i (n_i - 1) degrees of freedom. If the
-columns are independent, ||c||^2 is about f sigma^2. Over all joint marginals of a run
+A joint marginal y of n cells with noise sigma, less the product p of the model's columns, has a part that
+sums over all columns but one show (the columns' part) and the rest, its interaction c, with f = n - 1 - sum_i
+(n_i - 1) degrees of freedom. If the columns are independent, ||c||^2 is about f sigma^2. Over all joint
+marginals of a run
 
     evidence = sum ||c||^2 / sigma^2  /  sum f
 
-is about 1 then, and 1 more than that for as much signal as noise. While it is weak, the model follows each joint marginal shrunk
-towards independence, as James and Stein (1961) shrink a mean, here by the factor's positive part (Baranchik 1964):
+is about 1 then, and 1 more than that for as much signal as noise. While it is weak, the model follows each
+joint marginal shrunk towards independence, as James and Stein (1961) shrink a mean, here by the factor's
+positive part (Baranchik 1964):
 
     p + columns' part + max(0, 1 - f sigma^2 / ||c||^2) c
 
-All of it reads released values only and changes nothing but what the model follows: post-processing, which costs nothing.
+All of it reads released values only and changes nothing but what the model follows: post-processing, which
+costs nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A measured joint marginal beside the product of its columns. expected: the product, as a table of the marginal's shape."""
+    """A measured joint marginal beside the product of its columns. expected: the product, as a table of the
+    marginal's shape."""
 
     measured: Measured
     expected: Array

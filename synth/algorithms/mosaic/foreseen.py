@@ -1,7 +1,7 @@
 """How a dry run of many batches ends: after `SEEN` of them the others are not made, but told.
 
-A batch costs more of the budget as a run goes on, as its noise must fall: by the same factor in each of the rest as in the last
-`LIKE` that were made. What the others send is taken to be what these have sent.
+A batch costs more of the budget as a run goes on, as its noise must fall: by the same factor in each of the
+rest as in the last `LIKE` that were made. What the others send is taken to be what these have sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ LIKE: Final = 8
 
 
 def batches_left(costs: Sequence[Fraction], left: Fraction) -> int:
-    """How many batches more the budget pays for. costs: rho of each batch so far, LIKE + 1 at least. left: rho."""
+    """How many batches more the budget pays for. costs: rho of each batch so far, LIKE + 1 at least. left:
+    rho."""
     growth = max(1.0, float(costs[-1] / costs[-1 - LIKE]) ** (1 / LIKE))
     cost, rest, count = float(costs[-1]), float(left), 0
     while rest > 0:

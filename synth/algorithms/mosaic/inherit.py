@@ -20,8 +20,9 @@ MIN_SHARE = 1e-6
 
 
 def inherit(prior: Prior, run: MosaicRun) -> None:
-    """Bring a prior to a run whose columns are measured and fitted and whose candidates are known: its single columns first,
-    then, raked to the columns as these are fitted then, as much of the rest as the model holds."""
+    """Bring a prior to a run whose columns are measured and fitted and whose candidates are known: its single
+    columns first, then, raked to the columns as these are fitted then, as much of the rest as the model
+    holds."""
     asked = list(dict.fromkeys(c.columns for c in run.candidates))
     inheritance = run.inheritance = Inheritance(prior, run.total, run.chains, asked)
     run.refit(0, ROUND_ITERATIONS)

@@ -45,12 +45,12 @@ from synth.algorithms.mosaic.model_size import ModelSize
 from synth.algorithms.mosaic.plan import BATCH, FIXED_BATCH, MIN_SHARPENING, SMALL_BUDGETS
 from synth.algorithms.mosaic.small import SmallMosaic
 from synth.budget.charges import mean_noise
-from synth.fallback import noise_share
 from synth.mrf import Chains, Measurement
 from synth.mrf.fit import TOLERANCE
 from synth.prior.run import Heir
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Measured, Synthesis, root
-from synth.small_table import Bought
+from synth.small.fallback import noise_share
+from synth.small.small_table import Bought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

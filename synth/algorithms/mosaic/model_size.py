@@ -26,6 +26,7 @@ class ModelSize:
         self.mb = self._size.mb
 
     def beside(self, candidate: Candidate, limit_mb: float) -> float:
-        """MiB with the candidate, and with the levels it brings; something above the limit if it is that, and more than `mb`."""
+        """MiB with the candidate, and with the levels it brings; something above the limit if it is that, and
+        more than `mb`."""
         ties = [self._chains.beside(name, self._used) for name in candidate.clique if name in self._loose]
         return self._size.with_clique(candidate.clique, ties, max(limit_mb, self.mb))

@@ -8,8 +8,9 @@ With d columns of n_j values and weight w_j in the workload, and budget rho:
                candidate (1 - select_share) rho / (8 d), of another one in proportion to (w n)^(2/3) (`candidates.prices`)
     fixed T    T picks in batches of 4 share the rest of rho alike; noise does not depend on the clique
 
-in units of one row's effect; `charges` has the sensitivities of the study's adjacency and unit. Bins, prices and batches are
-functions of what has been released, so the sum of all charges is filtered by the cap whatever they are.
+in units of one row's effect; `charges` has the sensitivities of the study's adjacency and unit. Bins, prices
+and batches are functions of what has been released, so the sum of all charges is filtered by the cap whatever
+they are.
 
 Standard library only at import.
 """
@@ -26,18 +27,18 @@ from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.prices import two_thirds
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Domain
-from synth.fallback import MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
-from synth.reserved import NOTHING_RESERVED, Reserved
+from synth.small.fallback import MIN_TRIAL
 from synth.workload import Workload
 
 FIRST_PICKS_PER_COLUMN = 8
 MAX_PICKS_PER_COLUMN = 72
 BATCH, MIN_BATCH, FIXED_BATCH = 6, 2, 4
 WIDE = 12
-"""Columns from which on a batch has `BATCH` picks; of fewer it has a third of them, and noise falls faster: so few columns are
-soon joined, and a batch at the wrong price costs much of the budget."""
+"""Columns from which on a batch has `BATCH` picks; of fewer it has a third of them, and noise falls faster:
+so few columns are soon joined, and a batch at the wrong price costs much of the budget."""
 WIDE_SHARE, NARROW_SHARE = Fraction(1, 3), Fraction(1, 10)
 BUDGETS = (16, 128, 1024)
 """Cells of a candidate at its resolutions."""
@@ -52,11 +53,11 @@ CHEAPEST = Fraction(1, 64)
 
 @dataclass(frozen=True)
 class MosaicPlan(Plan):
-    """Mosaic's plan. sigma2: the largest of the columns'. rounds: fewest and most picks. candidates: each column set of the
-    closure with the most cells that any resolution of it may have.
+    """Mosaic's plan. sigma2: the largest of the columns'. rounds: fewest and most picks. candidates: each
+    column set of the closure with the most cells that any resolution of it may have.
 
-    column_sigma2: noise of each column's marginal. budgets: cells of the resolutions. pick_rho: of the first selection, and of
-    the first measurement of the median candidate.
+    column_sigma2: noise of each column's marginal. budgets: cells of the resolutions. pick_rho: of the first
+    selection, and of the first measurement of the median candidate.
     """
 
     config: MosaicConfig
@@ -93,11 +94,11 @@ def plan(
     unit_rows: int = 1,
     reserved: Reserved = NOTHING_RESERVED,
 ) -> MosaicPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
-    what is measured besides.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
+    custodians. reserved: what is measured besides.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more sets of columns than a run can
-    compare, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more sets of
+    columns than a run can compare, (epsilon, delta) out of range.
     """
     charges, columns = Charges(adjacency, unit_rows), len(domain)
     check_sizes(domain, workload, config)
@@ -165,8 +166,8 @@ def plan(
 def _column_sets(
     domain: Domain, workload: Workload, most: int
 ) -> tuple[dict[Clique, int], tuple[Clique, ...]]:
-    """(sets of the closure that some resolution brings within the cells, with the most cells they may have; the workload's
-    others)."""
+    """(sets of the closure that some resolution brings within the cells, with the most cells they may have;
+    the workload's others)."""
     found: dict[Clique, int] = {}
     left_out: list[Clique] = []
     size_of = domain.sizes
@@ -186,7 +187,8 @@ def _column_sets(
 
 
 def _column_shares(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:
-    """The share of the columns' budget that each column gets; a column that no clique names counts like one in one clique."""
+    """The share of the columns' budget that each column gets; a column that no clique names counts like one
+    in one clique."""
     parts = {
         (name,): two_thirds(workload.weights.get((name,), 1) * size) for name, size in domain.sizes.items()
     }

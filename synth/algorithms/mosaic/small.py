@@ -1,8 +1,8 @@
-"""Mosaic on a small table (`synth.small_table`): each purchase at a price at which it is clear.
+"""Mosaic on a small table (`synth.small.small_table`): each purchase at a price at which it is clear.
 
-A table is small where a typical question of the ordinary run would carry noise of more than `NOISE_LIMIT` of the rows. Candidates
-are then joint ones of few cells. The trial measures, with a label, every column beside it at the finest resolution that is clear;
-else it is a few selections.
+A table is small where a typical question of the ordinary run would carry noise of more than `NOISE_LIMIT` of
+the rows. Candidates are then joint ones of few cells. The trial measures, with a label, every column beside
+it at the finest resolution that is clear; else it is a few selections.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from synth import fallback
 from synth.algorithms.mosaic.candidates import (
     candidates,
     grid_of,
@@ -21,8 +20,9 @@ from synth.algorithms.mosaic.candidates import (
 )
 from synth.algorithms.mosaic.plan import SMALL_BUDGETS
 from synth.budget.prices import two_thirds
-from synth.fallback import median
-from synth.small_table import DIGITS, Bought, SmallTable
+from synth.small import fallback
+from synth.small.fallback import median
+from synth.small.small_table import DIGITS, Bought, SmallTable
 
 if TYPE_CHECKING:
     from synth.algorithms.mosaic.loop import MosaicRun
@@ -36,8 +36,8 @@ CELLS = 8
 MORE = Fraction(1, 5)
 """Of the budget, for a second look at the columns beside the label."""
 CLEAR, DEAR = 0.15, 0.25
-"""Noise of a marginal of `CELLS` cells as a share of the rows that is worth no higher price; of one of 4 cells that makes a trial
-useless."""
+"""Noise of a marginal of `CELLS` cells as a share of the rows that is worth no higher price; of one of 4
+cells that makes a trial useless."""
 SELECTING = 6
 """A selection costs this part of a measurement."""
 
@@ -45,7 +45,8 @@ SELECTING = 6
 def small_share(
     plan: MosaicPlan, measurements: Sequence[Measured], noisy_total: float, limit: float
 ) -> float:
-    """See `synth.algorithm.Algorithm`. limit: of the noise of a typical question, above which the table is small."""
+    """See `synth.algorithm.Algorithm`. limit: of the noise of a typical question, above which the table is
+    small."""
     grid, weights = grid_of(plan.domain, measurements[: len(plan.one_way)]), plan.workload.weights
     if plan.config.fixed_rounds is not None or not joint_candidates(
         grid, plan.candidates, weights, SMALL_BUDGETS
@@ -63,7 +64,8 @@ class SmallMosaic:
         self.table = SmallTable(run)
 
     def carry_out(self) -> None:
-        """Buy what is worth it. What is left then is the columns'. With a prior, as on any table, until the data reject it."""
+        """Buy what is worth it. What is left then is the columns'. With a prior, as on any table, until the
+        data reject it."""
         if self.run.is_inheriting:
             self.run.ordinary(lambda *_: self.run.is_inheriting)
         if self.run.is_inheriting:
@@ -90,7 +92,8 @@ class SmallMosaic:
             run.fall_back()
 
     def _unit(self, most: Fraction) -> Fraction:
-        """The price of `CELLS` cells: what makes them clear, but no less than in the ordinary run, and no more than `most`."""
+        """The price of `CELLS` cells: what makes them clear, but no less than in the ordinary run, and no
+        more than `most`."""
         run = self.run
         cells = run.cells_at(most, CLEAR)
         price = most * Fraction(math.ceil(DIGITS * min(1.0, (CELLS / cells) ** 2)), DIGITS)

@@ -6,9 +6,11 @@
         is farthest from independence (the model stays that of step 0, so that its answers are computed once)
     -   measure the chosen pairs (one batch) with all that is left of rho; fit
 
-Where joining two columns has much noise, it buys a few edges at a time, and goes on while that is worth it (`synth.small_table`).
+Where joining two columns has much noise, it buys a few edges at a time, and goes on while that is worth it
+(`synth.small.small_table`).
 
-Each selection reads the data through the oracle alone, and which pairs are offered follows from those chosen before.
+Each selection reads the data through the oracle alone, and which pairs are offered follows from those chosen
+before.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.functionality import Observe, unobserved
-from synth import fallback
 from synth.algorithms.mst.plan import TRIAL_EDGES, Components
-from synth.fallback import joining_cells
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis
-from synth.small_table import Bought, SmallTable
+from synth.small import fallback
+from synth.small.fallback import joining_cells
+from synth.small.small_table import Bought, SmallTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +43,8 @@ SELECTING = 6
 def run(oracle: MarginalOracle, plan: MstPlan, observe: Observe = unobserved) -> Synthesis:
     """Run MST on an oracle. `observe` is told public values only.
 
-    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is
+    released after that.
     """
     run = Run(oracle, plan, observe)
     run.measure_columns(plan.one_way, plan.sigma2, 0)
@@ -75,7 +78,8 @@ class Tree:
         self._independent: dict[Clique, NDArray[np.float64]] = {}
 
     def grow(self, epsilon: Fraction, edges: int, offered: Collection[Clique] | None = None) -> list[Clique]:
-        """Select up to so many edges more; the model stays that of the columns, so that its answers are computed once."""
+        """Select up to so many edges more; the model stays that of the columns, so that its answers are
+        computed once."""
         run, plan, first = self.run, self.plan, len(self.run.selected)
         if not self._independent:
             candidates = list(plan.candidates)
@@ -101,8 +105,9 @@ class Tree:
 
 
 def small_table(tree: Tree, joining: int) -> None:
-    """Few edges at a time, while they are worth it, and the rest of the tree at once where that is (`synth.small_table`). What is
-    left is the columns'. joining: cells of what joins a column to another."""
+    """Few edges at a time, while they are worth it, and the rest of the tree at once where that is
+    (`synth.small.small_table`). What is left is the columns'. joining: cells of what joins a column to
+    another."""
     run, plan, table = tree.run, tree.plan, SmallTable(tree.run)
     price = table.trial
     if price:

@@ -1,15 +1,16 @@
-"""MST's plan: budget, noise, and which pairs of columns may be edges (`synth.plan` has what all algorithms share).
+"""MST's plan: budget, noise, and which pairs of columns may be edges (`synth.plan` has what all algorithms
+share).
 
-MST (McKenna-Miklau-Sheldon 2021, "Winning the NIST contest"; `docs/design/algorithms.md` 3, with what is not taken over): a third
-of rho each for
+MST (McKenna-Miklau-Sheldon 2021, "Winning the NIST contest"; `docs/design/algorithms.md` 3, with what is not
+taken over): a third of rho each for
 
     columns    all d one-way marginals,                sigma1^2 = 3 d / (2 rho)
     a tree     d - 1 selections among pairs,           epsilon  = sqrt(8 rho / (3 (d - 1)))
     its pairs  the d - 1 chosen two-way marginals,     sigma2^2 = 3 (d - 1) / (2 rho)
 
-in units of one row's effect. Candidates are the pairs that a model of max_model_mb can hold beside all other columns. If not
-every tree of them fits, the run stops at a forest. What is left over by selections that were not needed goes to the pairs.
-Without any candidate all of rho measures the columns.
+in units of one row's effect. Candidates are the pairs that a model of max_model_mb can hold beside all other
+columns. If not every tree of them fits, the run stops at a forest. What is left over by selections that were
+not needed goes to the pairs. Without any candidate all of rho measures the columns.
 
 Standard library only at import.
 """
@@ -24,11 +25,11 @@ from itertools import combinations
 from mpc_protocols.functionality import MAX_CELLS, Adjacency, Clique
 from synth.algorithms.mst.algorithm import MstConfig
 from synth.budget.charges import Charges, cell_distance, mean_noise
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.config import cells_within
 from synth.domain import Domain
-from synth.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
-from synth.reserved import NOTHING_RESERVED, Reserved
+from synth.small.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.workload import Workload
 
 TRIAL_EDGES = 3
@@ -38,7 +39,8 @@ THIRD = Fraction(1, 3)
 
 @dataclass(frozen=True)
 class MstPlan(Plan):
-    """MST's plan. rounds: fewest and most edges of the tree; the most are planned for. epsilon: of each selection."""
+    """MST's plan. rounds: fewest and most edges of the tree; the most are planned for. epsilon: of each
+    selection."""
 
     config: MstConfig
 
@@ -78,10 +80,11 @@ def plan(
     unit_rows: int = 1,
     reserved: Reserved = NOTHING_RESERVED,
 ) -> MstPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
-    what is measured besides.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
+    custodians. reserved: what is measured besides.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta)
+    out of range.
     """
     charges, columns = Charges(adjacency, unit_rows), len(domain)
     check_sizes(domain, workload, config)

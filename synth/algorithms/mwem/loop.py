@@ -5,9 +5,9 @@
     t   candidates: those that can win and keep the model within max_model_mb * (rho used / rho), or that the model holds
         already; select; measure; refit from the last potentials
 
-If nothing fits the share of the model that a round has reached, its candidates may take the whole: unlike AIM's closure, a
-workload need not hold small cliques for the early rounds. If no candidate can win (a small table, little budget), what is
-left goes to the one-way marginals.
+If nothing fits the share of the model that a round has reached, its candidates may take the whole: unlike
+AIM's closure, a workload need not hold small cliques for the early rounds. If no candidate can win (a small
+table, little budget), what is left goes to the one-way marginals.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Observe, unobserved
-from synth import fallback
-from synth.fallback import median
 from synth.run import ROUND_ITERATIONS, Rounds, Synthesis
-from synth.small_table import buy_few
+from synth.small import fallback
+from synth.small.fallback import median
+from synth.small.small_table import buy_few
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle
     from synth.algorithms.mwem.plan import MwemPlan
 
 NOISE_LIMIT = 0.06
-"""Of the noise of a median candidate, as a share of the rows; above it the table is small (`synth.small_table`)."""
+"""Of the noise of a median candidate, as a share of the rows; above it the table is small
+(`synth.small.small_table`)."""
 
 
 def run(oracle: MarginalOracle, plan: MwemPlan, observe: Observe = unobserved) -> Synthesis:
     """Run MWEM+PGM on an oracle. `observe` is told public values only.
 
-    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is
+    released after that.
     """
     run = Rounds(oracle, plan, observe)
     run.count_rows(plan.total_sigma2)

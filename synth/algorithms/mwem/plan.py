@@ -1,15 +1,16 @@
 """MWEM+PGM's plan: budget, noise, rounds and candidates (`synth.plan` has what all algorithms share).
 
-A fixed number T of rounds, each selects the workload clique that the model approximates worst, measures it and refits the
-graphical model (McKenna-Sheldon-Miklau 2019, McKenna-Miklau-Sheldon 2021; `docs/design/algorithms.md` 2, with what differs):
+A fixed number T of rounds, each selects the workload clique that the model approximates worst, measures it
+and refits the graphical model (McKenna-Sheldon-Miklau 2019, McKenna-Miklau-Sheldon 2021;
+`docs/design/algorithms.md` 2, with what differs):
 
     total     n^ = N + noise, TOTAL_SHARE of rho: with no marginal measured first, something must say how many rows there are
     round     epsilon_t = sqrt(8 rho' / 2T),  sigma^2 = T / (2 (rho' / 2)),  rho' = (1 - TOTAL_SHARE) rho
     score     || M_q - M_q(model) ||_1 - sqrt(2/pi) sigma n_q
 
-in units of one row's effect. Columns that are in no candidate (no clique names them, or only cliques too large for a model)
-would stay uniform in the table: their one-way marginals are measured beforehand, each with the noise of a round and its share of
-the measuring budget.
+in units of one row's effect. Columns that are in no candidate (no clique names them, or only cliques too
+large for a model) would stay uniform in the table: their one-way marginals are measured beforehand, each with
+the noise of a round and its share of the measuring budget.
 
 Standard library only at import.
 """
@@ -22,14 +23,15 @@ from fractions import Fraction
 from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.mwem.algorithm import MwemConfig
 from synth.budget.charges import Charges, cell_distance
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Domain
-from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
-from synth.reserved import NOTHING_RESERVED, Reserved
+from synth.small.fallback import least_share
 from synth.workload import Workload
 
 TOTAL_SHARE = Fraction(1, 100)
-"""Of rho: the standard deviation of the number of rows is then 7 / sqrt(rho), 65 rows at epsilon 1 and delta 1e-9."""
+"""Of rho: the standard deviation of the number of rows is then 7 / sqrt(rho), 65 rows at epsilon 1 and delta
+1e-9."""
 SELECT_SHARE = Fraction(1, 2)
 SMALL_SHARE = Fraction(1, 10)
 """For the columns, first of all, on a small table."""
@@ -37,7 +39,8 @@ SMALL_SHARE = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class MwemPlan(RoundPlan):
-    """MWEM+PGM's plan. total_sigma2: noise of the number of rows. uncovered: columns in no candidate, measured first."""
+    """MWEM+PGM's plan. total_sigma2: noise of the number of rows. uncovered: columns in no candidate,
+    measured first."""
 
     config: MwemConfig
     total_sigma2: Fraction
@@ -64,10 +67,11 @@ def plan(
     unit_rows: int = 1,
     reserved: Reserved = NOTHING_RESERVED,
 ) -> MwemPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
-    what is measured besides.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
+    custodians. reserved: what is measured besides.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, (epsilon, delta)
+    out of range.
     """
     charges, rounds, columns = Charges(adjacency, unit_rows), config.rounds, len(domain)
     check_sizes(domain, workload, config)

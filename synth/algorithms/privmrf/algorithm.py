@@ -27,7 +27,8 @@ class PrivMrfConfig(ModelConfig):
 
 
 class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
-    """PrivMRF: one noisy look at how much every pair of columns depends, then marginals inside the tree that this gives."""
+    """PrivMRF: one noisy look at how much every pair of columns depends, then marginals inside the tree that
+    this gives."""
 
     name = "privmrf"
     title = "PrivMRF"

@@ -1,4 +1,5 @@
-"""What PrivMRF makes of the noisy dependences: a graph, its junction tree, and which marginals inside it to ask.
+"""What PrivMRF makes of the noisy dependences: a graph, its junction tree, and which marginals inside it to
+ask.
 
 Everything here is a function of released values and public sizes: it costs nothing.
 """
@@ -20,8 +21,8 @@ def dependent_pairs(
     max_model_mb: float,
     first: Sequence[Clique] = (),
 ) -> list[Clique]:
-    """Pairs, the most dependent first, as long as the junction tree of their graph stays within the limit. first: pairs of the
-    graph that stand before them."""
+    """Pairs, the most dependent first, as long as the junction tree of their graph stays within the limit.
+    first: pairs of the graph that stand before them."""
     accepted = list(first)
     size = SizeEstimator(sizes, accepted)
     for pair in sorted(dependence, key=lambda pair: -dependence[pair]):
@@ -51,9 +52,10 @@ def first_marginals(
 ) -> list[Clique]:
     """For each column the useful marginal that says most about it; duplicates once.
 
-    Inside each node of the column, columns are added to it greedily by the merit of a set P of k parents of a,
-    sum_i r(a, i) / sqrt(k + sum_{i<j} r(i, j)), where r is the dependence as a share of the rows: dependent on a, and not on
-    one another. dependence: r of each pair. useful: marginals large enough to be seen through their noise.
+    Inside each node of the column, columns are added to it greedily by the merit of a set P of k parents of
+    a, sum_i r(a, i) / sqrt(k + sum_{i<j} r(i, j)), where r is the dependence as a share of the rows:
+    dependent on a, and not on one another. dependence: r of each pair. useful: marginals large enough to be
+    seen through their noise.
     """
     offered = {frozenset(clique): clique for clique in useful}
     between = {frozenset(pair): max(0.0, value) for pair, value in dependence.items()}

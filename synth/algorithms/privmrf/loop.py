@@ -1,4 +1,5 @@
-"""PrivMRF's run (`plan` fixes noise and candidates, `graph` says what the dependences mean, `synth.run` asks and fits).
+"""PrivMRF's run (`plan` fixes noise and candidates, `graph` says what the dependences mean, `synth.run` asks
+and fits).
 
     0   share all pairs; measure all one-way marginals (one batch); fit: columns independent
     1   ask how far each pair is from independence (one batch of noisy L1 distances)
@@ -8,8 +9,8 @@
     t   select several of the rest on one pass of scores, measure those that fit the model together (one batch), refit; the last
         batch takes what is left
 
-Graph, tree and candidates are functions of released values. Once there is no candidate left, or no dependence was seen, what
-remains sharpens the columns.
+Graph, tree and candidates are functions of released values. Once there is no candidate left, or no dependence
+was seen, what remains sharpens the columns.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import unobserved
 from mpc_protocols.mechanisms.selection import most_candidates
-from synth import fallback
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.plan import MIN_SHARPENING
 from synth.budget.charges import mean_noise
-from synth.fallback import joining_cells
 from synth.run import FINAL_ITERATIONS, ROUND_ITERATIONS, Run, Synthesis, root
-from synth.small_table import buy_few
+from synth.small import fallback
+from synth.small.fallback import joining_cells
+from synth.small.small_table import buy_few
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
     from synth.algorithms.privmrf.plan import PrivMrfPlan
 
 GRAPH_SHARE = 16
-"""Of max_model_mb, for the junction tree of the graph: its nodes only say what may be asked. A model of what is asked is many
-times smaller, and each pick keeps it within max_model_mb."""
+"""Of max_model_mb, for the junction tree of the graph: its nodes only say what may be asked. A model of what
+is asked is many times smaller, and each pick keeps it within max_model_mb."""
 NOISE_LIMIT = 0.06
-"""Of the noise of joining a column to another, as a share of the rows; above it the table is small (`synth.small_table`)."""
+"""Of the noise of joining a column to another, as a share of the rows; above it the table is small
+(`synth.small.small_table`)."""
 THETA = 2
 """A marginal is useful if a cell's mean count is so many times the mean noise in it."""
 
@@ -47,7 +49,8 @@ THETA = 2
 def run(oracle: MarginalOracle, plan: PrivMrfPlan, observe: Observe = unobserved) -> Synthesis:
     """Run PrivMRF on an oracle. `observe` is told public values only.
 
-    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is released after that.
+    Raises what the oracle raises: `BudgetRefused` by a guard, `PeerLost`, `ProtocolAborted`; nothing is
+    released after that.
     """
     return PrivMrfRun(oracle, plan, observe).carry_out()
 
@@ -137,7 +140,8 @@ class PrivMrfRun(Run):
         return sigma2
 
     def select_and_measure(self, candidates: Sequence[Clique], sigma2: Fraction) -> None:
-        """Batches of selections, each measured and fitted; the last one has what noise the rest of the budget buys."""
+        """Batches of selections, each measured and fitted; the last one has what noise the rest of the budget
+        buys."""
         plan, most = self.plan, self.plan.rounds[1]
         measured = {m.clique for m in self.measurements}
         offered = [clique for clique in candidates if clique not in measured]
@@ -168,7 +172,8 @@ class PrivMrfRun(Run):
                 break
 
     def _within(self, cliques: Sequence[Clique], beside: Sequence[Clique] = ()) -> list[Clique]:
-        """Those that keep the model within its limit: a tree of fewer cliques is not always a part of the graph's."""
+        """Those that keep the model within its limit: a tree of fewer cliques is not always a part of the
+        graph's."""
         return self.fitting(cliques, self.plan.config.max_model_mb, beside)
 
     def _measure(
@@ -185,7 +190,8 @@ class PrivMrfRun(Run):
     def _select(
         self, offered: Sequence[Clique], answers: Sequence[NDArray[np.float64]], picks: int, sigma2: Fraction
     ) -> list[int]:
-        """Positions of the picks of a batch: distance to the model, less the noise that measuring would bring."""
+        """Positions of the picks of a batch: distance to the model, less the noise that measuring would
+        bring."""
         plan, noise = self.plan, mean_noise(sigma2)
         positions = self.oracle.select(
             [self.handles[clique] for clique in offered],

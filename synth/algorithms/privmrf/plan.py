@@ -1,18 +1,19 @@
-"""PrivMRF's plan: budget, noise, and which marginals may be asked (`synth.plan` has what all algorithms share).
+"""PrivMRF's plan: budget, noise, and which marginals may be asked (`synth.plan` has what all algorithms
+share).
 
-PrivMRF (Cai-Lei-Wei-Xiao, VLDB 2021) with the oracle's questions and zCDP throughout; what is not taken over, and why:
-`docs/design/algorithms.md` 9. Shares of rho:
+PrivMRF (Cai-Lei-Wei-Xiao, VLDB 2021) with the oracle's questions and zCDP throughout; what is not taken over,
+and why: `docs/design/algorithms.md` 9. Shares of rho:
 
     columns      0.10   all d one-way marginals
     dependences  0.08   the distance of every pair from independence, one batch
     selections   0.12   r = round(1.2 d) of them
     marginals    0.70   one for each column (fewer, where columns share one), then the r selected ones
 
-and what is left goes to the last batch. Candidates are the pairs, and of the larger sets of at most `max_columns` columns those
-with the fewest cells, until there are MAX_SETS of them, or they have MAX_SET_CELLS cells or MAX_NAME_BYTES of names together:
-custodians count all of them before anything is sent, because a pass over the rows in the middle of a run would show by its
-duration how many there are. Which of equally large ones, hashes of their names decide, so that no column gets more of them by
-its place.
+and what is left goes to the last batch. Candidates are the pairs, and of the larger sets of at most
+`max_columns` columns those with the fewest cells, until there are MAX_SETS of them, or they have
+MAX_SET_CELLS cells or MAX_NAME_BYTES of names together: custodians count all of them before anything is sent,
+because a pass over the rows in the middle of a run would show by its duration how many there are. Which of
+equally large ones, hashes of their names decide, so that no column gets more of them by its place.
 
 Standard library only at import.
 """
@@ -32,10 +33,10 @@ from mpc_protocols.functionality import Adjacency, Clique
 from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Domain
-from synth.fallback import least_share
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
-from synth.reserved import NOTHING_RESERVED, Reserved
+from synth.small.fallback import least_share
 from synth.workload import Workload
 
 COLUMNS_SHARE = Fraction(10, 100)
@@ -56,7 +57,8 @@ MIN_SHARPENING = Fraction(1, 20)
 
 @dataclass(frozen=True)
 class PrivMrfPlan(Plan):
-    """PrivMRF's plan. rounds: fewest and most selections. pairs: whose dependence is measured, with noise pairs_sigma2."""
+    """PrivMRF's plan. rounds: fewest and most selections. pairs: whose dependence is measured, with noise
+    pairs_sigma2."""
 
     config: PrivMrfConfig
     pairs: tuple[Clique, ...]
@@ -88,11 +90,11 @@ def plan(
     unit_rows: int = 1,
     reserved: Reserved = NOTHING_RESERVED,
 ) -> PrivMrfPlan:
-    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all custodians. reserved:
-    what is measured besides.
+    """Fix budget, noise and candidates of a study. unit_rows: the most rows of one privacy unit over all
+    custodians. reserved: what is measured besides.
 
-    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more pairs than can be asked for,
-    (epsilon, delta) out of range.
+    Raises `StudyInvalid`: a clique of more than 2^24 cells, a column that no model can hold, more pairs than
+    can be asked for, (epsilon, delta) out of range.
     """
     charges = Charges(adjacency, unit_rows)
     check_sizes(domain, workload, config)
@@ -110,7 +112,8 @@ def plan(
 
 @dataclass(frozen=True)
 class Questions:
-    """What PrivMRF may ask about a table. columns: sizes. pairs, larger: of columns, with their cells. picks: selections."""
+    """What PrivMRF may ask about a table. columns: sizes. pairs, larger: of columns, with their cells. picks:
+    selections."""
 
     columns: tuple[int, ...]
     pairs: Mapping[Clique, int]
@@ -138,8 +141,8 @@ class Questions:
         )
 
     def distance(self, charges: Charges, sigma2: Fraction) -> Fraction:
-        """Bound of beta of all events with noise up to sigma2. The first batch also fixes the bound on the rows, an event of all
-        its cells."""
+        """Bound of beta of all events with noise up to sigma2. The first batch also fixes the bound on the
+        rows, an event of all its cells."""
         return (
             (4 * len(self.columns) + self.picks) * charges.distance(sigma2)
             + (sum(self.columns) + len(self.pairs)) * cell_distance(sigma2)
@@ -172,7 +175,8 @@ def within(
     asked: Questions,
     reserved: Reserved = NOTHING_RESERVED,
 ) -> PrivMrfPlan:
-    """The plan of a run that may spend this budget, whose beta_cap must be `asked.distance` of `asked.widest` or more."""
+    """The plan of a run that may spend this budget, whose beta_cap must be `asked.distance` of `asked.widest`
+    or more."""
     rho = reserved.rest(budget.rho_cap)
     return PrivMrfPlan(
         domain,
@@ -192,7 +196,8 @@ def within(
 
 
 def _larger(domain: Domain, most: int) -> list[Clique]:
-    """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells, their size and the domain."""
+    """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells, their size and the
+    domain."""
     names = sorted(domain.names, key=lambda name: domain.sizes[name])
     sizes, drawn = [domain.sizes[name] for name in names], [_drawn(name) for name in names]
     found: list[tuple[int, int, int, tuple[int, ...]]] = []
@@ -227,7 +232,8 @@ def _drawn(name: str) -> int:
 def _sets(
     sizes: Sequence[int], drawn: Sequence[int], count: int, limit: int
 ) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
-    """The sets of `count` columns that have at most `limit` cells: cells, count, the sum of what was drawn, columns.
+    """The sets of `count` columns that have at most `limit` cells: cells, count, the sum of what was drawn,
+    columns.
 
     sizes: of the columns, ascending. drawn: for each column.
     """

@@ -42,7 +42,8 @@ class VertiMrfConfig(PrivMrfConfig):
 class VertiMrf(Algorithm["VertiMrfConfig", "Plan"]):
     """VertiMRF with marginals on shares: the structure inside each owner's columns first, then across owners.
 
-    For research with encoded columns, as the paper has it: owners report once (`synth.algorithms.vertimrf.encoding`).
+    For research with encoded columns, as the paper has it: owners report once
+    (`synth.algorithms.vertimrf.encoding`).
     """
 
     name = "vertimrf"

@@ -1,7 +1,8 @@
-"""How owners may tell their columns instead of counting on shares, and how one is found: a file NAME_encoding.py under
-`synth/research` that holds ENCODING.
+"""How owners may tell their columns instead of counting on shares, and how one is found: a file
+NAME_encoding.py under `synth/research` that holds ENCODING.
 
-VertiMRF asks the descriptor that `[vertimrf] encoder` names; nobody compares names. Standard library only at import.
+VertiMRF asks the descriptor that `[vertimrf] encoder` names; nobody compares names. Standard library only at
+import.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Encoding(ABC):
-    """name: in the study file. claim, sound, views: as an algorithm's. sends: what an owner's report holds beside noisy
-    marginals of its own columns, in words."""
+    """name: in the study file. claim, sound, views: as an algorithm's. sends: what an owner's report holds
+    beside noisy marginals of its own columns, in words."""
 
     name: ClassVar[str]
     rank: ClassVar[int]

@@ -1,8 +1,9 @@
-"""VertiMRF's run: PrivMRF's (`synth.algorithms.privmrf.loop`), whose graph takes the dependent pairs inside each owner's columns
-first, as long as the junction tree stays within a quarter of its limit, and then all others within the whole of it.
+"""VertiMRF's run: PrivMRF's (`synth.algorithms.privmrf.loop`), whose graph takes the dependent pairs inside
+each owner's columns first, as long as the junction tree stays within a quarter of its limit, and then all
+others within the whole of it.
 
-All questions go to the oracle, also those about one owner's columns: a model that an owner fitted alone would describe its whole
-table, not the hidden intersection, and its noise would be known to that owner.
+All questions go to the oracle, also those about one owner's columns: a model that an owner fitted alone would
+describe its whole table, not the hidden intersection, and its noise would be known to that owner.
 """
 
 from __future__ import annotations

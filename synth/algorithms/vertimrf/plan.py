@@ -1,4 +1,5 @@
-"""VertiMRF's plan: PrivMRF's, and whose columns are whose once the owners have met (`docs/design/algorithms.md` 10).
+"""VertiMRF's plan: PrivMRF's, and whose columns are whose once the owners have met
+(`docs/design/algorithms.md` 10).
 
 Standard library only at import.
 """

@@ -1,19 +1,21 @@
 """Rows rearranged so that marginals outside the model's cliques, too, are close to the model's.
 
-Problem: sampling along the junction tree keeps the marginals inside cliques to within rounding, but a marginal across
-cliques gets the noise of a random matching, about that of a fresh sample. On Adult at epsilon 1 this costs 0.015 of the mean
-L1 error of 64 three-way marginals (`docs/design/algorithms.md` 5: 0.177 for the model itself, 0.191 for a table sampled from it).
+Problem: sampling along the junction tree keeps the marginals inside cliques to within rounding, but a
+marginal across cliques gets the noise of a random matching, about that of a fresh sample. On Adult at epsilon
+1 this costs 0.015 of the mean L1 error of 64 three-way marginals (`docs/design/algorithms.md` 5: 0.177 for
+the model itself, 0.191 for a table sampled from it).
 
-Method: two rows that agree on a separator of the tree may exchange all their columns on one side of it: every marginal
-inside a clique of the tree stays what it was, to the row. Such exchanges are proposed for random pairs and kept when they
-lower
+Method: two rows that agree on a separator of the tree may exchange all their columns on one side of it: every
+marginal inside a clique of the tree stays what it was, to the row. Such exchanges are proposed for random
+pairs and kept when they lower
 
     sum over the targets q of || table's marginal of q - model's marginal of q ||_1 .
 
-A sweep proposes every row once per separator; of many rows, beside many targets, a part, others each time: the larger a table,
-the less noise it has (200,000 rows of 60 columns, 6,500 at a time, come closer to 1,770 pairs than 20,000 rows do, all at a
-time). What a sweep gains: `docs/design/algorithms.md` 5. How an exchange is judged: `pairs.py` for pairs of columns of few
-values, `cells.py` for all other targets. Targets are public cliques and the model is a DP release: this is post-processing.
+A sweep proposes every row once per separator; of many rows, beside many targets, a part, others each time:
+the larger a table, the less noise it has (200,000 rows of 60 columns, 6,500 at a time, come closer to 1,770
+pairs than 20,000 rows do, all at a time). What a sweep gains: `docs/design/algorithms.md` 5. How an exchange
+is judged: `pairs.py` for pairs of columns of few values, `cells.py` for all other targets. Targets are public
+cliques and the model is a DP release: this is post-processing.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ class Exchanges:
         return [judge for kind in self.kinds if (judge := kind.across(side)) is not None]
 
     def make(self, first: Rows, second: Rows, side: Sequence[int], judges: Judges) -> None:
-        """Exchange the columns `side` between the rows first[i] and second[i] where that helps. No row is in two pairs."""
+        """Exchange the columns `side` between the rows first[i] and second[i] where that helps. No row is in
+        two pairs."""
         of_side = self._keys(side)
         others = self._of_rows - of_side
         # Rows that are the same on one side have nothing to exchange.
@@ -93,7 +96,8 @@ class Exchanges:
             judge.close()
 
     def _keys(self, columns: Iterable[int]) -> NDArray[np.int64]:
-        """A number for each row, the same where these columns are the same, and hardly ever where not (sums wrap)."""
+        """A number for each row, the same where these columns are the same, and hardly ever where not (sums
+        wrap)."""
         keys = np.zeros(self.values.shape[1], dtype=np.int64)
         for column in columns:
             keys += self.values[column] * self._multipliers[column]
@@ -174,10 +178,11 @@ def balance(
     sweeps: int,
     rng: np.random.Generator,
 ) -> None:
-    """Rearrange the rows of `table` (int64, rows x columns in domain order) in place, towards the model on the targets `cliques`.
+    """Rearrange the rows of `table` (int64, rows x columns in domain order) in place, towards the model on
+    the targets `cliques`.
 
-    answers: gives the model's marginals of some cliques, flat row-major. Marginals inside the tree's cliques stay what they are.
-    Time: 0.2 s per sweep for 48,842 rows, 14 columns and 64 targets.
+    answers: gives the model's marginals of some cliques, flat row-major. Marginals inside the tree's cliques
+    stay what they are. Time: 0.2 s per sweep for 48,842 rows, 14 columns and 64 targets.
     """
     held = tree.members
     across = [clique for clique in cliques if not any(node.issuperset(clique) for node in held)]

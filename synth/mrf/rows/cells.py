@@ -1,8 +1,8 @@
 """Exchanges judged by looking up each target's cells: for targets of any number of columns, of any size.
 
-With s the surplus of a cell, one row more adds |s + 1| - |s| to the distance and one row less |s - 1| - |s|: that is 1 + 2 s and
-1 - 2 s, cut off at -1 and 1. Most exchanges leave most marginals as they are, since the two rows agree on one side of them (five
-of six on Adult): only cells that change are looked up.
+With s the surplus of a cell, one row more adds |s + 1| - |s| to the distance and one row less |s - 1| - |s|:
+that is 1 + 2 s and 1 - 2 s, cut off at -1 and 1. Most exchanges leave most marginals as they are, since the
+two rows agree on one side of them (five of six on Adult): only cells that change are looked up.
 """
 
 from __future__ import annotations

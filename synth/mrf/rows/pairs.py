@@ -1,8 +1,9 @@
 """Exchanges judged by many pairs of columns at once, as products of matrices.
 
-Problem: a table of 60 columns has 1,770 pairs, of which an exchange changes hundreds; looking up the cells of each takes
-microseconds for every two rows. But let u be the difference of the one-hot rows of a and b, and v its absolute value: 0 where the
-two agree. With their parts on the side that is exchanged (s) and on the other (o), and for each cell
+Problem: a table of 60 columns has 1,770 pairs, of which an exchange changes hundreds; looking up the cells of
+each takes microseconds for every two rows. But let u be the difference of the one-hot rows of a and b, and v
+its absolute value: 0 where the two agree. With their parts on the side that is exchanged (s) and on the other
+(o), and for each cell
 
     more, less      what one row more and one row less would add to the distance
     slope, bend     half of (more - less), half of (more + less)
@@ -47,7 +48,8 @@ def judged_as_pairs(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> set[
 
 
 class PairTargets:
-    """Pairs of columns: by how much the table's counts exceed the model's, all in one symmetric matrix (values x values)."""
+    """Pairs of columns: by how much the table's counts exceed the model's, all in one symmetric matrix
+    (values x values)."""
 
     def __init__(
         self,

@@ -1,10 +1,12 @@
-"""Rows drawn from a junction tree so that the marginals inside its cliques are the model's to within rounding.
+"""Rows drawn from a junction tree so that the marginals inside its cliques are the model's to within
+rounding.
 
-Problem: independent draws add the noise of a sample to that of the measurements. Here cells are filled by systematic
-sampling: cells with expected counts e_1, e_2, ... lie end to end on a line and one point per row falls on it at distances of
-exactly 1 from a random start, so that each cell gets floor(e) or ceil(e) rows and e on average (Private-PGM's
-`synthetic_data(method="round")` aims at the same). The root's cells are filled first; then each clique's new columns are
-filled within every group of rows that agree on its separator, the group's rows in random order.
+Problem: independent draws add the noise of a sample to that of the measurements. Here cells are filled by
+systematic sampling: cells with expected counts e_1, e_2, ... lie end to end on a line and one point per row
+falls on it at distances of exactly 1 from a random start, so that each cell gets floor(e) or ceil(e) rows and
+e on average (Private-PGM's `synthetic_data(method="round")` aims at the same). The root's cells are filled
+first; then each clique's new columns are filled within every group of rows that agree on its separator, the
+group's rows in random order.
 
 Bound: root cells are off by less than 1. A cell (s, r) of another clique, s on its separator, is off by less than 1 plus P(r
 | s) times the error of the group s, which is a sum of cells of the parent (tested in tests/synth/mrf/test_sampling.py). The
@@ -25,13 +27,15 @@ from synth.mrf.levels import Chains
 
 
 def by_group(order: NDArray[np.intp], group: NDArray[np.int64], groups: int) -> NDArray[np.intp]:
-    """`order` with rows of the same group together, otherwise as they stood. group: of each row, below `groups`."""
+    """`order` with rows of the same group together, otherwise as they stood. group: of each row, below
+    `groups`."""
     small = np.uint16 if groups <= 2**16 else np.int64  # NumPy sorts 16 bits by radix, in linear time
     return order[np.argsort(group.astype(small)[order], kind="stable")]
 
 
 def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A column index of `table` (groups x values, rows add up to 1) for each row, systematic within each group."""
+    """A column index of `table` (groups x values, rows add up to 1) for each row, systematic within each
+    group."""
     groups, values = table.shape
     order = rng.permutation(len(group))
     if groups > 1:
@@ -47,7 +51,8 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
     cumulative /= np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
     line = (cumulative + np.arange(groups)[:, None]).reshape(-1)
     cell = np.searchsorted(line, sorted_group + position, side="right")
-    # Rounding of the last digit may carry a position past its group's cells: keep it inside, among those that are possible.
+    # Rounding of the last digit may carry a position past its group's cells: keep it inside, among those that
+    # are possible.
     first, last = (table > 0).argmax(axis=1), values - 1 - (table[:, ::-1] > 0).argmax(axis=1)
     value = np.clip(cell - sorted_group * values, first[sorted_group], last[sorted_group])
     result = np.empty_like(group)
@@ -62,7 +67,8 @@ def sample_rows(
     rows: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Codes, int64, shape (rows, columns and levels in order). conditionals[i]: P(new columns | separator), axes as in node i."""
+    """Codes, int64, shape (rows, columns and levels in order). conditionals[i]: P(new columns | separator),
+    axes as in node i."""
     if rows < 0:
         raise ValueError(f"The number of rows must not be negative, got {rows}.")
     sizes = chains.sizes
@@ -85,7 +91,8 @@ def sample_rows(
 
 
 def _given(chains: Chains, node: Clique, separator: Clique, new: Clique, conditional: Array) -> Array:
-    """P(new columns | separator) as a matrix; a column of which the separator holds a coarser level is 0 in its other bins."""
+    """P(new columns | separator) as a matrix; a column of which the separator holds a coarser level is 0 in
+    its other bins."""
     shape = [prod(chains.sizes[name] for name in names) for names in (separator, new)]
     if set(separator) <= set(node):
         arranged = conditional.transpose([node.index(name) for name in separator + new])

@@ -1,4 +1,5 @@
-"""Descriptor of `[flaim] variant = "oracle"`: clients choose by how far the truth, and not a model, is from the model.
+"""Descriptor of `[flaim] variant = "oracle"`: clients choose by how far the truth, and not a model, is from
+the model.
 
 It opens everybody's true marginals, which nobody may know: THERE IS NO PRIVACY CLAIM.
 """

@@ -1,4 +1,5 @@
-"""True marginals of everybody: how the server gets them, and how a client takes its distance from them off that from the model.
+"""True marginals of everybody: how the server gets them, and how a client takes its distance from them off
+that from the model.
 
 With M_q a client's marginal, n^ p_q the model's and n^ t_q the true one, both at the client's number of rows:
 

@@ -1,7 +1,9 @@
-"""Calibration: what the training sees of a label's probability, and the way back to the truth (`docs/design/florist.md` 4).
+"""Calibration: what the training sees of a label's probability, and the way back to the truth
+(`docs/design/florist.md` 4).
 
-Source: FLORIST, section 3.3, with its two-sided fractions corrected: in a union nobody is missing on both sides, so these are
-functions of the sizes that the alignment has shown, n_a (active owner), n_p (passive owner) and u:
+Source: FLORIST, section 3.3, with its two-sided fractions corrected: in a union nobody is missing on both
+sides, so these are functions of the sizes that the alignment has shown, n_a (active owner), n_p (passive
+owner) and u:
 
     w11 = (n_a + n_p - u) / u    both rows real            w10 = (u - n_p) / u    label real, features invented
     w01 = (u - n_a) / u          label invented, features real
@@ -10,9 +12,10 @@ Where invented features follow the law of real ones, a row of features x has the
 
     D'(1|x) = a D(1|x) + b = (w11 D(1|x) + w10 pi + w01 q) / (w11 + w10 + w01),     q = P(invented label is 1 | x)
 
-pi the rate of label 1. Invented embeddings that do not look like real ones (`gaussian`, `random`) are told apart by the network:
-w10 leaves the sum. Labels by the model's own probability pull it nowhere in expectation: w01 leaves it. Labels of neighbours
-stand for D itself. A response with flips of probability f: a (1 - 2 f), b (1 - 2 f) + f. Standard library only at import.
+pi the rate of label 1. Invented embeddings that do not look like real ones (`gaussian`, `random`) are told
+apart by the network: w10 leaves the sum. Labels by the model's own probability pull it nowhere in
+expectation: w01 leaves it. Labels of neighbours stand for D itself. A response with flips of probability f: a
+(1 - 2 f), b (1 - 2 f) + f. Standard library only at import.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ class Correction:
 
 
 def correction(labels: str, features: str, rate: float, sizes: Sizes, flip: float = 0.0) -> Correction:
-    """The line from the true probability to what the training sees. rate: pi. flip: probability that a label is flipped."""
+    """The line from the true probability to what the training sees. rate: pi. flip: probability that a label
+    is flipped."""
     w11, w10, w01 = sizes.fractions
     if features in (GAUSSIAN, RANDOM):
         w10 = 0.0
@@ -90,7 +94,8 @@ def corrected(probabilities: NDArray[np.float64], line: Correction) -> NDArray[n
 
 
 def flip_numerator(epsilon: Fraction) -> int:
-    """The least n with n / 2^64 >= 1 / (1 + e^epsilon): how many of 2^64 coins flip a label; at most half of them."""
+    """The least n with n / 2^64 >= 1 / (1 + e^epsilon): how many of 2^64 coins flip a label; at most half of
+    them."""
     with localcontext(prec=60):
         odds = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
         exact = Decimal(1 << 64) / (1 + odds) * (1 + Decimal(10) ** -50)

@@ -1,9 +1,10 @@
 """How good a model is, from people's labels and scores: AUC and ACE of the table label x bin of the score.
 
-Bins have equal widths of the probability and are public: edges at the scores' own quantiles would move many people when one
-leaves. AUC: P(a positive's bin is above a negative's), ties half. ACE, the average calibration error: bins are merged upwards
-until each holds a tenth of the people at least; the mean over these of |mean probability - rate of label 1|, a bin's probability
-being its middle. Of noisy counts, negative ones count as 0. NumPy only.
+Bins have equal widths of the probability and are public: edges at the scores' own quantiles would move many
+people when one leaves. AUC: P(a positive's bin is above a negative's), ties half. ACE, the average
+calibration error: bins are merged upwards until each holds a tenth of the people at least; the mean over
+these of |mean probability - rate of label 1|, a bin's probability being its middle. Of noisy counts, negative
+ones count as 0. NumPy only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The passive owner's features of all rows of the common table, real or invented (`docs/design/florist.md` 3).
+"""The passive owner's features of all rows of the common table, real or invented (`docs/design/florist.md`
+3).
 
     gaussian    an embedding ~ N(0, max ||f(x)||^2 / cut), the maximum over the batch's real rows
     random      an embedding ~ N(mean, sd) of the real embeddings, coordinate by coordinate, moving averages over batches
     sampling    a copy of a real row's columns, the same one at every visit
     model       columns drawn from a differentially private model of the owner's own columns, once for each row
 
-What a row draws is a function of a secret key and of the row, so that it is the same in every epoch (`draw`). Everything
-here is secret, and none of it hides features: embeddings tell them.
+What a row draws is a function of a secret key and of the row, so that it is the same in every epoch (`draw`).
+Everything here is secret, and none of it hides features: embeddings tell them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ DECAY = 0.9
 
 
 class Features:
-    """codes: (u, columns) of every row, zeros where only embeddings are invented. real: (u,) whether the row is this owner's."""
+    """codes: (u, columns) of every row, zeros where only embeddings are invented. real: (u,) whether the row
+    is this owner's."""
 
     def __init__(
         self,
@@ -37,7 +39,8 @@ class Features:
         draw: Draw,
         invented: NDArray[Any] | None = None,
     ) -> None:
-        """rows, codes: the owner's own, (n,) and (n, columns). invented: rows of the model, as many as the owner lacks."""
+        """rows, codes: the owner's own, (n,) and (n, columns). invented: rows of the model, as many as the
+        owner lacks."""
         self.real: NDArray[np.bool_] = np.zeros(union, np.bool_)
         self.real[rows] = True
         self.codes: NDArray[Any] = np.zeros((union, codes.shape[1]), codes.dtype)

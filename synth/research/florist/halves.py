@@ -1,7 +1,8 @@
-"""Both owners' halves of a trained model, read back from their files: embeddings of rows, probabilities of embeddings.
+"""Both owners' halves of a trained model, read back from their files: embeddings of rows, probabilities of
+embeddings.
 
-NumPy only: whoever predicts needs no PyTorch. A number may differ in its last bits from what the training computed. Files are an
-owner's own and are read without pickles; one that is damaged is refused.
+NumPy only: whoever predicts needs no PyTorch. A number may differ in its last bits from what the training
+computed. Files are an owner's own and are read without pickles; one that is damaged is refused.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Layers = tuple[tuple[NDArray[np.float32], NDArray[np.float32]], ...]
 
 @dataclass(frozen=True)
 class PassiveModel:
-    """run: the public id of the run that left it. columns: how many values each has, in the order of codes. cut: numbers in an
-    embedding."""
+    """run: the public id of the run that left it. columns: how many values each has, in the order of codes.
+    cut: numbers in an embedding."""
 
     run: str
     columns: Mapping[str, int]
@@ -62,8 +63,8 @@ class PassiveModel:
 
 @dataclass(frozen=True)
 class ActiveModel:
-    """run: the public id of the run that left it. label: what it predicts. after: what takes the effect of invented rows out of a
-    probability."""
+    """run: the public id of the run that left it. label: what it predicts. after: what takes the effect of
+    invented rows out of a probability."""
 
     run: str
     label: str

@@ -5,9 +5,9 @@
                                                         draws the mean, which averages their gradients
     neighbors   as most of the 3 nearest rows with a real label in the row's first batch, by the cosine of embeddings; kept
 
-Response (`label_epsilon` x): every row's label, real or invented, is flipped once with probability f = n / 2^64, n the least with
-f >= 1 / (1 + e^x) (Warner 1965), and only the response is ever used. All but `random-pred` keep a row's label for the whole run:
-what is drawn again differs from what is not.
+Response (`label_epsilon` x): every row's label, real or invented, is flipped once with probability f = n /
+2^64, n the least with f >= 1 / (1 + e^x) (Warner 1965), and only the response is ever used. All but
+`random-pred` keep a row's label for the whole run: what is drawn again differs from what is not.
 
 Everything here is secret. Coins come from the operating system (an argument).
 """
@@ -51,7 +51,8 @@ class Labels:
         source: Coins,
         draws: int = 1,
     ) -> None:
-        """rows, labels: the owner's own, labels 0 or 1. rate: pi. flips: of 2^64 coins; 0 for no response. draws: a visit's."""
+        """rows, labels: the owner's own, labels 0 or 1. rate: pi. flips: of 2^64 coins; 0 for no response.
+        draws: a visit's."""
         self.real: NDArray[np.bool_] = np.zeros(union, np.bool_)
         self.real[rows] = True
         self.values: NDArray[np.uint8] = np.full(union, 1 if strategy == MINORITY else 0, np.uint8)

@@ -1,7 +1,7 @@
 """What each owner does in the training: the paper's loop, with everything it needs as an argument.
 
-The passive owner sends an embedding of every row that is asked for, whoever holds it; the active one returns a gradient of every
-row. Both are the same bytes for a row that is invented as for one that is not.
+The passive owner sends an embedding of every row that is asked for, whoever holds it; the active one returns
+a gradient of every row. Both are the same bytes for a row that is invented as for one that is not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The two halves of the network, in PyTorch: the only file of the algorithm that knows it.
 
-Passive half: an embedding of 4 numbers for every value of every column, then two layers of 128 and `cut` units, ReLU. Active
-half: a layer of 128 units, ReLU, and one logit. Adam; the gradient that goes back to the passive half is of the sum over a
-batch's rows, a row each; both halves step by the mean. With D' = a D + b in the loss (`calibrate`), the cross-entropy is of
-a sigmoid(logit) + b. One thread and the same machine: the same numbers give the same weights, bit for bit.
+Passive half: an embedding of 4 numbers for every value of every column, then two layers of 128 and `cut`
+units, ReLU. Active half: a layer of 128 units, ReLU, and one logit. Adam; the gradient that goes back to the
+passive half is of the sum over a batch's rows, a row each; both halves step by the mean. With D' = a D + b in
+the loss (`calibrate`), the cross-entropy is of a sigmoid(logit) + b. One thread and the same machine: the
+same numbers give the same weights, bit for bit.
 """
 
 from __future__ import annotations

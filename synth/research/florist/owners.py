@@ -110,7 +110,8 @@ def active(plan: FloristPlan, table: OwnTable, lists: Lists, outside: Outside) -
 
 
 def noisy_rate(positives: int, listed: int, sigma2: Fraction, coins: Callable[[int], bytes]) -> float:
-    """pi: labels 1 with discrete Gaussian noise, by the length of the list as the other owner has seen it; inside (0, 1)."""
+    """pi: labels 1 with discrete Gaussian noise, by the length of the list as the other owner has seen it;
+    inside (0, 1)."""
     noise = sampler(sigma2)
     uniforms = [int.from_bytes(coins(8), "little") for _ in noise.parts]
     signs = [coins(1)[0] & 1 for _ in noise.parts]

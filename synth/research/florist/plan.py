@@ -1,9 +1,11 @@
-"""FLORIST's plan: what is released about the model, with which noise, and what is charged beside it (`docs/design/florist.md` 5).
+"""FLORIST's plan: what is released about the model, with which noise, and what is charged beside it
+(`docs/design/florist.md` 5).
 
-The study's (epsilon, delta) covers what everybody sees: the noisy rate of the label (rho 0.001, unless the study states the
-rate) and, with `evaluation = "oracle"`, the marginal of label and score, which takes the rest. Beside it, and on record with the
-owner that it concerns alone: the responses (`label`, pure DP of parameter x, so x^2 / 2 in zCDP), or that there is no claim
-(`train`); and the passive owner's model of its own columns (`features_epsilon`). Standard library only at import.
+The study's (epsilon, delta) covers what everybody sees: the noisy rate of the label (rho 0.001, unless the
+study states the rate) and, with `evaluation = "oracle"`, the marginal of label and score, which takes the
+rest. Beside it, and on record with the owner that it concerns alone: the responses (`label`, pure DP of
+parameter x, so x^2 / 2 in zCDP), or that there is no claim (`train`); and the passive owner's model of its
+own columns (`features_epsilon`). Standard library only at import.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ RATE_RHO = Fraction(1, 1000)
 
 @dataclass(frozen=True)
 class FloristPlan(Plan):
-    """sigma2: of the evaluation. rate_sigma2: of the noisy count of labels 1; None if the study states their rate."""
+    """sigma2: of the evaluation. rate_sigma2: of the noisy count of labels 1; None if the study states their
+    rate."""
 
     config: FloristConfig
     rate_sigma2: Fraction | None = None

@@ -63,7 +63,8 @@ class VertiGanConfig(AlgorithmConfig):
 
 
 class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
-    """VertiGAN: a generator and one critic at each owner of columns. Sound, and of no use for what lies across owners."""
+    """VertiGAN: a generator and one critic at each owner of columns. Sound, and of no use for what lies
+    across owners."""
 
     name = "vertigan"
     protocol = "star"

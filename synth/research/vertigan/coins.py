@@ -1,9 +1,9 @@
 """An owner's own randomness: batches, fakes and noise of its critic (`docs/design/vertigan.md`).
 
-All of it comes from the operating system, is told to nobody, and is fresh in each run. What the charge rests on: a row is taken
-with probability exactly `rate`, and the noise is discrete Gaussian within `LOCAL_DISTANCE`. Fakes, interpolations and lanes
-belong to the row that they are compared with, never to its place in a batch: else one row more or less would pair all others
-anew.
+All of it comes from the operating system, is told to nobody, and is fresh in each run. What the charge rests
+on: a row is taken with probability exactly `rate`, and the noise is discrete Gaussian within
+`LOCAL_DISTANCE`. Fakes, interpolations and lanes belong to the row that they are compared with, never to its
+place in a batch: else one row more or less would pair all others anew.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 RATE_BITS: Final = 32
 """A batch's rate is a fraction of 2^32, and charged as drawn."""
 LOCAL_DISTANCE: Final = Fraction(1, 2**70)
-"""Bound of the statistical distance between one drawn noise and the exact one; the tables' own bound is checked against it."""
+"""Bound of the statistical distance between one drawn noise and the exact one; the tables' own bound is
+checked against it."""
 
 
 class Coins:
@@ -52,9 +53,11 @@ class Coins:
     def fakes(
         self, rows: NDArray[np.int64], latent: int, width: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """For each of these rows: the generator's input (n, latent) and Gumbel noise (n, width), and the interpolation (n, 1).
+        """For each of these rows: the generator's input (n, latent) and Gumbel noise (n, width), and the
+        interpolation (n, 1).
 
-        The first two are looked up in tables of 2^16 equal slices: a number is the same wherever it is looked up.
+        The first two are looked up in tables of 2^16 equal slices: a number is the same wherever it is looked
+        up.
         """
         n = len(rows)
         z, noise = (
@@ -107,7 +110,8 @@ def gumbel(uniform: NDArray[Any]) -> NDArray[np.float32]:
 
 @cache
 def _slices() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The normal and the Gumbel quantiles of the middles of 2^16 equal slices: of fakes only, never the noise of a release."""
+    """The normal and the Gumbel quantiles of the middles of 2^16 equal slices: of fakes only, never the noise
+    of a release."""
     middles = (np.arange(1 << 16) + 0.5) / (1 << 16)
     upper = [NormalDist().inv_cdf(middle) for middle in middles[1 << 15 :]]
     return np.array([-value for value in reversed(upper)] + upper, np.float32), gumbel(middles)
@@ -116,7 +120,8 @@ def _slices() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 def _inverted(
     table: HalfTable, high: NDArray[np.uint64], low: Callable[[int], NDArray[np.uint64]]
 ) -> NDArray[np.int64]:
-    """How many thresholds are at most 2^64 high + low: by the high words, and by low ones, drawn where those tie."""
+    """How many thresholds are at most 2^64 high + low: by the high words, and by low ones, drawn where those
+    tie."""
     tops = np.array([threshold >> 64 for threshold in table.thresholds], np.uint64)
     found = np.searchsorted(tops, high, side="left").astype(np.int64)
     tied = np.flatnonzero(tops[np.minimum(found, len(tops) - 1)] == high) if len(tops) else found[:0]

@@ -1,17 +1,19 @@
-"""An owner's critic, and the sum of its clipped gradients over a batch, exactly and without a gradient per row.
+"""An owner's critic, and the sum of its clipped gradients over a batch, exactly and without a gradient per
+row.
 
-D(x) = v . f(W x + b), f leaky ReLU; a row x, its fake y and z = m x + (1 - m) y have the WGAN-GP loss
-D(y) - D(x) + 10 (|grad D(z)| - 1)^2 (Gulrajani et al. 2017). With s = f'(.) and g = W^T (v s_z), its gradient in (W, b) is
+D(x) = v . f(W x + b), f leaky ReLU; a row x, its fake y and z = m x + (1 - m) y have the WGAN-GP loss D(y) -
+D(x) + 10 (|grad D(z)| - 1)^2 (Gulrajani et al. 2017). With s = f'(.) and g = W^T (v s_z), its gradient in (W,
+b) is
 
     - (v s_x) (x, 1)^T + (v s_y) (y, 1)^T + k (v s_z) (g, 0)^T,     k = 20 (|g| - 1) / |g|
 
 of rank 3: its norm is a sum of 3 x 3 products, and the sum of clipped gradients three products of matrices.
 
-What the charge rests on: each row moves the sum by at most `clip` in L2. Everything is float64; a norm is taken from above (the
-products cancel: 2^-36 of the pieces' norms is more than their rounding) and clipped to clip (1 - 2^-9), which leaves room for
-the rounding of sums (`docs/design/vertigan.md` 2). What is computed of a row is computed in blocks of one shape (`seats`). A row
-whose gradient is not finite counts nothing. Rows are (.., width), whatever dimensions stand before. Source of the clipping:
-Abadi et al. 2016. NumPy only.
+What the charge rests on: each row moves the sum by at most `clip` in L2. Everything is float64; a norm is
+taken from above (the products cancel: 2^-36 of the pieces' norms is more than their rounding) and clipped to
+clip (1 - 2^-9), which leaves room for the rounding of sums (`docs/design/vertigan.md` 2). What is computed of
+a row is computed in blocks of one shape (`seats`). A row whose gradient is not finite counts nothing. Rows
+are (.., width), whatever dimensions stand before. Source of the clipping: Abadi et al. 2016. NumPy only.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def parameters(width: int) -> int:
 
 
 class Compensated:
-    """A sum of so many numbers over blocks, whose rounding does not grow with the number of blocks (Kahan 1965)."""
+    """A sum of so many numbers over blocks, whose rounding does not grow with the number of blocks (Kahan
+    1965)."""
 
     def __init__(self, size: int) -> None:
         self.value: Array = np.zeros(size)
@@ -75,7 +78,8 @@ class Critic:
         self._square = np.zeros(start.size)
 
     def clipped_sum(self, real: Array, fake: Array, mix: Array, clip: float) -> Array:
-        """The sum over rows of their clipped gradients, (units * (width + 2),): of weight, row by row, then of output.
+        """The sum over rows of their clipped gradients, (units * (width + 2),): of weight, row by row, then
+        of output.
 
         real, fake: (n, width) float64. mix: (n, 1). Rows sit in blocks in their order.
         """
@@ -90,7 +94,8 @@ class Critic:
         return Compensated(self.weight.size + self.output.size)
 
     def group_sum(self, real: Array, fake: Array, mix: Array, taken: NDArray[np.bool_], clip: float) -> Array:
-        """As `clipped_sum`, of one group of blocks. real, fake: (blocks, LANES, width); mix: (blocks, LANES, 1); taken: seats."""
+        """As `clipped_sum`, of one group of blocks. real, fake: (blocks, LANES, width); mix: (blocks, LANES,
+        1); taken: seats."""
         sides, inputs, last = self._pieces(real, fake, mix)
         norms, pieces = self._norms(sides, inputs, last)
         with np.errstate(all="ignore"):
@@ -132,7 +137,8 @@ class Critic:
         return np.where(before > 0, 1.0, SLOPE)
 
     def _pieces(self, real: Array, fake: Array, mix: Array) -> tuple[list[Array], list[Array], Array]:
-        """The three sides (.., units), their inputs but for the bias's (.., width), and the gradient of `output`, (.., units)."""
+        """The three sides (.., units), their inputs but for the bias's (.., width), and the gradient of
+        `output`, (.., units)."""
         with np.errstate(all="ignore"):
             at_real, at_fake = self._before(real), self._before(fake)
             slope_real, slope_fake = self._slopes(at_real), self._slopes(at_fake)
@@ -147,7 +153,8 @@ class Critic:
 
     @staticmethod
     def _norms(sides: list[Array], inputs: list[Array], last: Array) -> tuple[Array, Array]:
-        """Of each gradient, from above; and the sum of its pieces' norms. To the inputs of two belongs a 1 for the bias."""
+        """Of each gradient, from above; and the sum of its pieces' norms. To the inputs of two belongs a 1
+        for the bias."""
         with np.errstate(all="ignore"):
             square = np.vecdot(last, last)
             size = np.sqrt(square)

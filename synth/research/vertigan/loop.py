@@ -1,6 +1,8 @@
-"""VertiGAN's server (Jiang et al. 2023, algorithm 1): send every owner the trunk and its branch, take its gradient, descend.
+"""VertiGAN's server (Jiang et al. 2023, algorithm 1): send every owner the trunk and its branch, take its
+gradient, descend.
 
-It sees noisy numbers of rows and gradients from noisy critics; generator, table and model are post-processing of these.
+It sees noisy numbers of rows and gradients from noisy critics; generator, table and model are post-processing
+of these.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     trunk    z of LATENT normal numbers -> WIDTH -> WIDTH units
     branch   -> WIDTH -> the one-hot cells of an owner's columns, made soft by Gumbel noise (Jang, Gu, Poole 2017)
 
-Two layers each, as in VertiGAN (Jiang et al. 2023); a party sees the trunk and one branch. Everything here is post-processing of
-noisy critics and public seeds, but for the fakes that an owner compares with its rows: those are made by NumPy, in blocks of one
-shape (`seats`); all else by PyTorch and its autograd. The one file that imports torch, when it is first used: an optional part of
-the installation.
+Two layers each, as in VertiGAN (Jiang et al. 2023); a party sees the trunk and one branch. Everything here is
+post-processing of noisy critics and public seeds, but for the fakes that an owner compares with its rows:
+those are made by NumPy, in blocks of one shape (`seats`); all else by PyTorch and its autograd. The one file
+that imports torch, when it is first used: an optional part of the installation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""One owner of a training: its critic, its batches, its noise. What leaves is the number of rows, noisily, and gradients of the
-generator that the noisy critic gives: post-processing of noisy sums (`docs/design/vertigan.md`).
+"""One owner of a training: its critic, its batches, its noise. What leaves is the number of rows, noisily,
+and gradients of the generator that the noisy critic gives: post-processing of noisy sums
+(`docs/design/vertigan.md`).
 
 Random choices are `Coins` of its own, told to nobody. The server's seed makes the generator's batch only.
 """
@@ -43,7 +44,8 @@ class Owner:
         rows: int,
         coins: Coins | None = None,
     ) -> None:
-        """codes: (rows,) of each of its columns. coins: None takes the operating system's; others are for tests."""
+        """codes: (rows,) of each of its columns. coins: None takes the operating system's; others are for
+        tests."""
         self._plan, self._name, self._coins = plan, name, coins or Coins()
         columns = plan.columns_of(name)
         widths = [plan.domain.sizes[column] for column in columns]
@@ -82,7 +84,8 @@ class Owner:
         return np.asarray(found * min(1.0, MAX_NORM / max(norm, 1e-30)), np.float32)
 
     def step(self, parameters: NDArray[np.float32]) -> NDArray[np.int64]:
-        """One noisy step of the critic; the noisy integers by which it went, all that is ever known of the batch."""
+        """One noisy step of the critic; the noisy integers by which it went, all that is ever known of the
+        batch."""
         clip = self._plan.config.clip
         summed = self.batch_sum(parameters) * (2**SCALE_BITS / clip)
         released = np.rint(summed).astype(np.int64)
@@ -136,7 +139,8 @@ class Owner:
 def public_batch(
     seed: bytes, owner: str, rows: int, cells: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The generator's input, the same at all owners, and its Gumbel noise for one of them: from the server's seed, no secrets."""
+    """The generator's input, the same at all owners, and its Gumbel noise for one of them: from the server's
+    seed, no secrets."""
     z = np.random.default_rng(int.from_bytes(seed)).standard_normal((rows, LATENT), np.float32)
     own = hashlib.sha256(seed + owner.encode()).digest()
     uniform = np.random.default_rng(int.from_bytes(own)).random((rows, cells)).clip(1e-9, 1 - 1e-7)

@@ -1,14 +1,16 @@
-"""VertiGAN's plan: how much noise each owner's critic needs, and what all of it costs (`docs/design/vertigan.md`).
+"""VertiGAN's plan: how much noise each owner's critic needs, and what all of it costs
+(`docs/design/vertigan.md`).
 
-One person is in every owner's table, so the steps of all critics add up. `sampling = "own"`: every owner draws each batch by
-itself and tells nobody, so these are independent Poisson samples and their curve is that of steps x owners
-(`synth.budget.sampled_gaussian`);
-it does not become a rho, and only add-remove is covered. `sampling = "buckets"`: a public hash of the
-row alone puts it in one of b buckets, and step t looks at bucket t mod b, so that a row is in E = ceil(steps / b) steps of each
-critic: rho = E owners / (2 sigma^2), replace four times that, without any amplification.
+One person is in every owner's table, so the steps of all critics add up. `sampling = "own"`: every owner
+draws each batch by itself and tells nobody, so these are independent Poisson samples and their curve is that
+of steps x owners (`synth.budget.sampled_gaussian`); it does not become a rho, and only add-remove is covered.
+`sampling = "buckets"`: a public hash of the row alone puts it in one of b buckets, and step t looks at bucket
+t mod b, so that a row is in E = ceil(steps / b) steps of each critic: rho = E owners / (2 sigma^2), replace
+four times that, without any amplification.
 
-The noise is in units of what one row counts. Sums are rounded to multiples of clip 2^-14: all p numbers of a gradient may round
-another way, so that the integers move by at most 2^14 + sqrt(p), and the noise is that much larger.
+The noise is in units of what one row counts. Sums are rounded to multiples of clip 2^-14: all p numbers of a
+gradient may round another way, so that the integers move by at most 2^14 + sqrt(p), and the noise is that
+much larger.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ _SEARCHED: Final = (*range(2, 33), *range(40, 129, 8), *range(160, 513, 32))
 
 @dataclass(frozen=True)
 class VertiGanPlan(Plan):
-    """sigma2: of the numbers of rows. noise2: of the critics' gradients, in units of what one row counts. rate: as drawn.
+    """sigma2: of the numbers of rows. noise2: of the critics' gradients, in units of what one row counts.
+    rate: as drawn.
 
     owners: of each column; before they are known two owners of half the columns each are presumed.
     """
@@ -86,7 +89,8 @@ class VertiGanPlan(Plan):
         return self.noise2 * _movement(critic.parameters(self.cells_of(owner))) ** 2
 
     def knowing(self, owners: Mapping[str, str]) -> VertiGanPlan:
-        """See `synth.plan.Plan`; here the noise follows from how many owners there are. Raises `StudyInvalid`."""
+        """See `synth.plan.Plan`; here the noise follows from how many owners there are. Raises
+        `StudyInvalid`."""
         found = replace(self, owners=tuple(owners.items()))
         return _calibrated(found, [found.cells_of(name) for name in found.owner_names])
 
@@ -113,7 +117,8 @@ class VertiGanPlan(Plan):
 def plan(
     domain: Domain, workload: Workload, config: VertiGanConfig, **promise: Unpack[Promise]
 ) -> VertiGanPlan:
-    """Raises `StudyInvalid`: units of several rows, replace with own batches, more noise than there are samplers for."""
+    """Raises `StudyInvalid`: units of several rows, replace with own batches, more noise than there are
+    samplers for."""
     charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
     if charges.unit_rows != 1:
         raise StudyInvalid(
@@ -205,7 +210,8 @@ def _bucket_rho(charges: Charges, exposures: int, noise2: Fraction) -> Fraction:
 
 
 def _movement(numbers: int) -> Fraction:
-    """How far one row moves the rounded sums of so many numbers, in L2: 2^14 and the root of their number, rounded up."""
+    """How far one row moves the rounded sums of so many numbers, in L2: 2^14 and the root of their number,
+    rounded up."""
     return (1 << SCALE_BITS) + Fraction(math.isqrt(numbers << 2 * SCALE_BITS) + 1, 1 << SCALE_BITS)
 
 

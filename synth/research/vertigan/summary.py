@@ -1,5 +1,6 @@
-"""A graphical model of the generator's table, so that a finished run can be asked for more rows or a marginal: of each owner's
-columns the tree of the most dependent pairs (Chow and Liu 1968), owners independent. Post-processing of the table.
+"""A graphical model of the generator's table, so that a finished run can be asked for more rows or a
+marginal: of each owner's columns the tree of the most dependent pairs (Chow and Liu 1968), owners
+independent. Post-processing of the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What is encoded of a column: its value, or one of BINS bins of equal width where it has more values than that."""
+"""What is encoded of a column: its value, or one of BINS bins of equal width where it has more values than
+that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What both encodings of VertiMRF share: one report of each owner, its own marginals and then its columns, encoded."""
+"""What both encodings of VertiMRF share: one report of each owner, its own marginals and then its columns,
+encoded."""
 
 from __future__ import annotations
 

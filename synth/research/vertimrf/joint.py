@@ -1,9 +1,10 @@
 """The model of all columns: the owners' own noisy marginals, and what their encodings say across owners.
 
-A pair across owners is estimated with a noise that is often wider than the table. It joins the graph if it is told more from
-independence than its noise would be, the most dependent pairs first, as long as the junction tree stays within max_model_mb; it
-counts in the fit by its inverse variance, which is all that is needed to make it agree with the owners' own, far more exact
-marginals. Bins are levels of their columns in the model: inside a bin the owners' marginals decide. All of it is post-processing.
+A pair across owners is estimated with a noise that is often wider than the table. It joins the graph if it is
+told more from independence than its noise would be, the most dependent pairs first, as long as the junction
+tree stays within max_model_mb; it counts in the fit by its inverse variance, which is all that is needed to
+make it agree with the owners' own, far more exact marginals. Bins are levels of their columns in the model:
+inside a bin the owners' marginals decide. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from synth.research.vertimrf.plan import EncodedPlan
 from synth.run import FINAL_ITERATIONS, Measured, Synthesis
 
 LATE_TOLERANCE = 1e-4
-"""Of a fit with pairs across owners: one counts a hundredth or less of an owner's marginal, and is followed long after those.
-Without any, the usual tolerance keeps noise out."""
+"""Of a fit with pairs across owners: one counts a hundredth or less of an owner's marginal, and is followed
+long after those. Without any, the usual tolerance keeps noise out."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The counts of two columns of different owners, told by bins: float64 (k_a, k_b), each cell with about this variance."""
+    """The counts of two columns of different owners, told by bins: float64 (k_a, k_b), each cell with about
+    this variance."""
 
     columns: tuple[str, str]
     counts: NDArray[np.float64]

@@ -1,7 +1,9 @@
-"""What an owner learns of its own columns: the noisy marginals of a run of PrivMRF on its own table, and how they travel.
+"""What an owner learns of its own columns: the noisy marginals of a run of PrivMRF on its own table, and how
+they travel.
 
-The owner is the trusted curator of its own table, so its questions go to an oracle of its own, which holds it to its part of the
-budget. What is sent are the noisy marginals; the structure that was found is in which they are.
+The owner is the trusted curator of its own table, so its questions go to an oracle of its own, which holds it
+to its part of the budget. What is sent are the noisy marginals; the structure that was found is in which they
+are.
 
     header length (4 bytes), header, values (8 bytes a cell)        header: [[columns, [numerator, denominator]], ..]
 """
@@ -47,7 +49,8 @@ def usual_length(plan: PrivMrfPlan) -> int:
 
 
 def unpacked(payload: bytes, sizes: Mapping[str, int]) -> tuple[list[Measured], int]:
-    """The marginals and where they end. sizes: of the sender's columns. Raises ValueError, TypeError, LookupError."""
+    """The marginals and where they end. sizes: of the sender's columns. Raises ValueError, TypeError,
+    LookupError."""
     length = int.from_bytes(payload[:4], "big")
     if length > MAX_HEADER:
         raise ValueError("The header of a report is too long.")

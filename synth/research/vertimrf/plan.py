@@ -3,8 +3,8 @@
     own models    half of rho, in equal parts for the owners: one person is at all of them, so their costs add up
     encodings     the other half, in equal parts for the columns
 
-Adjacency is "replace" and the number of rows public: aligned rows say who is in the data. How many owners there are is known when
-they meet; beta is bounded for the most there can be. Standard library only at import.
+Adjacency is "replace" and the number of rows public: aligned rows say who is in the data. How many owners
+there are is known when they meet; beta is bounded for the most there can be. Standard library only at import.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ RESPONSES: Final = "responses"
 """What the event is called of an owner's columns as randomised responses."""
 OWN_SHARE = Fraction(1, 2)
 MODEL_SHARE = 1 / 4
-"""Of max_model_mb, for each owner's own structure, as with marginals on shares; less with more than four owners."""
+"""Of max_model_mb, for each owner's own structure, as with marginals on shares; less with more than four
+owners."""
 PLANNED_OWNERS = 8
 """beta is bounded for so many; no study has more."""
 PRESUMED_OWNERS = 2
@@ -95,7 +96,8 @@ class EncodedPlan(Plan):
         )
 
     def completed(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See `synth.algorithm.Algorithm`: of responses, how many values each has; of an owner's own model, its budget."""
+        """See `synth.algorithm.Algorithm`: of responses, how many values each has; of an owner's own model,
+        its budget."""
         if event["what"] == RESPONSES:
             sizes = encoded_sizes(self.domain.sizes)
             return {**event, "values": [sizes[column] for column in event["columns"]]}

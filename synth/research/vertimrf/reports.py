@@ -1,4 +1,5 @@
-"""An owner's report: the noisy marginals of its own columns, then the encoding of its columns row by row or key by key.
+"""An owner's report: the noisy marginals of its own columns, then the encoding of its columns row by row or
+key by key.
 
 own marginals (`own_model`), encoding (`responses` or `sketches`; its length follows from public numbers)
 """
@@ -74,7 +75,8 @@ class EncodedReporter(Reporter):
 
 
 def conclude(plan: EncodedPlan, encoder: Encoder, reports: Reports, observe: Observe) -> Synthesis:
-    """The model of all columns from all reports. Raises `ProtocolAborted` for a report that does not fit the study."""
+    """The model of all columns from all reports. Raises `ProtocolAborted` for a report that does not fit the
+    study."""
     sizes, own, encodings, split = plan.domain.sizes, [], list[memoryview](), list[Sequence[str]]()
     owner_of = dict(plan.owners)
     for columns, payload in zip(reports.columns, reports.payloads, strict=True):

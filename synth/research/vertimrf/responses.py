@@ -1,10 +1,12 @@
-"""`encoder = "fo"`: every code of every row as a randomised response (VertiMRF's frequency oracle), with accounting that holds.
+"""`encoder = "fo"`: every code of every row as a randomised response (VertiMRF's frequency oracle), with
+accounting that holds.
 
     a column of k values (bins, above 4)     n responses at rho_j, equal for all columns         `mechanisms.randomised_response`
     on the wire                              bit planes of the responses: ceil(n / 8) bytes for each of the bits of k - 1
 
-The counts of two columns are estimated from their responses by the inverse of the transition matrix, unbiased. Claim: everything
-sent is (epsilon, delta)-DP under "replace", also towards the leader and the other owners; who is in the data is public.
+The counts of two columns are estimated from their responses by the inverse of the transition matrix,
+unbiased. Claim: everything sent is (epsilon, delta)-DP under "replace", also towards the leader and the other
+owners; who is in the data is public.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`encoder = "fm"`: Flajolet-Martin sketches as VertiMRF prints them (Zhao and others, VLDB 2024). THERE IS NO PRIVACY CLAIM.
+"""`encoder = "fm"`: Flajolet-Martin sketches as VertiMRF prints them (Zhao and others, VLDB 2024). THERE IS
+NO PRIVACY CLAIM.
 
     keys       t = 2,000 hash keys, common to all owners and columns, unknown to the leader if it owns nothing
     hash       H_h(row) geometric, P(H > a) = 2^-a: leading zeros of a keyed stream, at most 54
@@ -8,9 +9,10 @@
     estimate   of a cell: rows less the size of the union of the complements, whose maxima are maxima of sketches; its size by
                maximum likelihood, P(max of k <= a) = (1 - 2^-a)^k, floored at a_min, less the phantoms
 
-The printed theorem treats sketches that share one hidden hash as independent. They are not: where the largest hash of all rows
-beats all phantoms, every column has one value whose sketch equals the maximum, and these values are that person's row. About
-t n / (n + k_p sum u) rows can be read so (`readable_rows`, `docs/design/algorithms.md` 11); `cosynth audit B` does it.
+The printed theorem treats sketches that share one hidden hash as independent. They are not: where the largest
+hash of all rows beats all phantoms, every column has one value whose sketch equals the maximum, and these
+values are that person's row. About t n / (n + k_p sum u) rows can be read so (`readable_rows`,
+`docs/design/algorithms.md` 11); `cosynth audit B` does it.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ class Sketches:
         self.floor = math.ceil(math.log2(-1 / math.expm1(-each)))
 
     def events(self) -> tuple[Event, ...]:
-        """What the printed theorem would have them cost is taken from the budget; it does not hold, and the events say so."""
+        """What the printed theorem would have them cost is taken from the budget; it does not hold, and the
+        events say so."""
         owners = [told for columns in self._plan.split if (told := [c for c in columns if c in self._sizes])]
         return tuple(
             Event(
@@ -74,7 +77,8 @@ class Sketches:
         )
 
     def readable_rows(self, rows: int) -> float:
-        """The mean number of keys under which a person's hash is the largest of all, phantoms included: rows that can be read."""
+        """The mean number of keys under which a person's hash is the largest of all, phantoms included: rows
+        that can be read."""
         return KEYS * rows / max(1, rows + self.phantoms * sum(self._sizes.values()))
 
     def length(self, columns: Sequence[str], rows: int) -> int:
@@ -82,7 +86,8 @@ class Sketches:
         return KEYS * sum(self._sizes[name] for name in columns if name in self._sizes)
 
     def encode(self, codes: Mapping[str, NDArray[Any]], key: bytes) -> bytes:
-        """The sketches of an owner's columns: uint8 (t, sum of its sizes). codes: (n,) each. key: the owners'."""
+        """The sketches of an owner's columns: uint8 (t, sum of its sizes). codes: (n,) each. key: the
+        owners'."""
         told = [name for name in codes if name in self._sizes]
         width = sum(self._sizes[name] for name in told)
         found = np.full((KEYS, width), self.floor, np.uint8)
@@ -147,8 +152,8 @@ def row_hashes(key: bytes, number: int, rows: int) -> NDArray[np.uint8]:
 
 
 def union_sizes(maxima: NDArray[np.uint8], floor: int) -> NDArray[np.float64]:
-    """How many geometric variables had these maxima, by maximum likelihood: (cells, t) -> (cells,), on a grid, refined by a
-    parabola."""
+    """How many geometric variables had these maxima, by maximum likelihood: (cells, t) -> (cells,), on a
+    grid, refined by a parabola."""
     values = np.arange(floor, MAX_HASH + 1)
     table = np.stack([(maxima == value).sum(axis=1) for value in values], axis=1).astype(np.float64)
     exponents = np.arange(0.0, 40.0, 1 / _STEPS)
@@ -176,7 +181,8 @@ def _largest_of_others(sketch: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _layout(
     columns: Sequence[tuple[NDArray[Any], int]],
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]:
-    """Of each column: rows in the order of its codes, where each code that occurs begins, and its place among all sketches."""
+    """Of each column: rows in the order of its codes, where each code that occurs begins, and its place among
+    all sketches."""
     found, before = [], 0
     for codes, size in columns:
         order = np.argsort(codes, kind="stable")

@@ -1,4 +1,5 @@
-"""Agreements beside what is computed: who announces something else is found before anything is opened, at every backend."""
+"""Agreements beside what is computed: who announces something else is found before anything is opened, at
+every backend."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from mpc_protocols.engine.inputs import sourced_engine
 from mpc_protocols.engine.interleave import alone
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.audit.subjects.arena import Arena, Coins
+from runner.review.audit.subjects.arena import Arena, Coins
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]

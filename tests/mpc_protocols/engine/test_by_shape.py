@@ -1,4 +1,5 @@
-"""What a dry run repeats is what the protocol would have sent: the same messages, in the same rounds, at the same turns."""
+"""What a dry run repeats is what the protocol would have sent: the same messages, in the same rounds, at the
+same turns."""
 
 from __future__ import annotations
 
@@ -7,21 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.blank_network import BlankNetwork
+from mpc_protocols.backends.shamir.circuits.gates import ShamirGates
+from mpc_protocols.backends.shamir.sharing.mesh import Mesh
+from mpc_protocols.backends.shamir.sharing.numbers import Addends
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.blank import blank
 from mpc_protocols.engine.by_shape import Messages, by_shape
 from mpc_protocols.engine.interleave import interleave
-from mpc_protocols.shamir.circuits.gates import ShamirGates
-from mpc_protocols.shamir.sharing.mesh import Mesh
-from mpc_protocols.shamir.sharing.numbers import Addends
+from mpc_protocols.in_memory.blank_network import BlankNetwork
 
 CELLS = 300
 
 
 def traffic(sizes: list[int], *, repeats: bool | None, beside: bool = False) -> list[tuple[int, int, int]]:
-    """Rounds, bytes and messages of each party that adds up vectors of these sizes. repeats: as of `Messages`; None: none."""
+    """Rounds, bytes and messages of each party that adds up vectors of these sizes. repeats: as of
+    `Messages`; None: none."""
 
     def party(wire: Any) -> None:
         gates: Any = ShamirGates(Mesh(wire))

@@ -1,4 +1,5 @@
-"""Two protocols in the same rounds: results, rounds and bytes as predicted, errors of either, always the same order."""
+"""Two protocols in the same rounds: results, rounds and bytes as predicted, errors of either, always the same
+order."""
 
 from __future__ import annotations
 
@@ -10,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.blank_network import BlankNetwork
+from mpc_protocols.backends.replicated.gates import TrioGates
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, multiply, reshare
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise import adders
 from mpc_protocols.engine.interleave import interleave
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.memory_wire import Frame
-from mpc_protocols.replicated.gates import TrioGates
-from mpc_protocols.replicated.sharing.ring import RingShare, multiply, reshare
-from mpc_protocols.replicated.sharing.trio import Trio
-from tests.mpc_protocols.replicated.test_costs import counters
-from tests.mpc_protocols.replicated.trio_run import blanks, deal_ring, distances, run_trio, total
+from mpc_protocols.in_memory.blank_network import BlankNetwork
+from mpc_protocols.in_memory.memory_wire import Frame
+from tests.mpc_protocols.backends.replicated.test_costs import counters
+from tests.mpc_protocols.backends.replicated.trio_run import blanks, deal_ring, distances, run_trio, total
 
 VALUES = np.random.default_rng(0).integers(-1000, 1000, 300)
 
@@ -61,7 +62,8 @@ BESIDE: dict[adders.Adder, tuple[list[int], list[int], list[int]]] = {
 
 @pytest.mark.parametrize("adder", ["ripple", "tree"])
 def test_noise_beside_scores(adder: adders.Adder) -> None:
-    """Uneven steps: some parties only send, only receive, or do neither; the counters are derived exactly, ten times."""
+    """Uneven steps: some parties only send, only receive, or do neither; the counters are derived exactly,
+    ten times."""
     shares = deal_ring(VALUES.astype(np.uint32), np.random.default_rng(1))
 
     def body(trio: Trio, shares: list[RingShare] = shares) -> tuple[RingShare, RingShare]:
@@ -124,7 +126,7 @@ def test_streams_do_not_share_masks() -> None:
 def test_a_thread_that_cannot_begin_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where memory is out: the new thread dies before it says that it is there."""
     gates: Any = SimpleNamespace()
-    monkeypatch.setattr("mpc_protocols.threads.START_S", 0.01)
+    monkeypatch.setattr("mpc_protocols.process.threads.START_S", 0.01)
     monkeypatch.setattr(threading, "_start_new_thread", lambda *given: None)
     with pytest.raises(MemoryError):
         interleave(gates, lambda: 1, gates, lambda: 2)

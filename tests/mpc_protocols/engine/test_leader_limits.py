@@ -1,4 +1,5 @@
-"""What a leader can make the others compute is limited by public numbers: they stop with 40, and an honest leader asks less."""
+"""What a leader can make the others compute is limited by public numbers: they stop with 40, and an honest
+leader asks less."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc_protocols.backends.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.engine.bitwise.argmax import check_size
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import StudyFacts
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.mechanisms.selection import MAX_COMPARISONS, MAX_DRAWS, most_candidates, plan_selection
-from mpc_protocols.memory_wire import MemoryNetwork
 from mpc_protocols.public.state import MAX_VARIANCES
 from mpc_protocols.public.steps import MeasureStep, PrepareStep
-from mpc_protocols.replicated.oracle import ReplicatedOracle, contribute, follow
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 
 SIZES = {f"c{number}": 1 for number in range(MAX_VARIANCES + 1)}
 FACTS = StudyFacts(SIZES, "add-remove", 1, 1000, bytes(32))

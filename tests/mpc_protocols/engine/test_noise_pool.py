@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.replicated.sharing.ring import RingShare
 from mpc_protocols.engine.noise import pools
 from mpc_protocols.engine.noise.pool import GAUSSIAN_ROWS, GROWTH, NoisePool, PoolModel
 from mpc_protocols.functionality import MarginalOracle
-from mpc_protocols.replicated.sharing.ring import RingShare
-from tests.mpc_protocols.replicated.test_oracle import serve
-from tests.mpc_protocols.replicated.trio_run import total
+from tests.mpc_protocols.backends.replicated.test_oracle import serve
+from tests.mpc_protocols.backends.replicated.trio_run import total
 from tests.worlds.tables import PARTS, counter
 
 
@@ -83,7 +83,8 @@ F = Fraction
 def made_by(
     monkeypatch: pytest.MonkeyPatch, body: Callable[[MarginalOracle], Any], name: str
 ) -> tuple[Any, list[NDArray[Any]]]:
-    """What `body` returned, and the rows of every making of a run, put together from the three parties' shares."""
+    """What `body` returned, and the rows of every making of a run, put together from the three parties'
+    shares."""
     seen: dict[int, list[RingShare]] = {0: [], 1: [], 2: []}
     original, lock = getattr(pools, name), threading.Lock()
 
@@ -100,7 +101,8 @@ def made_by(
 
 
 def test_every_row_goes_into_one_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The noise of all releases in their order is the rows of all makings in theirs, without those that were dropped."""
+    """The noise of all releases in their order is the rows of all makings in theirs, without those that were
+    dropped."""
     sigmas = [Fraction(10_000)] * 9 + [Fraction(20_000)] * 2 + [Fraction(10_000)]
     cliques = [("a", "b", "c"), ("a",), ("b", "c")] * 4
 
@@ -127,8 +129,8 @@ def test_every_row_goes_into_one_release(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_expected_noise_goes_into_one_release_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made beside a selection, for the most that it may pick; what is left serves later ones, what was expected in vain is
-    dropped, and what another variance takes is made for it."""
+    """Made beside a selection, for the most that it may pick; what is left serves later ones, what was
+    expected in vain is dropped, and what another variance takes is made for it."""
     cliques, cells = [("a", "b"), ("c", "d"), ("b", "c")], [12, 10, 20]
     asked: list[tuple[Fraction | None, Fraction, int]] = [
         (F(10_000), F(10_000), 2),

@@ -1,4 +1,5 @@
-"""Several picks from one pass of scores, and noise of several variances, on shares: the references bit for bit, exact rounds."""
+"""Several picks from one pass of scores, and noise of several variances, on shares: the references bit for
+bit, exact rounds."""
 
 from __future__ import annotations
 
@@ -11,23 +12,32 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.blank_network import BlankNetwork
+from mpc_protocols.backends.ideal.oracle import IdealOracle
+from mpc_protocols.backends.replicated.gates import TrioGates, pick_by_families, pick_several, picks_form
+from mpc_protocols.backends.replicated.oracle import ReplicatedOracle
+from mpc_protocols.backends.replicated.sharing.boolean import BitShare
+from mpc_protocols.backends.replicated.sharing.ring import centred
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.argmax import peel
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.noise.alias import alias_table
 from mpc_protocols.errors import BudgetRefused
 from mpc_protocols.functionality import Event, StudyFacts
-from mpc_protocols.ideal.oracle import IdealOracle
+from mpc_protocols.in_memory.blank_network import BlankNetwork
+from mpc_protocols.in_memory.memory_wire import Frame
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
 from mpc_protocols.mechanisms.selection import SelectionPlan, plan_selection
-from mpc_protocols.memory_wire import Frame
-from mpc_protocols.replicated.gates import TrioGates, pick_by_families, pick_several, picks_form
-from mpc_protocols.replicated.oracle import ReplicatedOracle
-from mpc_protocols.replicated.sharing.boolean import BitShare
-from mpc_protocols.replicated.sharing.ring import centred
-from mpc_protocols.replicated.sharing.trio import Trio
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
+from tests.mpc_protocols.backends.replicated.test_oracle import serve
+from tests.mpc_protocols.backends.replicated.trio_run import (
+    deal_bits,
+    deal_ring,
+    parity,
+    run_trio,
+    to_values,
+    total,
+)
 from tests.mpc_protocols.engine.test_sampling import (
     GUMBEL,
     chosen_uniforms,
@@ -35,8 +45,6 @@ from tests.mpc_protocols.engine.test_sampling import (
     ordered,
     planes_of,
 )
-from tests.mpc_protocols.replicated.test_oracle import serve
-from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
 from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts
 
 F = Fraction
@@ -56,7 +64,8 @@ def leaving(
 
 @pytest.mark.parametrize(("picks", "count"), [(2, 2), (3, 5), (4, 64), (6, 65), (5, 3)])
 def test_picks_equal_the_reference_on_each_list(picks: int, count: int) -> None:
-    """Each pick is the integer reference on what the earlier ones leave, given the same random bits; ties, conflicts, gaps."""
+    """Each pick is the integer reference on what the earlier ones leave, given the same random bits; ties,
+    conflicts, gaps."""
     rng = np.random.default_rng(100 * picks + count)
     members = [3 * q + 1 for q in range(count)]  # positions of the candidates kept, among others
     a = 4
@@ -103,7 +112,8 @@ def test_picks_equal_the_reference_on_each_list(picks: int, count: int) -> None:
 
 @pytest.mark.parametrize(("picks", "count"), [(1, 64), (4, 64), (6, 423)])
 def test_each_further_pick_costs_one_round(picks: int, count: int) -> None:
-    """4 rounds for the comparisons of all vectors, 1 for each pick; 9.5 bytes a pair, party and pick, and 32 a candidate."""
+    """4 rounds for the comparisons of all vectors, 1 for each pick; 9.5 bytes a pair, party and pick, and 32
+    a candidate."""
     keys = np.random.default_rng(1).integers(0, 2**20, (picks, count)).astype(np.uint32)
     shares = deal_ring(keys, np.random.default_rng(2))
     candidates = leaving([], range(count))
@@ -127,8 +137,9 @@ def test_a_list_of_one_needs_no_opening() -> None:
 
 
 def test_picks_open_random_words_of_their_own_list_only() -> None:
-    """Frames of the openings: as many words as the lists have candidates; no word twice but the winner's zeros; half the bits
-    set (5 sigma): a loser's words, and what candidates outside a list would show, are not to be told from random ones."""
+    """Frames of the openings: as many words as the lists have candidates; no word twice but the winner's
+    zeros; half the bits set (5 sigma): a loser's words, and what candidates outside a list would show, are
+    not to be told from random ones."""
     count, picks = 200, 4
     keys = np.tile(np.arange(count, dtype=np.uint32), (picks, 1))
     shares = deal_ring(keys, np.random.default_rng(4))
@@ -172,7 +183,8 @@ def test_a_selection_of_several_takes_one_more_round_for_each() -> None:
 
 
 def test_every_pick_is_on_record_at_every_party() -> None:
-    """Events as the ideal ones, before anything is opened; a party that refuses the second pick stops all of it."""
+    """Events as the ideal ones, before anything is opened; a party that refuses the second pick stops all of
+    it."""
     handles, answers = [0, 1, 2], [np.full(12, 80.0), np.full(5, 190.0), np.full(10, 90.0)]
 
     def body(oracle: Any) -> list[int]:
@@ -233,7 +245,8 @@ SAMPLERS = [
 
 @pytest.mark.parametrize("asked", SAMPLERS)
 def test_noise_of_several_variances_equals_the_references(asked: list[tuple[Fraction, int]]) -> None:
-    """Every cell follows its own sampler's reference on the bits it was made of; the rounds are those of the widest alone."""
+    """Every cell follows its own sampler's reference on the bits it was made of; the rounds are those of the
+    widest alone."""
     samplers = [(gaussian.sampler(sigma2), count) for sigma2, count in asked]
 
     def body(trio: Trio) -> tuple[Any, list[BitShare]]:
@@ -346,8 +359,8 @@ BY_FAMILIES = [
 
 @pytest.mark.parametrize("seed", range(len(BY_FAMILIES)))
 def test_picks_by_families_are_the_same_picks(seed: int) -> None:
-    """Families of every size up to the limit, conflicts between them, ties, candidates that cannot win on some list, lists that
-    run out."""
+    """Families of every size up to the limit, conflicts between them, ties, candidates that cannot win on
+    some list, lists that run out."""
     rng = np.random.default_rng(seed)
     family = np.repeat(np.arange(9), rng.integers(1, 7, 9))
     count, picks = len(family), int(rng.integers(2, 7))
@@ -371,7 +384,8 @@ def test_picks_by_families_are_the_same_picks(seed: int) -> None:
 
 
 def test_families_open_random_words_but_for_the_winners() -> None:
-    """Words of the families on each list, and of the places in those picked; none twice, half of the bits set (5 sigma)."""
+    """Words of the families on each list, and of the places in those picked; none twice, half of the bits set
+    (5 sigma)."""
     count, picks, width = 300, 4, 3
     apart = [[p for p in range(q + 1, count) if p // width == q // width] for q in range(count)]
     plan = even_plan(count, picks, apart)
@@ -396,8 +410,8 @@ def test_families_open_random_words_but_for_the_winners() -> None:
 
 
 def test_families_are_contenders_that_leave_together() -> None:
-    """Neighbours in conflict with one another and with the same others, at most MAX_FAMILY of them; none where keys of different
-    lists might not be told apart in the ring."""
+    """Neighbours in conflict with one another and with the same others, at most MAX_FAMILY of them; none
+    where keys of different lists might not be told apart in the ring."""
     conflicts: list[list[int]] = [[1, 2, 7], [2, 7], [7], [], [5, 6], [6], [], [], [9, 10, 11, 12, 13]]
     conflicts += [list(range(q + 1, 14)) for q in range(9, 14)]
     plan = even_plan(14, 3, conflicts)

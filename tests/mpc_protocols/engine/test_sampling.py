@@ -1,4 +1,5 @@
-"""Selection and noise on shares equal the integer references bit for bit, given the same random bits; laws and streams."""
+"""Selection and noise on shares equal the integer references bit for bit, given the same random bits; laws
+and streams."""
 
 from __future__ import annotations
 
@@ -12,20 +13,27 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from mpc_protocols.backends.replicated.gates import TrioGates, argmax
+from mpc_protocols.backends.replicated.sharing.boolean import BitShare
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, add_public, centred
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.adders import Adder
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bitslice import from_bits, to_bits
 from mpc_protocols.engine.interface import BitSource
 from mpc_protocols.engine.noise import sampling
 from mpc_protocols.engine.noise.alias import AliasTable, alias_table, draw, one_hots
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.mechanisms import gaussian, gumbel, selection
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.replicated.gates import TrioGates, argmax
-from mpc_protocols.replicated.sharing.boolean import BitShare
-from mpc_protocols.replicated.sharing.ring import RingShare, add_public, centred
-from mpc_protocols.replicated.sharing.trio import Trio
 from mpc_protocols.wire import Wire
-from tests.mpc_protocols.replicated.trio_run import deal_bits, deal_ring, parity, run_trio, to_values, total
+from tests.mpc_protocols.backends.replicated.trio_run import (
+    deal_bits,
+    deal_ring,
+    parity,
+    run_trio,
+    to_values,
+    total,
+)
 
 GUMBEL = alias_table(gumbel.THRESHOLDS, gumbel.BITS)
 
@@ -144,8 +152,9 @@ def test_arg_max_in_several_batches_of_pairs(monkeypatch: pytest.MonkeyPatch, ke
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 @pytest.mark.parametrize("count", [65, 128, 200, 1000])
 def test_arg_max_in_groups(monkeypatch: pytest.MonkeyPatch, dtype: type, count: int) -> None:
-    """Winners everywhere, ties within a group and across groups (the lower position wins), a filled last group."""
-    monkeypatch.setattr("mpc_protocols.replicated.gates.in_groups", lambda *sizes: True)
+    """Winners everywhere, ties within a group and across groups (the lower position wins), a filled last
+    group."""
+    monkeypatch.setattr("mpc_protocols.backends.replicated.gates.in_groups", lambda *sizes: True)
     rng = np.random.default_rng(count)
     last = np.zeros(count, np.int64)
     last[-1] = 1
@@ -313,12 +322,13 @@ def _with_bits(trio: Trio, sampler: gaussian.Sampler, count: int) -> tuple[RingS
     return sampling.gaussian_noise(TrioGates(trio), draw, sampler, count, np.uint32), seen
 
 
-# -- laws ----------------------------------------------------------------------------------------------------------------
+# -- laws
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def goodness_of_fit(values: NDArray[np.int64], sigma2: float) -> float:
-    """p-value of a chi-square against the discrete Gaussian, both tails one cell of at least 10 expected draws: of a tail of 0.3,
-    four draws, which come in one run of 3,000, would be taken for another law."""
+    """p-value of a chi-square against the discrete Gaussian, both tails one cell of at least 10 expected
+    draws: of a tail of 0.3, four draws, which come in one run of 3,000, would be taken for another law."""
     reach = int(12 * sigma2**0.5) + 2
     support = np.arange(-reach, reach + 1)
     law = np.exp(-(support**2) / (2 * sigma2))
@@ -360,7 +370,8 @@ def test_the_goodness_of_fit_notices_a_wrong_law() -> None:
 
 
 def selections(runs: int, scores: NDArray[np.int64], a: int, release: bytes) -> NDArray[np.int64]:
-    """Opened positions of many secure selections: noise drawn on shares, arg max on shares, only the index opened."""
+    """Opened positions of many secure selections: noise drawn on shares, arg max on shares, only the index
+    opened."""
 
     def body(trio: Trio) -> NDArray[np.int64]:
         noise = sampling.gumbel_noise(
@@ -376,11 +387,11 @@ def selections(runs: int, scores: NDArray[np.int64], a: int, release: bytes) -> 
 
 @pytest.mark.parametrize("a", [0, 1, 6])
 def test_secure_selection_has_its_exact_law(a: int) -> None:
-    """20,000 secure selections: chi-square against the law of `docs/design/mechanisms.md` 1.2; false alarm 1e-6 for each of three
-    grids.
+    """20,000 secure selections: chi-square against the law of `docs/design/mechanisms.md` 1.2; false alarm
+    1e-6 for each of three grids.
 
-    The law given the dither, (1/gamma) ln(C_q / C_{q-1}) in tie order, averaged over all dithers of four candidates (a <= 1), or
-    the exponential mechanism, from which it differs by less than 0.1 % (a = 6).
+    The law given the dither, (1/gamma) ln(C_q / C_{q-1}) in tie order, averaged over all dithers of four
+    candidates (a <= 1), or the exponential mechanism, from which it differs by less than 0.1 % (a = 6).
     """
     runs, scores = 20_000, np.array([0, 60, 120, -200]) << max(a - 1, 0)
     counts = np.bincount(selections(runs, scores, a, b"law %d" % a), minlength=len(scores))
@@ -404,13 +415,15 @@ def dithered_law(scores: NDArray[np.int64], a: int) -> NDArray[np.float64]:
 
 
 def test_the_chi_square_of_selections_notices_a_wrong_law() -> None:
-    """Scores that differ by 8 units on one candidate of four (an epsilon wrong by 13 %) do not pass for the same law."""
+    """Scores that differ by 8 units on one candidate of four (an epsilon wrong by 13 %) do not pass for the
+    same law."""
     runs, scores = 20_000, np.array([0, 60, 120, -200])
     counts = np.bincount(selections(runs, scores + np.array([0, 0, 8, 0]), 0, b"wrong"), minlength=4)
     assert stats.chisquare(counts, dithered_law(scores, 0) * runs).pvalue < 1e-6
 
 
-# -- streams -------------------------------------------------------------------------------------------------------------
+# -- streams
+# -------------------------------------------------------------------------------------------------------------
 
 
 def noise_words(network: MemoryNetwork, release: bytes) -> list[NDArray[np.uint64]]:
@@ -419,7 +432,8 @@ def noise_words(network: MemoryNetwork, release: bytes) -> list[NDArray[np.uint6
 
 
 def test_a_release_repeats_its_noise_and_nothing_else_does() -> None:
-    """Same keys, same release: the same words, also in another attempt (session id); any changed byte changes every word."""
+    """Same keys, same release: the same words, also in another attempt (session id); any changed byte changes
+    every word."""
     first, second = MemoryNetwork(3), MemoryNetwork(3)
     second.share_keys(first)
     third = MemoryNetwork(3)
@@ -437,7 +451,8 @@ def test_a_release_repeats_its_noise_and_nothing_else_does() -> None:
 
 
 def test_every_attempt_and_stream_and_operation_masks_afresh() -> None:
-    """No mask word occurs twice over two attempts with the same keys, two streams, three operations and both kinds of draw."""
+    """No mask word occurs twice over two attempts with the same keys, two streams, three operations and both
+    kinds of draw."""
     first, second = MemoryNetwork(3), MemoryNetwork(3)
     second.share_keys(first)
     words: list[int] = []

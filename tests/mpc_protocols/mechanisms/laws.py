@@ -1,9 +1,11 @@
-"""Exact laws of the implemented mechanisms, computed apart from them: the oracles of the tests in this folder.
+"""Exact laws of the implemented mechanisms, computed apart from them: the oracles of the tests in this
+folder.
 
-`exhaustive` enumerates every random bit of a tiny table. `enumerated` sums big integers over every value of a key: exact, slow,
-small grids. `law` is the same sum in closed form: between two breakpoints the winner's probability is constant and every other
-key's distribution function is linear, so a segment is a sum of a product of linear functions. All its terms are positive, so
-float64 keeps it to about 1e-12 relative; the tests compare it with `enumerated`.
+`exhaustive` enumerates every random bit of a tiny table. `enumerated` sums big integers over every value of a
+key: exact, slow, small grids. `law` is the same sum in closed form: between two breakpoints the winner's
+probability is constant and every other key's distribution function is linear, so a segment is a sum of a
+product of linear functions. All its terms are positive, so float64 keeps it to about 1e-12 relative; the
+tests compare it with `enumerated`.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ def small_table(gamma: float, low: int, high: int, bits: int) -> Table:
 
 
 def law(scores: Sequence[int], a: int, table: Table) -> Floats:
-    """P(position q is selected) of the implemented mechanism, float64 of shape (n,); the lowest position wins ties."""
+    """P(position q is selected) of the implemented mechanism, float64 of shape (n,); the lowest position wins
+    ties."""
     g, n, top = 1 << a, len(scores), len(table.pmf)
     u = np.array(scores, dtype=np.int64)
     nodes = np.arange(table.low, table.low + top + 1, dtype=np.int64) * g
@@ -137,7 +140,8 @@ def exhaustive(scores: Sequence[int], a: int, table: Table, select: Select) -> l
 
 def grid_law(values: Sequence[int], order: Sequence[int], gamma: float) -> Floats:
     """Closed form of "score on the grid plus ideal discrete Gumbel", ties to the earlier in `order`:
-    (1/gamma) ln(C_q / C_{q-1}), C_q = e^gamma (sum of x up to q) + (sum of x after q), x = exp(gamma value)."""
+    (1/gamma) ln(C_q / C_{q-1}), C_q = e^gamma (sum of x up to q) + (sum of x after q), x = exp(gamma value).
+    """
     x = np.exp(gamma * (np.array(values, dtype=np.float64) - max(values)))
     out = np.zeros(len(values))
     before = 0.0
@@ -150,7 +154,8 @@ def grid_law(values: Sequence[int], order: Sequence[int], gamma: float) -> Float
 
 
 def dithered_grid_law(scores: Sequence[int], a: int, gamma: float) -> Floats:
-    """The ideal law by the dither lemma: the mean over z of grid laws on A = (u + V - z) / g, ties by z, then position."""
+    """The ideal law by the dither lemma: the mean over z of grid laws on A = (u + V - z) / g, ties by z, then
+    position."""
     g, n = 1 << a, len(scores)
     total = np.zeros(n)
     for z in product(range(g), repeat=n):

@@ -50,7 +50,8 @@ def test_bound_of_few_rows_is_at_least_one() -> None:
 
 
 def test_bound_exceeds_the_rows_in_every_one_of_many_runs() -> None:
-    """False alarm: 2,000 batches x 3e-18. Also shows that the bound is no wider than it says: mean excess 9 sigma_N + 1."""
+    """False alarm: 2,000 batches x 3e-18. Also shows that the bound is no wider than it says: mean excess 9
+    sigma_N + 1."""
     rows, cells, sigma2 = 1000, [2, 16, 100], F(50)
     excess = []
     for _ in range(2000):

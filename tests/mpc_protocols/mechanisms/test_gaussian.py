@@ -1,4 +1,5 @@
-"""The integer Gaussian tables: against an independent CDF, the exact distance, exact hockey-stick divergences, references."""
+"""The integer Gaussian tables: against an independent CDF, the exact distance, exact hockey-stick
+divergences, references."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def mp(x: Fraction | int) -> mpmath.mpf:
 
 
 def ideal_half_law(sigma2: Fraction, upto: int) -> list[mpmath.mpf]:
-    """P(|X| = j), j = 0 .. upto, of the discrete Gaussian; the normaliser by the theta function of mpmath, not by summing."""
+    """P(|X| = j), j = 0 .. upto, of the discrete Gaussian; the normaliser by the theta function of mpmath,
+    not by summing."""
     q = mpmath.exp(-1 / (2 * mp(sigma2)))
     normaliser = mpmath.jtheta(3, 0, q)
     return [(1 if j == 0 else 2) * q ** (j * j) / normaliser for j in range(upto + 1)]
@@ -74,7 +76,8 @@ def sampler_law(of: Sampler) -> dict[int, Fraction]:
 
 @pytest.mark.parametrize("sigma2", SIGMA2)
 def test_table_is_the_rounded_cdf(sigma2: Fraction) -> None:
-    """t_j = round(2^64 P(|X| <= j)), no value within 2^-200 of a rounding boundary, and B the least with tail <= 2^-64."""
+    """t_j = round(2^64 P(|X| <= j)), no value within 2^-200 of a rounding boundary, and B the least with tail
+    <= 2^-64."""
     table = half_table(sigma2)
     with mpmath.workprec(PRECISION):
         law = ideal_half_law(sigma2, table.bound)
@@ -136,8 +139,8 @@ def test_charged_distance_of_a_wide_sampler_bounds_the_exact_one(sigma2: Fractio
 
 @pytest.mark.parametrize("sigma2", [Fraction(10001), Fraction(128**2), Fraction(10**6)])
 def test_convolution_of_ideal_laws_deviates_by_at_most_kap(sigma2: Fraction) -> None:
-    """`docs/design/mechanisms.md` 3.3: the ratio of the ideal convolution to the discrete Gaussian, before any table is
-    rounded."""
+    """`docs/design/mechanisms.md` 3.3: the ratio of the ideal convolution to the discrete Gaussian, before
+    any table is rounded."""
     of = sampler(sigma2)
     (_, narrow), (multiplier, wide) = of.parts
     assert narrow.sigma2 + multiplier**2 * wide.sigma2 == sigma2
@@ -170,7 +173,8 @@ def test_convolution_of_ideal_laws_deviates_by_at_most_kap(sigma2: Fraction) -> 
 
 @pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(1), Fraction(9, 4), Fraction(9), Fraction(100)])
 def test_hockey_stick_of_neighbours_exceeds_the_ideal_by_at_most_the_charge(sigma2: Fraction) -> None:
-    """Exact delta of the table's law and its shift by one: within (1 + e^eps) tv of the ideal one, at most 3e-18 above it."""
+    """Exact delta of the table's law and its shift by one: within (1 + e^eps) tv of the ideal one, at most
+    3e-18 above it."""
     table = half_table(sigma2)
     law = table_law(table)
     with mpmath.workprec(200):
@@ -191,7 +195,8 @@ def test_hockey_stick_of_neighbours_exceeds_the_ideal_by_at_most_the_charge(sigm
 
 @pytest.mark.parametrize("sigma2", [Fraction(1), Fraction(10), Fraction(100)])
 def test_renyi_divergence_of_the_ideal_law_is_the_charge(sigma2: Fraction) -> None:
-    """D_alpha of a shift by s is at most alpha s^2 / (2 sigma^2) (discrete Gaussian; the charge of `measurement`)."""
+    """D_alpha of a shift by s is at most alpha s^2 / (2 sigma^2) (discrete Gaussian; the charge of
+    `measurement`)."""
     with mpmath.workprec(200):
         half = ideal_half_law(sigma2, 60 * int(sigma2 ** Fraction(1, 2) + 1) + 60)
         law = {0: half[0]} | {sign * j: half[j] / 2 for j in range(1, len(half)) for sign in (1, -1)}

@@ -1,6 +1,8 @@
-"""Randomised response: its law by enumeration, its certified cost against the divergence, its unbiased inverse.
+"""Randomised response: its law by enumeration, its certified cost against the divergence, its unbiased
+inverse.
 
-Tests of drawn responses use fixed seeds, so they never fail by chance; what they would miss with fresh ones is stated.
+Tests of drawn responses use fixed seeds, so they never fail by chance; what they would miss with fresh ones
+is stated.
 """
 
 from __future__ import annotations
@@ -99,7 +101,8 @@ def test_a_byte_beyond_the_last_multiple_is_drawn_again_whatever_the_code() -> N
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 4), (2, 2, 4)])
 def test_the_estimate_is_unbiased_on_a_million_rows(sizes: tuple[int, ...]) -> None:
-    """Within 7 standard deviations of the true counts in every cell; with fresh seeds one false alarm in 10^10 runs."""
+    """Within 7 standard deviations of the true counts in every cell; with fresh seeds one false alarm in
+    10^10 runs."""
     rng = np.random.default_rng([len(sizes), *sizes])
     rows, responses = 1_000_000, [Response.at(size, Fraction(1, 2)) for size in sizes]
     cells = rng.choice(int(np.prod(sizes)), rows, p=rng.dirichlet(np.ones(int(np.prod(sizes)))))

@@ -1,4 +1,5 @@
-"""Systematic rounding: floor or ceil, exact expectation of the L1 distance, totals kept, a hash of the integers."""
+"""Systematic rounding: floor or ceil, exact expectation of the L1 distance, totals kept, a hash of the
+integers."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_each_cell_is_floor_or_ceil_and_the_total_is_kept(values: list[float], t
     answers = np.array(values, dtype=np.float64)
     got = systematic(answers, theta, 10**9)
     assert got.dtype == np.int64 and got.shape == answers.shape
-    # the cumulative sum is floating point: an answer within its last bits of an integer may count as either side
+    # the cumulative sum is floating point: an answer within its last bits of an integer may count as either
+    # side
     tolerance = 1e-9 * (1 + answers.sum())
     assert np.all(got >= np.floor(answers - tolerance)) and np.all(got <= np.ceil(answers + tolerance))
     assert np.all(got[answers == 0] == 0)
@@ -47,7 +49,8 @@ def test_results_stay_within_the_bounds_announced(values: list[float], theta: fl
 
 
 def test_expected_distance_is_the_unrounded_one() -> None:
-    """Averaged over a fine grid of theta the L1 distance to any integers equals that of the answers; nearest does not."""
+    """Averaged over a fine grid of theta the L1 distance to any integers equals that of the answers; nearest
+    does not."""
     rng = np.random.default_rng(2)
     answers = rng.uniform(0, 3, 40)
     counts = rng.integers(0, 4, 40)
@@ -58,8 +61,9 @@ def test_expected_distance_is_the_unrounded_one() -> None:
 
 
 def test_wide_uniform_answers_keep_their_distance() -> None:
-    """The published example: 100,000 cells, 45,000 rows, uniform model. Systematic stays within 6 sd of the exact distance
-    (sd at most sqrt(cells) / 2 = 158; false alarm 2e-9); rounding to nearest is off by a fifth."""
+    """The published example: 100,000 cells, 45,000 rows, uniform model. Systematic stays within 6 sd of the
+    exact distance (sd at most sqrt(cells) / 2 = 158; false alarm 2e-9); rounding to nearest is off by a
+    fifth."""
     cells, rows = 100_000, 45_000
     rng = np.random.default_rng(4)
     counts = rng.multinomial(rows, np.full(cells, 1 / cells))

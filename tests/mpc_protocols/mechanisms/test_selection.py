@@ -1,4 +1,5 @@
-"""Parameters of a selection: the published choices, the ring rules, exact pruning, refusals, sensitivity on real tables."""
+"""Parameters of a selection: the published choices, the ring rules, exact pruning, refusals, sensitivity on
+real tables."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def candidates(draw: st.DrawFn) -> Candidates:
 
 @given(candidates(), epsilons, st.integers(1, 20))
 def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) -> None:
-    """For any public inputs: eps' within epsilon, weights within the sensitivity, keys within the ring, charge as stated."""
+    """For any public inputs: eps' within epsilon, weights within the sensitivity, keys within the ring,
+    charge as stated."""
     weights, penalties, sums, rows = c
     try:
         got = plan_selection(weights, penalties, epsilon, sums, rows, factor)
@@ -91,7 +93,8 @@ def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) 
     assert factor * max(got.weights) <= got.sensitivity
     assert all(abs(b - w * p) <= F(1, 2) for b, w, p in zip(got.biases, got.weights, penalties, strict=True))
     assert got.sign_bits == rows.bit_length() + 1
-    # every pair of keys of kept candidates, at the extremes of data and noise, differs by less than half the ring
+    # every pair of keys of kept candidates, at the extremes of data and noise, differs by less than half the
+    # ring
     least = {q: -got.biases[q] + (-250 << got.a) for q in got.contenders}
     most = {
         q: got.weights[q] * (rows + sums[q]) - got.biases[q] + (3195 << got.a) + (1 << got.a) - 1
@@ -108,8 +111,8 @@ def test_integers_keep_the_rules(c: Candidates, epsilon: Fraction, factor: int) 
 
 @given(candidates(), epsilons, st.randoms(use_true_random=False))
 def test_pruning_never_changes_the_outcome(c: Candidates, epsilon: Fraction, rng: Random) -> None:
-    """Whatever the data and the noise, a candidate dropped could not have won: the reference over all candidates of positive
-    weight selects what it selects over those kept."""
+    """Whatever the data and the noise, a candidate dropped could not have won: the reference over all
+    candidates of positive weight selects what it selects over those kept."""
     weights, penalties, sums, rows = c
     rows = min(rows, 1 << 20)
     sums = [min(s, rows) for s in sums]
@@ -143,7 +146,8 @@ def test_pruning_takes_what_cannot_win_and_nothing_else() -> None:
     at = plan([1, 1], epsilon, rows=rows, penalties=[F(0), F(boundary, w)])
     beyond = plan([1, 1], epsilon, rows=rows, penalties=[F(0), F(boundary + 1, w)])
     assert at.contenders == (0, 1) and beyond.contenders == (0,)
-    # at the boundary the dropped-or-not candidate can still tie the other's least key (and loses to the lower position)
+    # at the boundary the dropped-or-not candidate can still tie the other's least key (and loses to the lower
+    # position)
     scores = [-at.biases[0], w * 2 * rows - at.biases[1]]
     assert reference(scores, [0, FULL], [0, (1 << a) - 1], a) == 0
     assert scores[0] + (gumbel.LOW << a) == scores[1] + (gumbel.HIGH << a) + (1 << a) - 1
@@ -182,7 +186,8 @@ def test_refusals_name_the_numbers(epsilon: Fraction, rows: int) -> None:
 
 
 def test_a_large_unit_keeps_the_resolution_of_the_weights() -> None:
-    """The noise grows with the sensitivity instead: at 1,000 rows per unit a weight still has 419 levels, not 4."""
+    """The noise grows with the sensitivity instead: at 1,000 rows per unit a weight still has 419 levels, not
+    4."""
     one, many = (plan([1, 2], F(1, 10), factor=factor) for factor in (1, 1000))
     assert max(one.weights) == 3272 and max(many.weights) == 419
     assert many.sensitivity >= 1000 * max(many.weights) and many.event.rho <= F(1, 800)
@@ -202,7 +207,8 @@ def test_invalid_arguments_are_refused() -> None:
             bad()
 
 
-# -- sensitivity, on every neighbour of small tables -------------------------------------------------------------------
+# -- sensitivity, on every neighbour of small tables
+# -------------------------------------------------------------------
 
 SIZES = (2, 3, 2)
 CLIQUES = [c for k in (1, 2, 3) for c in combinations(range(3), k)]
@@ -230,7 +236,8 @@ def scores_of(
     ("adjacency", "unit_rows"), [("add-remove", 1), ("replace", 1), ("add-remove", 2), ("replace", 2)]
 )
 def test_scores_of_all_neighbours_stay_within_the_sensitivity(adjacency: str, unit_rows: int) -> None:
-    """6.9: integer scores with rounded answers and biases, every move of one unit of up to `unit_rows` rows; the bound is met."""
+    """6.9: integer scores with rounded answers and biases, every move of one unit of up to `unit_rows` rows;
+    the bound is met."""
     factor = unit_rows * (2 if adjacency == "replace" else 1)
     weights = [len(c) for c in CLIQUES]
     got = plan(
@@ -281,7 +288,8 @@ def test_sign_planes_hold_every_difference_and_no_fewer_do(bound: int) -> None:
 @pytest.mark.parametrize("planes", range(2, 32))
 def test_beyond_the_bound_one_record_makes_the_score_jump(planes: int) -> None:
     """The regression of `docs/design/mechanisms.md` 5: with fewer planes than the ring a false count at 2^(k-1) - 1 jumps by 2^k
-    - 1 when an honest record arrives. That is why the bound on rows is public, asserted, and charged where it is an estimate."""
+    - 1 when an honest record arrives. That is why the bound on rows is public, asserted, and charged where it is an estimate.
+    """
     edge = (1 << planes - 1) - 1
     jump = folded(edge + 1, planes) - folded(edge, planes)
     centred = (jump + (1 << 31)) % (1 << 32) - (1 << 31)

@@ -1,8 +1,8 @@
-"""The law of selection that is implemented, computed exactly, against the law that is charged (`docs/design/mechanisms.md` 1.2,
-6).
+"""The law of selection that is implemented, computed exactly, against the law that is charged
+(`docs/design/mechanisms.md` 1.2, 6).
 
-Charged: every log ratio of neighbours' probabilities spans at most eps' (bounded range), hence D_alpha <= alpha eps'^2 / 8, up
-to n 2^-70 of total variation.
+Charged: every log ratio of neighbours' probabilities spans at most eps' (bounded range), hence D_alpha <=
+alpha eps'^2 / 8, up to n 2^-70 of total variation.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ RUN_EPSILONS = (0.05, 0.1, 1.0, 5.0)
 ALPHAS = (1.5, 2.0, 4.0, 16.0, 64.0)
 
 
-# -- the reference has the law computed here -----------------------------------------------------------------------------
+# -- the reference has the law computed here
+# -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scores", [(0, 0, 0), (0, 1, 3), (5, 2, 2), (-4, 0, 1)])
 def test_reference_law_by_enumerating_all_random_bits(
     scores: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """6.1: 16 values of U and 2 of V for each of 3 candidates, 2^15 draws of the reference itself with a tiny table."""
+    """6.1: 16 values of U and 2 of V for each of 3 candidates, 2^15 draws of the reference itself with a tiny
+    table."""
     tiny = small_table(1.0, -2, 4, bits=4)
     monkeypatch.setattr(gumbel, "_thresholds", lambda: tiny.thresholds)
     monkeypatch.setattr(gumbel, "LOW", tiny.low)
@@ -90,7 +92,8 @@ def test_dithered_law_equals_the_mixture_over_z(a: int, n: int) -> None:
 
 
 def test_law_is_close_to_the_exponential_mechanism_on_fine_grids() -> None:
-    """At a = 6 and above the two differ by less than 0.1 % per probability: so a chi-square alone would find no error."""
+    """At a = 6 and above the two differ by less than 0.1 % per probability: so a chi-square alone would find
+    no error."""
     rng = np.random.default_rng(6)
     for a in (6, 10):
         scores = [int(x) for x in rng.integers(0, 200 << a, 4)]
@@ -98,11 +101,13 @@ def test_law_is_close_to_the_exponential_mechanism_on_fine_grids() -> None:
         np.testing.assert_allclose(law(scores, a, production()), ideal, rtol=1e-3)
 
 
-# -- the charge --------------------------------------------------------------------------------------------------------
+# -- the charge
+# --------------------------------------------------------------------------------------------------------
 
 
 def _rho(epsilon: float, delta: float) -> float:
-    """zCDP of (epsilon, delta), by bisection over rho and a grid of alpha; good to a few per cent, which is all it is for."""
+    """zCDP of (epsilon, delta), by bisection over rho and a grid of alpha; good to a few per cent, which is
+    all it is for."""
 
     def achieved(rho: float) -> float:
         alphas = 1 + np.exp(np.linspace(-6, 8, 400))
@@ -117,7 +122,8 @@ def _rho(epsilon: float, delta: float) -> float:
 
 
 def _selection_epsilons(run_epsilon: float) -> list[Fraction]:
-    """What one selection of a run may spend (a tenth of rho over 10 or 224 rounds), and the whole epsilon at once."""
+    """What one selection of a run may spend (a tenth of rho over 10 or 224 rounds), and the whole epsilon at
+    once."""
     rho = _rho(run_epsilon, 1e-9)
     return [Fraction(sqrt(8 * 0.1 * rho / rounds)).limit_denominator(10**6) for rounds in (10, 224)] + [
         Fraction(run_epsilon)
@@ -213,7 +219,8 @@ def test_without_the_dither_the_charge_would_not_hold() -> None:
 
 
 def test_inflations_are_upper_bounds_and_tight() -> None:
-    """Rationals rounded up to 2^-64: at least the formulas of Theorem 1 and 2, and less than 2^-63 above them."""
+    """Rationals rounded up to 2^-64: at least the formulas of Theorem 1 and 2, and less than 2^-63 above
+    them."""
     with mpmath.workprec(200):
         ulp = mpmath.mpf(2) ** -63
 
@@ -243,14 +250,16 @@ def test_inflations_are_upper_bounds_and_tight() -> None:
 
 
 def test_poisson_correction_of_the_closed_form_is_negligible() -> None:
-    """r = 2 sum |Gamma(1 + 2 pi i k / gamma)| is 1e-272 at gamma = 1/64, far below the 2^-64 the inflation is rounded by."""
+    """r = 2 sum |Gamma(1 + 2 pi i k / gamma)| is 1e-272 at gamma = 1/64, far below the 2^-64 the inflation is
+    rounded by."""
     with mpmath.workprec(100):
         r = 2 * abs(mpmath.gamma(1 + 2j * mpmath.pi * 64))
         assert r < mpmath.mpf("1e-271")
 
 
 def test_small_helpers_agree_with_their_definitions() -> None:
-    """The oracle's own closed forms at a point that can be checked by hand: two equal scores, the first wins ties."""
+    """The oracle's own closed forms at a point that can be checked by hand: two equal scores, the first wins
+    ties."""
     gamma = 1 / 64
     first, second = grid_law([0, 0], (0, 1), gamma)
     assert first == pytest.approx(log((1 + exp(gamma)) / 2) / gamma, rel=1e-14)
@@ -259,7 +268,8 @@ def test_small_helpers_agree_with_their_definitions() -> None:
 
 
 def test_far_behind_is_impossible() -> None:
-    """The noise is bounded: 3,446 grid steps behind, a candidate's probability is exactly 0 (and its ideal mass inside beta)."""
+    """The noise is bounded: 3,446 grid steps behind, a candidate's probability is exactly 0 (and its ideal
+    mass inside beta)."""
     table = production()
     assert enumerated((0, 3446), 0, table)[0] == 0
     assert 0 < enumerated((0, 3445), 0, table)[0] <= Fraction(1, 2**140)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.memory_wire import Frame
+from mpc_protocols.in_memory.memory_wire import Frame
 from mpc_protocols.psu.dh2.matching import Answering, Asking, Matching
 from mpc_protocols.psu.dh2.owner import Owner
 from mpc_protocols.psu.dummies import assemble
@@ -26,7 +26,8 @@ SEMI_HONEST, PROOFS = spec_of("dh2"), spec_of("dh2+proofs")
 
 @dataclass
 class Outcome:
-    """The deviating owner; the honest one, its result, and what it said ("" if it noticed nothing); all messages."""
+    """The deviating owner; the honest one, its result, and what it said ("" if it noticed nothing); all
+    messages."""
 
     deviating: Any
     honest: Owner

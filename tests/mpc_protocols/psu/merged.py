@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Traffic, Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.psu.owners import spec_of
 
 NAMES = ("north", "south", "east", "west", "hill", "lake", "wood", "moor", "fen", "dale", "peak")
@@ -71,7 +71,8 @@ def merge_lists(
     network: MemoryNetwork | None = None,
     **changes: Any,
 ) -> Merged:
-    """One run. owners: wire numbers, one per list; contributors must be 3, 4, .. without a gap. bodies: dishonest parties."""
+    """One run. owners: wire numbers, one per list; contributors must be 3, 4, .. without a gap. bodies:
+    dishonest parties."""
     spec, context = spec_of("merge3", **changes), context_of(owners)
     parties = max(3, *(number + 1 for number in owners))
     frames: list[Frame] = []

@@ -1,4 +1,5 @@
-"""Two owners (and a helper) in threads, for the tests of private set union; wires that falsify; the comparison with the ideal."""
+"""Two owners (and a helper) in threads, for the tests of private set union; wires that falsify; the
+comparison with the ideal."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpc_protocols.memory_wire import Frame, MemoryNetwork, MemoryWire
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork, MemoryWire
 from mpc_protocols.psu.dh2.owner import align
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.groups.group import Group
@@ -79,7 +80,8 @@ def run(
 
 
 class Falsifying(MemoryWire):
-    """A party's wire, or its fork, that changes some of the messages it sends to `receiver`, by number (from 0)."""
+    """A party's wire, or its fork, that changes some of the messages it sends to `receiver`, by number (from
+    0)."""
 
     def __init__(
         self, wire: MemoryWire, changes: Mapping[int, Callable[[bytes], bytes]], receiver: int
@@ -113,7 +115,8 @@ def falsified(
 def assert_ideal(
     lists: Sequence[Sequence[bytes]], results: Sequence[Alignment], ideal: Sequence[Alignment]
 ) -> None:
-    """The results are the ideal functionality's up to the order of rows: one bijection of rows maps each owner's map."""
+    """The results are the ideal functionality's up to the order of rows: one bijection of rows maps each
+    owner's map."""
     assert {r.n_rows for r in results} == {i.n_rows for i in ideal} == {len(set().union(*lists))}
     assert len({r.digest for r in results}) == 1
     renamed: dict[int, int] = {}

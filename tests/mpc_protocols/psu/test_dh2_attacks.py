@@ -1,7 +1,8 @@
-"""Deviations from dh2, each tried for real: what it gains, and who notices. The honest party is `dh2.Owner`, the other derived.
+"""Deviations from dh2, each tried for real: what it gains, and who notices. The honest party is `dh2.Owner`,
+the other derived.
 
-Where a deviation is caught by chance its frequency over many runs is compared with the prediction: such an interval is missed by
-chance with probability 10^-6 at most (exact binomial tails); there are four of them.
+Where a deviation is caught by chance its frequency over many runs is compared with the prediction: such an
+interval is missed by chance with probability 10^-6 at most (exact binomial tails); there are four of them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def within(count: int, runs: int, chance: float) -> bool:
 
 
 class ScaledInputs(Owner):
-    """Enters H(x)^c for a secret c of its own in place of H(x), for every other record; traps must be what they are."""
+    """Enters H(x)^c for a secret c of its own in place of H(x), for every other record; traps must be what
+    they are."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -63,8 +65,9 @@ class ScaledInputs(Owner):
 @MODES
 @SIDES
 def test_scaled_inputs_gain_nothing(side: int, spec: AlignmentSpec) -> None:
-    """Where names are powers of H(x) this gives the names of the other's records. Here they are records that nobody else holds:
-    what comes back for them is no power of any tag's point, whatever is done with c. Nobody notices, for nothing is learnt."""
+    """Where names are powers of H(x) this gives the names of the other's records. Here they are records that
+    nobody else holds: what comes back for them is no power of any tag's point, whatever is done with c.
+    Nobody notices, for nothing is learnt."""
     done = attack(ScaledInputs, side, spec)
     own, group = done.deviating, done.deviating.group
     assert done.said == "" and done.result is not None and done.result.n_rows == 2 * N - K // 2
@@ -86,7 +89,8 @@ def rows_of(elements: Elements) -> set[bytes]:
 
 
 class Elsewhere(Matching):
-    """Tests some positions of the other's list under another exponent. For traps it has the right answers, as far as they go."""
+    """Tests some positions of the other's list under another exponent. For traps it has the right answers, as
+    far as they go."""
 
     tested: Positions
     other: int
@@ -111,7 +115,8 @@ class Elsewhere(Matching):
 
 
 class RelatedExponents(deviating(Elsewhere)):  # type: ignore[misc]
-    """Enters its first record, the target, under an exponent of its own, and tests m positions for the target under that."""
+    """Enters its first record, the target, under an exponent of its own, and tests m positions for the target
+    under that."""
 
     m = 3
 
@@ -129,8 +134,9 @@ class RelatedExponents(deviating(Elsewhere)):  # type: ignore[misc]
 
 @SIDES
 def test_related_exponents_are_caught_by_traps(side: int) -> None:
-    """8 records, 4 traps, m = 3 of 12 positions: not caught with probability C(9,4) / C(12,4) = 0.25; not caught and the target
-    found with probability 3/12 C(9,4) / C(11,4) = 0.10. Who is caught has found nothing."""
+    """8 records, 4 traps, m = 3 of 12 positions: not caught with probability C(9,4) / C(12,4) = 0.25; not
+    caught and the target found with probability 3/12 C(9,4) / C(11,4) = 0.10. Who is caught has found
+    nothing."""
     runs, n, t, m = 150, 8, 4, RelatedExponents.m
     theirs = MINE[:1] + THEIRS[-(n - 1) :]
     passed = gained = 0
@@ -151,7 +157,8 @@ def gain(n: int, t: int, m: int) -> Fraction:
 
 
 def test_the_bound() -> None:
-    """By exact enumeration: at most 1 / (t + 1) whatever m is, and at most 1 / (e t) in long lists; and the constant suffices."""
+    """By exact enumeration: at most 1 / (t + 1) whatever m is, and at most 1 / (e t) in long lists; and the
+    constant suffices."""
     for n in range(1, 25):
         for t in range(1, 12):
             assert max(gain(n, t, m) for m in range(1, n + 1)) <= Fraction(1, t + 1)
@@ -202,7 +209,8 @@ class SpoiltAnswers(Matching):
 
 
 def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
-    """Which matches, is chance: fewer bits come back, for positions that the asking owner shuffled. With proofs it is noticed."""
+    """Which matches, is chance: fewer bits come back, for positions that the asking owner shuffled. With
+    proofs it is noticed."""
     done = attack(deviating(SpoiltAnswers), 0)
     found = int(done.deviating.common.sum())
     assert (
@@ -213,7 +221,8 @@ def test_wrong_answers_spoil_matches_and_tell_nothing() -> None:
 
 
 def claims(change: Callable[[np.ndarray], np.ndarray], consistent: bool) -> type[Owner]:
-    """An asking owner that changes which entries of O it says to have found; consistent: acts itself as if that were true."""
+    """An asking owner that changes which entries of O it says to have found; consistent: acts itself as if
+    that were true."""
 
     class Claims(Matching):
         def compare(self, entries: Names) -> tuple[np.ndarray, np.ndarray]:
@@ -233,7 +242,8 @@ def some(bits: np.ndarray, value: bool, count: int) -> np.ndarray:
 
 
 def test_a_bitmap_that_claims_less() -> None:
-    """As if it had entered other records, but it does not know in place of which. Acting against one's own claim is noticed."""
+    """As if it had entered other records, but it does not know in place of which. Acting against one's own
+    claim is noticed."""
     done = attack(claims(lambda bits: some(bits, False, 5), True), 1)
     assert done.said == "" and done.result is not None and done.result.n_rows == UNION + 5
     done = attack(claims(lambda bits: some(bits, False, 1), False), 1)
@@ -257,8 +267,8 @@ class AllCommon(claims(np.ones_like, False)):  # type: ignore[misc]
 
 
 def test_that_all_are_common_may_be_claimed_and_tells_nothing() -> None:
-    """It passes, for every name is the liar's own: it has learnt k, and not which of its records they are. It has placed its
-    records without knowing where they belong: its data are wrong, which is not covered."""
+    """It passes, for every name is the liar's own: it has learnt k, and not which of its records they are. It
+    has placed its records without knowing where they belong: its data are wrong, which is not covered."""
     done = attack(AllCommon, 1)
     assert done.said == "" and done.result is not None and done.result.n_rows == N
     own, group = done.deviating, done.deviating.group
@@ -297,7 +307,8 @@ class FalseName(Owner):
 @SIDES
 @pytest.mark.parametrize("right", [True, False])
 def test_one_guess(right: bool, side: int, spec: AlignmentSpec) -> None:
-    """Only the right guess passes, one of the k common records: so it tells what was guessed, and any other is noticed."""
+    """Only the right guess passes, one of the k common records: so it tells what was guessed, and any other
+    is noticed."""
     done = attack(type("Guessing", (FalseName,), {"right": right}), side, spec)
     assert (done.result is not None) == right
     assert done.said == "" if right else "did not arrive at the same union" in done.said

@@ -1,4 +1,5 @@
-"""What a deviating owner of dh2 could read from when a message comes, from where a run ends, or from a guess that fits."""
+"""What a deviating owner of dh2 could read from when a message comes, from where a run ends, or from a guess
+that fits."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ SIDES = pytest.mark.parametrize("side", [0, 1], ids=["answering", "asking"])
 
 
 class InFileOrder(Owner):
-    """Enters its list unshuffled: it knows which of its records a block holds (as does who remembers its own shuffle)."""
+    """Enters its list unshuffled: it knows which of its records a block holds (as does who remembers its own
+    shuffle)."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -55,8 +57,9 @@ class Watched(Owner):
 def test_the_time_of_a_block_does_not_tell_which_records_are_common(
     side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An element for a common record takes one exponentiation, for another one more. If a block were computed when it is due, its
-    delay would tell how many records of that block are common: for a last block of one record, whether that one is."""
+    """An element for a common record takes one exponentiation, for another one more. If a block were computed
+    when it is due, its delay would tell how many records of that block are common: for a last block of one
+    record, whether that one is."""
     monkeypatch.setattr(exchange, "BLOCK", 8)
     n, k = 33, 5
     entries = ids(range(n))
@@ -85,9 +88,10 @@ def test_the_time_of_a_block_does_not_tell_which_records_are_common(
 
 
 class PowerOfTheirKey(Owner):
-    """Waits for the other's key of names, g^alpha, and announces (g^alpha)^c as its own, whose exponent it does not know; waits
-    for the names as well, and returns that of a record of its choice, W^c. If that is not common, W = g^r, the other holds
-    N(W^(c alpha)) twice: as the name of one of its own records and as that of this one. If it is common, once."""
+    """Waits for the other's key of names, g^alpha, and announces (g^alpha)^c as its own, whose exponent it
+    does not know; waits for the names as well, and returns that of a record of its choice, W^c. If that is
+    not common, W = g^r, the other holds N(W^(c alpha)) twice: as the name of one of its own records and as
+    that of this one. If it is common, once."""
 
     target: bytes
 
@@ -126,7 +130,8 @@ class PowerOfTheirKey(Owner):
 
 @SIDES
 def test_where_a_run_ends_does_not_tell_whether_a_record_is_common(side: int) -> None:
-    """The other notices in either case; it must do so in the same flight, with the same words, and show only fresh messages."""
+    """The other notices in either case; it must do so in the same flight, with the same words, and show only
+    fresh messages."""
     ends = []
     for target in (next(x for x in MINE if x in THEIRS), next(x for x in MINE if x not in THEIRS)):
         done = attack(type("Chosen", (PowerOfTheirKey,), {"target": target}), side)
@@ -156,7 +161,8 @@ class ClaimsOneMore(Matching):
 
 
 class GuessesWhich(deviating(ClaimsOneMore)):  # type: ignore[misc]
-    """The other now takes one record for common that is not. Leaves the name of its guess out of its own table."""
+    """The other now takes one record for common that is not. Leaves the name of its guess out of its own
+    table."""
 
     right: bool
 

@@ -1,4 +1,5 @@
-"""Proofs of one exponent: the RFC's vectors, completeness, soundness, and why the lists must enter the weights."""
+"""Proofs of one exponent: the RFC's vectors, completeness, soundness, and why the lists must enter the
+weights."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def test_true_statements_are_accepted(make: type[Group], count: int) -> None:
 
 
 def test_false_statements_are_refused() -> None:
-    """One wrong element among a thousand, another key, swapped order, another context, a changed or malformed proof."""
+    """One wrong element among a thousand, another key, swapped order, another context, a changed or malformed
+    proof."""
     group = Ristretto255()
     key, public, inputs, outputs = instance(group, 1000)
     proof = dleq.prove(group, key, group.generator, public, inputs, outputs, b"context")
@@ -119,9 +121,10 @@ def test_false_statements_are_refused() -> None:
 
 
 def test_weights_of_single_pairs_can_be_solved_for() -> None:
-    """Why the lists enter the context. In the RFC's form d_0 depends on the first pair only and d_1 on the second, so a
-    prover finds errors e, f with d_0 e + d_1 f = 0 by a birthday search, here 8,000 hashes in a group of order above 2^19
-    (it fails with probability e^-30); with n pairs the search becomes a k-sum. In the bound form the same list is refused.
+    """Why the lists enter the context. In the RFC's form d_0 depends on the first pair only and d_1 on the
+    second, so a prover finds errors e, f with d_0 e + d_1 f = 0 by a birthday search, here 8,000 hashes in a
+    group of order above 2^19 (it fails with probability e^-30); with n pairs the search becomes a k-sum. In
+    the bound form the same list is refused.
     """
     group = Residues(safe_prime(20))
     key, public, inputs, outputs = instance(group, 2)

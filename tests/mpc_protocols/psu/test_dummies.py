@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import (
     POOL,
@@ -28,7 +28,7 @@ from mpc_protocols.psu.dummies import (
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder, refusing
+from runner.review.conformance.guards import Recorder, refusing
 from tests.mpc_protocols.psu.owners import CONTEXT, EAST, NORTH, SOUTH, ids, run, spec_of
 
 SID = bytes(range(32))
@@ -61,7 +61,8 @@ def test_pool_sizes(epsilon: str, delta: int, fakes: int) -> None:
     ("epsilon", "c"), [("0.05", 300), ("0.5", 3), ("0.5", 40), ("1", 20), ("3", 1), ("1/3", 17)]
 )
 def test_delta_is_that_of_the_law(epsilon: str, c: int) -> None:
-    """P[K = 0] by summation; and no smaller delta will do: the hockey-stick divergence of K and K + 1, both ways."""
+    """P[K = 0] by summation; and no smaller delta will do: the hockey-stick divergence of K and K + 1, both
+    ways."""
     exact, e = float(delta_of(Fraction(epsilon), c)), float(Fraction(epsilon))
     p = law(e, c)
     assert exact == pytest.approx(p[0], rel=1e-12)
@@ -85,7 +86,8 @@ def test_centre_is_the_least() -> None:
 
 @pytest.mark.parametrize(("epsilon", "c"), [("0.5", 3), ("2", 1), ("0.1", 4)])
 def test_draws_follow_the_law(epsilon: str, c: int) -> None:
-    """Chi-square of 4,000 draws on 2c + 1 cells, its bound passed but with probability 10^-6 (Wilson-Hilferty, z = 4.753)."""
+    """Chi-square of 4,000 draws on 2c + 1 cells, its bound passed but with probability 10^-6
+    (Wilson-Hilferty, z = 4.753)."""
     n, degrees = 4000, 2 * c
     counts = np.bincount([draw(Fraction(epsilon), c) for _ in range(n)], minlength=2 * c + 1)
     expected = np.array(law(float(Fraction(epsilon)), c)) * n
@@ -212,8 +214,9 @@ def test_a_computing_party_that_hears_the_union_is_charged_for_it_alone(
 
 @pytest.mark.parametrize("padded", [True, False])
 def test_the_union_with_its_noise_is_as_private_as_its_event_says(padded: bool) -> None:
-    """The exact law of what an outsider hears, |X_1 u X_2| + L_1 + L_2 - E_1 - E_2 (with pad_to: a constant - r - E_1 - E_2),
-    under one identifier more or less: its hockey-stick divergence at epsilon. At most the event's delta; one E reaches it."""
+    """The exact law of what an outsider hears, |X_1 u X_2| + L_1 + L_2 - E_1 - E_2 (with pad_to: a constant -
+    r - E_1 - E_2), under one identifier more or less: its hockey-stick divergence at epsilon. At most the
+    event's delta; one E reaches it."""
     epsilon, c = 2.0, centre(Fraction(2), Fraction(1, 1000))
     one = np.array(law(epsilon, c))
 
@@ -230,7 +233,8 @@ def test_the_union_with_its_noise_is_as_private_as_its_event_says(padded: bool) 
 
 
 def test_on_record_before_the_first_message() -> None:
-    """A guard that refuses stops the run before anything is sent; one that agrees keeps the events though the run fails."""
+    """A guard that refuses stops the run before anything is sent; one that agrees keeps the events though the
+    run fails."""
     spec = spec_with(pad_to=(25, 30))
     with pytest.raises(BudgetRefused):
         run(spec, entry(ids(range(20)), spec, refusing()), lambda wire: None)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""The private equality test: what it says, what each message looks like, and that a party that waits has one guess."""
+"""The private equality test: what it says, what each message looks like, and that a party that waits has one
+guess."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def test_messages_are_fresh() -> None:
 def waiting(
     side: int, guess: bytes, candidates: list[bytes], answered: dict[str, Any], reflect: bool = False
 ) -> Callable[[Wire], None]:
-    """A party that sends nothing before it has seen the other's message, and then tries all candidates for the other's value."""
+    """A party that sends nothing before it has seen the other's message, and then tries all candidates for
+    the other's value."""
 
     def body(wire: Wire) -> None:
         exchange, group = Exchange(wire, CONTEXT, SPEC), Ristretto255()
@@ -73,8 +75,8 @@ def waiting(
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_party_that_waits_has_one_guess(side: int) -> None:
-    """Right: it knows, and passes. Wrong: it cannot tell which of its candidates is right, though that one is among them, and it
-    is noticed. Sending back what came does not pass."""
+    """Right: it knows, and passes. Wrong: it cannot tell which of its candidates is right, though that one is
+    among them, and it is noticed. Sending back what came does not pass."""
     candidates = [b"candidate %d" % i for i in range(20)]
     for guess in range(3):
         answered: dict[str, Any] = {}

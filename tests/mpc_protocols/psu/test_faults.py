@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.psu.dh2.owner import Owner
 from mpc_protocols.psu.functionality import AlignmentSpec
 from mpc_protocols.psu.groups.ristretto import Ristretto255
@@ -157,8 +157,8 @@ def test_florist_in_the_papers_group() -> None:
 )
 @pytest.mark.parametrize("spoiler", [0, 1])
 def test_dh2_elements(raw: bytes, spoiler: int) -> None:
-    """Lists are committed to, so a spoilt one is told from its commitment first; answers for traps are proven. A spoilt query may
-    be one for a trap."""
+    """Lists are committed to, so a spoilt one is told from its commitment first; answers for traps are
+    proven. A spoilt query may be one for a trap."""
     fails(DH2, spoiler, "sent a list other than it had committed to", m1=element(raw))
     fails(DH2, spoiler, f"sent public keys {INVALID}", m0=placed(raw, 40))
     fails(DH2, spoiler, "traps with a proof that does not hold", m4=element(raw))

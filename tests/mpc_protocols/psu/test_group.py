@@ -257,7 +257,8 @@ def test_hashes_are_separated() -> None:
 
 
 def test_permutations_are_uniform() -> None:
-    """24 orders of 4 elements, 2,400 draws: chi-square below its 1 - 10^-6 quantile, 68.9 for 23 degrees of freedom."""
+    """24 orders of 4 elements, 2,400 draws: chi-square below its 1 - 10^-6 quantile, 68.9 for 23 degrees of
+    freedom."""
     counts = dict.fromkeys(itertools.permutations(range(4)), 0)
     for _ in range(2400):
         counts[tuple(permutation(4).tolist())] += 1

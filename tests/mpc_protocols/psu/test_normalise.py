@@ -156,7 +156,8 @@ def test_a_person_may_be_called_null() -> None:
     | st.from_regex(r"[12][09][0-9]{2}-?[01][0-9]-?[0-3][0-9]", fullmatch=True)
 )
 def test_canonical_forms_are_stable(rule: str, text: str) -> None:
-    """Normalising what is normal changes nothing; a real identifier begins with byte 0 and the field's length."""
+    """Normalising what is normal changes nothing; a real identifier begins with byte 0 and the field's
+    length."""
     encoded = one(rule, text)
     if encoded is not None:
         assert encoded[:5] == b"\0" + (len(encoded) - 5).to_bytes(4, "big")

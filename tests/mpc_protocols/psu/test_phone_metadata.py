@@ -1,4 +1,5 @@
-"""The table of countries beside Google's metadata: calling codes, and each country's example numbers as people write them."""
+"""The table of countries beside Google's metadata: calling codes, and each country's example numbers as
+people write them."""
 
 from __future__ import annotations
 

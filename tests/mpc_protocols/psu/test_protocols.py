@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dh2 import owner, traps
 from mpc_protocols.psu.dh2.cost import dh2_cost
@@ -24,7 +24,7 @@ from mpc_protocols.psu.method import resolve
 from mpc_protocols.psu.two_owners import cost, exchange
 from mpc_protocols.research.florist import protocol as florist
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.psu.owners import (
     CONTEXT,
     EAST,
@@ -118,7 +118,8 @@ def test_cost_is_exact(
 
 
 def test_promised_sizes_at_a_hundred_thousand() -> None:
-    """When half is common: 12 n and 13 n exponentiations, 208 n and 352 n bytes; what dh2's traps cost on top does not grow."""
+    """When half is common: 12 n and 13 n exponentiations, 208 n and 352 n bytes; what dh2's traps cost on top
+    does not grow."""
     n, u = 100_000, 150_000
     assert sum(florist.cost(n, n, u).powers) == 13 * n and florist.cost(n, n, u).bytes == 352 * n + 24
     of_traps, whole = dh2_cost(0, 0, 0), dh2_cost(n, n, u)
@@ -169,7 +170,8 @@ def test_cost_is_exact_with_pools(method: str, block: int, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_do_not_depend_on_file_order(method: str) -> None:
-    """The row of the first identifier is uniform on 4 rows: chi-square below its 1 - 10^-6 quantile (30.7, 3 degrees)."""
+    """The row of the first identifier is uniform on 4 rows: chi-square below its 1 - 10^-6 quantile (30.7, 3
+    degrees)."""
     counts = np.zeros(4)
     for _ in range(160):
         done = run(spec_of(method), ids([0, 1, 2]), ids([2, 3]))
@@ -181,8 +183,8 @@ def test_rows_do_not_depend_on_file_order(method: str) -> None:
 def test_two_runs_share_nothing(method: str) -> None:
     """Fresh keys: no 16 bytes of one run's lists occur in the other's, even in the same session.
 
-    Only pieces of at least ten different bytes count: four small row numbers in a row (of which some lists are made) may
-    well be the same twice.
+    Only pieces of at least ten different bytes count: four small row numbers in a row (of which some lists
+    are made) may well be the same twice.
     """
     lists = sets(10, 10, 5)
     one, two = (run(spec_of(method), *lists, session_id=bytes(32)) for _ in range(2))

@@ -1,4 +1,5 @@
-"""Alignment by row order: equal tables pass, others stop everywhere; the noise of private row numbers and who sees what."""
+"""Alignment by row order: equal tables pass, others stop everywhere; the noise of private row numbers and who
+sees what."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import CosynthError, DataRefused, ProtocolAborted, StudyInvalid
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.psu.align import align
 from mpc_protocols.psu.dummies import list_noise
 from mpc_protocols.psu.functionality import Alignment, Context, Member
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
+from tests.mpc_protocols.backends.replicated.proof.cheating import CheatingWire
 from tests.mpc_protocols.psu.owners import spec_of
-from tests.mpc_protocols.replicated.proof.cheating import CheatingWire
 
 MEMBERS = tuple(
     Member(name, bytes([i]) * 32, i) for i, name in enumerate(("north", "south", "east", "west", "hill"))
@@ -76,9 +77,9 @@ def test_other_tables_stop_at_every_party(rows: dict[int, int], changes: dict[st
 
 
 def test_noise_reaches_owners_only() -> None:
-    """Two contributors own; what any one computing party gets is n + K and one uniform half of K. Over 60 runs n + K varies (all
-    draws equal with probability below 0.77^59 < 10^-6), and of the halves, uniform on 2^64, none is below 2^32 with
-    probability above 1 - 120 * 2^-32."""
+    """Two contributors own; what any one computing party gets is n + K and one uniform half of K. Over 60
+    runs n + K varies (all draws equal with probability below 0.77^59 < 10^-6), and of the halves, uniform on
+    2^64, none is below 2^32 with probability above 1 - 120 * 2^-32."""
     totals = set()
     for _ in range(60):
         results, frames, _ = run({3: 40, 4: 40}, **NOISY)
@@ -94,8 +95,8 @@ def test_noise_reaches_owners_only() -> None:
 
 @pytest.mark.parametrize("change", [1, 1000, 1 << 63], ids=str)
 def test_altered_noise_ends_the_run_whatever_it_is(change: int) -> None:
-    """K goes through two computing parties, one of which adds to its half: all stop because numbers differ, whether K could still
-    be drawn or not, which would tell that party about K."""
+    """K goes through two computing parties, one of which adds to its half: all stop because numbers differ,
+    whether K could still be drawn or not, which would tell that party about K."""
     spec, context = spec_of("row-order", **NOISY), Context(bytes(32), MEMBERS[3:5], None, MEMBERS[:3])
 
     def alter(count: int, peer: int, payload: bytes) -> bytes | None:
@@ -132,7 +133,8 @@ def test_refusals() -> None:
 
 
 def test_no_number_of_extra_rows_takes_rows_away() -> None:
-    """The first owner tells the other K = -5 and announces five rows less: they agree, but rows would lie outside the table."""
+    """The first owner tells the other K = -5 and announces five rows less: they agree, but rows would lie
+    outside the table."""
     spec = spec_of("row-order", malicious=True, **NOISY)
     context = Context(bytes(32), MEMBERS[:2], None, MEMBERS[:3])
 

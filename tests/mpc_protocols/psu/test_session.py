@@ -12,7 +12,7 @@ from mpc_protocols.psu.functionality import Alignment, ideal_align
 from mpc_protocols.psu.helper import protocol as helper
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.psu.merged import context_of
 from tests.mpc_protocols.psu.owners import CONTEXT, assert_ideal, spec_of
 from tests.trio import Trio

@@ -1,10 +1,11 @@
-"""What an owner sees can be simulated from its own set, the other's size and u: the simulators of the paper, and that of
-`docs/design/psu.md` 1.2, compared with recorded views of real runs.
+"""What an owner sees can be simulated from its own set, the other's size and u: the simulators of the paper,
+and that of `docs/design/psu.md` 1.2, compared with recorded views of real runs.
 
-A simulator knows the simulated party's own set and coins (its seed) and nothing of the other's set. Real and simulated view must
-agree exactly in what can be counted (lengths, repetitions, matches between lists under the own keys), and neither may show an
-order: positions against file order and against encodings (Spearman), bytes of encodings (chi-square). Every statistic's bound is
-passed by an honest run but with probability 10^-6; there are about 60 of them.
+A simulator knows the simulated party's own set and coins (its seed) and nothing of the other's set. Real and
+simulated view must agree exactly in what can be counted (lengths, repetitions, matches between lists under
+the own keys), and neither may show an order: positions against file order and against encodings (Spearman),
+bytes of encodings (chi-square). Every statistic's bound is passed by an honest run but with probability
+10^-6; there are about 60 of them.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def assert_no_order(ranks: NDArray[np.int64]) -> None:
 
 
 def assert_uniform(view: View) -> None:
-    """Encodings: bytes 8 to 23 of elements (the ends of a field element are not uniform) and all of tags; no sorted order."""
+    """Encodings: bytes 8 to 23 of elements (the ends of a field element are not uniform) and all of tags; no
+    sorted order."""
     for rows in view.lists.values():
         middle = rows[:, 8:24] if rows.shape[1] == 32 else rows
         counts = np.bincount(middle.reshape(-1), minlength=256)
@@ -105,7 +107,8 @@ def places(entries: Elements, rows: Elements) -> NDArray[np.int64]:
     return np.array([at[e.tobytes()] for e in entries])
 
 
-# FLORIST. Received by the active party: size, 5, 12q, 4, 11a, 9; by the passive: size, 3, 11q, 6, 12a, size of U, 8.
+# FLORIST. Received by the active party: size, 5, 12q, 4, 11a, 9; by the passive: size, 3, 11q, 6, 12a, size
+# of U, 8.
 
 ACTIVE = [("size", 0), ("set", 32), ("questions", 32), ("own set", 32), ("answers", 32), ("union", 32)]
 PASSIVE = [
@@ -150,7 +153,8 @@ def simulated_active(group: Ristretto255, keys: list[int], n: int, m: int, u: in
 
 
 def simulated_passive(group: Ristretto255, keys: list[int], n: int, m: int, u: int) -> View:
-    """From the active's size n, the own m, u and the own keys t1, t2, t3; the union it gets is raised by it afterwards."""
+    """From the active's size n, the own m, u and the own keys t1, t2, t3; the union it gets is raised by it
+    afterwards."""
     t1, t2, t3 = keys
     q = group.order
     both, records = elements(group, u), elements(group, u)  # H(x)^{s1 t1} and records of the union
@@ -178,7 +182,8 @@ def matches_active(group: Ristretto255, keys: list[int], view: View) -> tuple[in
 
 
 def matches_passive(group: Ristretto255, keys: list[int], view: View) -> tuple[int, int]:
-    """What the passive party can compare: its own set under both keys with the active's; own records with the union."""
+    """What the passive party can compare: its own set under both keys with the active's; own records with the
+    union."""
     t1, t2, t3 = keys
     q = group.order
     return (
@@ -207,7 +212,8 @@ def test_florist_views() -> None:
 
 
 def test_florist_orders() -> None:
-    """Known keys open every list: no list is in file order, and no two lists of the same elements are in the same order."""
+    """Known keys open every list: no list is in file order, and no two lists of the same elements are in the
+    same order."""
     done = florist_run()
     group = Ristretto255()
     sid = CONTEXT.salt(spec_of("florist"), done.session_id)
@@ -228,8 +234,9 @@ def test_florist_orders() -> None:
             assert_no_order(one[np.argsort(two)])
 
 
-# dh2. Received by the answering owner: size, commitment, keys; list; queries; pool and traps; answers for its traps; a bitmap;
-# names; comparison. By the asking owner: tags instead of queries, and answers instead of the bitmap.
+# dh2. Received by the answering owner: size, commitment, keys; list; queries; pool and traps; answers for its
+# traps; a bitmap; names; comparison. By the asking owner: tags instead of queries, and answers instead of the
+# bitmap.
 
 ANSWERING = [
     ("keys", 0),
@@ -277,8 +284,8 @@ def dh2_run() -> tuple[Run, list[Watched]]:
 
 @dataclass
 class Dh2View(View):
-    """With the positions of the other's traps in its list, the elements that answer for own traps, and where common records
-    stand in the other's list and among the entries of O, both without traps."""
+    """With the positions of the other's traps in its list, the elements that answer for own traps, and where
+    common records stand in the other's list and among the entries of O, both without traps."""
 
     traps: NDArray[np.int64]
     answered: Elements
@@ -315,7 +322,8 @@ def exponents_of(scalars: NDArray[np.uint8]) -> list[int]:
 
 
 def simulated_dh2(group: Ristretto255, side: int, mine: int, theirs: int, u: int) -> Dh2View:
-    """From both sizes and u alone: everything is random, but that k tests and k positions of the other's list are common."""
+    """From both sizes and u alone: everything is random, but that k tests and k positions of the other's list
+    are common."""
     k = mine + theirs - u
     lists = {"list": elements(group, theirs + TRAPS)}
     if side == 0:
@@ -364,7 +372,8 @@ def test_dh2_views(side: int) -> None:
 
 
 def test_dh2_orders() -> None:
-    """With both parties' keys: list, tags, queries and positions of traps are in no order of the file, nor of each other."""
+    """With both parties' keys: list, tags, queries and positions of traps are in no order of the file, nor of
+    each other."""
     (done, owners), group = dh2_run(), Ristretto255()
     sid = CONTEXT.salt(spec_of("dh2"), done.session_id)
     views = received(done, 0, ANSWERING), received(done, 1, ASKING)
@@ -399,7 +408,8 @@ def test_dh2_orders() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_dh2_names_are_what_they_should_be(side: int) -> None:
-    """With the other's key as well: powers of the points exactly where records are common. So the test above can fail."""
+    """With the other's key as well: powers of the points exactly where records are common. So the test above
+    can fail."""
     (done, owners), group = dh2_run(), Ristretto255()
     real, own, other = seen(done, owners[side], side), owners[side], owners[1 - side]
     due = group.power(own.points, other.name_key)

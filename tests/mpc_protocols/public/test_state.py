@@ -1,4 +1,5 @@
-"""The public state: parties in lockstep derive the same plans and hashes; anything out of order stops the run."""
+"""The public state: parties in lockstep derive the same plans and hashes; anything out of order stops the
+run."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from mpc_protocols.public.steps import (
     TotalStep,
     parse,
 )
-from tests.mpc_protocols.replicated.trio_run import answers_of, small_groups
+from tests.mpc_protocols.backends.replicated.trio_run import answers_of, small_groups
 
 F = Fraction
 SETTING = StudyFacts({"a": 2, "b": 3, "c": 4}, "add-remove", 1, 10_000, b"session id")
@@ -318,7 +319,8 @@ def test_answers_that_were_not_announced_are_refused() -> None:
 
 
 def test_answers_in_several_groups() -> None:
-    """Each group has its hash; what a candidate's groups add up to is what was announced, not each for itself."""
+    """Each group has its hash; what a candidate's groups add up to is what was announced, not each for
+    itself."""
     with small_groups(4, 5, 10):
         begun, rounded = selection(measured())
         step, groups = begun.step, begun.answers.groups
@@ -394,7 +396,8 @@ def test_answers_of_the_own_cells_are_known_by_hash_and_sums_only(dealer: int) -
 
 
 def test_one_dealer_has_all_cells() -> None:
-    """A backend without dealers: one part, whatever the handle and the size; order of cells as in the marginals."""
+    """A backend without dealers: one part, whatever the handle and the size; order of cells as in the
+    marginals."""
     answers = [np.arange(size) % 7 for size in (3 * SPLIT + 1, 5)]
     [layout] = layouts((4, 1), tuple(map(len, answers)), 1)
     of = Answers.of(layout, answers)
@@ -406,7 +409,8 @@ def test_one_dealer_has_all_cells() -> None:
 
 
 def test_the_announced_hash_is_that_of_all_cells() -> None:
-    """Of large marginals, too, which have three dealers: any cell, any sum, the candidates and their order count."""
+    """Of large marginals, too, which have three dealers: any cell, any sum, the candidates and their order
+    count."""
     rng = np.random.default_rng(2)
     answers = [rng.integers(0, 9, size) for size in (3 * SPLIT + 1, 5, SPLIT, 64)]
     handles = [4, 1, 0, 6]

@@ -1,4 +1,5 @@
-"""The toolkit's protocols against plaintext: what is opened, what is charged, what is refused, rounds and bytes."""
+"""The toolkit's protocols against plaintext: what is opened, what is charged, what is refused, rounds and
+bytes."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.backend import AllowAll
+from mpc_protocols.backends.replicated.sharing import trio
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, centred, open_ring
 from mpc_protocols.engine import prg
 from mpc_protocols.engine.noise.sampling import gaussian_noise, gumbel_noise
 from mpc_protocols.errors import (
@@ -25,10 +28,8 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.functionality import Event
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork, run_parties
 from mpc_protocols.mechanisms.gaussian import sampler
-from mpc_protocols.memory_wire import MemoryNetwork, run_parties
-from mpc_protocols.replicated.sharing import trio
-from mpc_protocols.replicated.sharing.ring import RingShare, centred, open_ring
 from mpc_protocols.toolkit.shared_array import MAX_ENTRY, MIN_ENTRY, SharedArray
 from mpc_protocols.toolkit.three_parties import ThreeParties, UnionRows, _selection_plan
 from mpc_protocols.wire import Wire
@@ -140,7 +141,8 @@ def test_the_arg_max_is_that_of_the_scaled_scores_plus_the_noise_of_its_release(
         assert chosen.position == int(np.argmax(weight * (scores + high) + noise))
         assert events == [plan.event] and chosen.rho == plan.event.rho == chosen.epsilon**2 / 8
         assert Fraction(epsilon) * Fraction(9, 10) < chosen.epsilon <= Fraction(epsilon)
-        # e^(epsilon (score - score') / (2 sensitivity)) of Gumbel noise in units of 64 2^a, but for what rounding inflates
+        # e^(epsilon (score - score') / (2 sensitivity)) of Gumbel noise in units of 64 2^a, but for what
+        # rounding inflates
         exact = chosen.epsilon / (2 * sensitivity)
         assert Fraction(9, 10) * exact < Fraction(weight, 64 << plan.a) <= exact
 

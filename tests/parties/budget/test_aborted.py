@@ -25,7 +25,8 @@ EVENTS = {
 
 
 def after(tmp_path: Path, *runs: str) -> Ledger:
-    """A ledger with these runs, each a string of events; one that ends with "!" was not settled, as if its process had died."""
+    """A ledger with these runs, each a string of events; one that ends with "!" was not settled, as if its
+    process had died."""
     ledger = Ledger(tmp_path / "ledger.db")
     for number, events in enumerate(runs):
         run = ledger.reserve(

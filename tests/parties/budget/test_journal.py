@@ -90,7 +90,8 @@ def test_an_alignment_is_on_record_beside_the_releases(tmp_path: Path) -> None:
 
 
 def test_every_cut_is_a_torn_line_or_too_short(tmp_path: Path) -> None:
-    """A crash leaves a prefix of the file: whatever its length, all whole lines are kept and nothing is invented."""
+    """A crash leaves a prefix of the file: whatever its length, all whole lines are kept and nothing is
+    invented."""
     write(tmp_path / "whole").end(0)
     content = (tmp_path / "whole").read_bytes()
     start = content.index(b"\n", content.index(b"\n") + 1) + 1  # header and first attempt

@@ -92,7 +92,8 @@ def test_what_a_unit_counts_for_another(
 
 @pytest.mark.parametrize("sigma2", [Fraction(9), Fraction(10**6)])
 def test_steps_are_what_the_same_releases_cost_for_the_larger_unit(sigma2: Fraction) -> None:
-    """The same noise, charged for s rows instead of s': never more than the steps say, and as much if the adjacency is kept."""
+    """The same noise, charged for s rows instead of s': never more than the steps say, and as much if the
+    adjacency is kept."""
     for (mine, own), (others, run) in product(product((1, 2, 3, 6), BOTH), repeat=2):
         steps = Notion(person(mine), own).steps(Notion(person(others), run))
         if steps is None:
@@ -131,7 +132,8 @@ def test_a_fraction_counts_its_square_for_gaussian_releases_only() -> None:
 
 
 def test_a_selection_of_a_smaller_unit_never_costs_more_than_it_counts() -> None:
-    """Both theorems at the account's sensitivity, which theorem 1 rounds up to whole grid steps: the square would not do."""
+    """Both theorems at the account's sensitivity, which theorem 1 rounds up to whole grid steps: the square
+    would not do."""
     short = 0
     for rows, epsilon, (mine, others) in product(
         (10**3, 10**5, 4 * 10**6),
@@ -250,7 +252,8 @@ def test_the_cap_leaves_room_for_the_samplers(ledger: Ledger) -> None:
 
 
 def test_beyond_the_samplers_precision_no_epsilon_is_claimed(ledger: Ledger) -> None:
-    """Two runs of epsilon 20, each calibrated to about 13: together nothing holds at this delta, and nothing is said to."""
+    """Two runs of epsilon 20, each calibrated to about 13: together nothing holds at this delta, and nothing
+    is said to."""
     budget = Budget.of(20.0, 1e-9, BETA)
     one = replace(run(1), rho=budget.rho_cap)
     ledger.reserve(one, Cap(20.0, 1e-9))

@@ -171,8 +171,8 @@ def test_hashes_follow_what_was_opened(tmp_path: Path) -> None:
 def test_a_changed_byte_is_refused_or_was_torn_off(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Refused; or a length that now leads beyond the end is taken for a crash, and the journal's marks tell. Where shares were
-    overwritten nothing is read any more."""
+    """Refused; or a length that now leads beyond the end is taken for a crash, and the journal's marks tell.
+    Where shares were overwritten nothing is read any more."""
     folder = tmp_path_factory.mktemp("state")
     path = made(folder)
     with reopened(path) as whole:

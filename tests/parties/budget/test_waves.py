@@ -1,4 +1,5 @@
-"""Nobody is in two waves of a table: what a ledger refuses, whatever the study names, and under whatever name of the rows."""
+"""Nobody is in two waves of a table: what a ledger refuses, whatever the study names, and under whatever name
+of the rows."""
 
 from __future__ import annotations
 
@@ -71,8 +72,8 @@ EVENT = Event("measure", RHO, Fraction(0), {})
 def test_rows_that_are_charged_for_one_wave_are_refused_for_another(
     ledger: Ledger, before: Reservation, words: str, dataset: str
 ) -> None:
-    """The second wave names the first only; the rows were in the first, or in a third that names the first, too; or they are
-    those of a party that computed, under another digest with a CA."""
+    """The second wave names the first only; the rows were in the first, or in a third that names the first,
+    too; or they are those of a party that computed, under another digest with a CA."""
     charged(ledger, before, EVENT)
     with pytest.raises(BudgetRefused, match=words) as caught:
         ledger.reserve(wave(SECOND, FIRST, dataset=dataset, run="new"))
@@ -122,7 +123,8 @@ def test_rows_are_in_a_wave_once(ledger: Ledger) -> None:
 
 
 def test_a_study_that_is_settled_reserves_nothing_again(ledger: Ledger) -> None:
-    """Its one run has taken place without the bundle, or never will: no other bundle could be in one, whoever asks for it."""
+    """Its one run has taken place without the bundle, or never will: no other bundle could be in one, whoever
+    asks for it."""
     charged(ledger, wave(FIRST))
     with pytest.raises(BudgetRefused, match="has ended"):
         ledger.reserve(wave(FIRST))

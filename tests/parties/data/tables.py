@@ -1,4 +1,5 @@
-"""The same table as CSV, Parquet and a DuckDB database, for the tests of `parties/`; and a search for leaks in an error."""
+"""The same table as CSV, Parquet and a DuckDB database, for the tests of `parties/`; and a search for leaks
+in an error."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def written(folder: Path, table: Table) -> list[Location]:
 
 
 def everything_in(error: BaseException) -> str:
-    """All that a handler, a logger or a debugger could print of an error: its chain too, even where it is suppressed."""
+    """All that a handler, a logger or a debugger could print of an error: its chain too, even where it is
+    suppressed."""
     seen: list[BaseException] = []
     rest: list[BaseException | None] = [error]
     while rest:

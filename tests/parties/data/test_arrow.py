@@ -1,4 +1,5 @@
-"""Arrow's buffers read as NumPy arrays: against Arrow's own conversion to Python, whatever the offset; and what is not loaded."""
+"""Arrow's buffers read as NumPy arrays: against Arrow's own conversion to Python, whatever the offset; and
+what is not loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parties.data.arrow import entries, present, truths
+from parties.data.files.arrow import entries, present, truths
 from tests.parties.data.tables import write_csv, write_parquet
 
 
@@ -66,7 +67,7 @@ def test_counting_a_table_loads_no_pandas(tmp_path: Path) -> None:
     ]
     code = f"""if True:
         import sys
-        from parties.data.local_marginals import count
+        from parties.data.counting.local_marginals import count
         from parties.data.location import locate
         from parties.data.source import open_source
         from synth.domain import Categorical, Codes, Domain, Numeric

@@ -1,4 +1,5 @@
-"""Coding against the domain's own definition, value by value, and the same codes from every type a value may come in."""
+"""Coding against the domain's own definition, value by value, and the same codes from every type a value may
+come in."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parties.data.coding import Coder, Misfit
+from parties.data.counting.coding import Coder, Misfit
 from synth.domain import (
     Boolean,
     Categorical,

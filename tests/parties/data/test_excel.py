@@ -1,4 +1,5 @@
-"""A workbook's first sheet is read as the CSV that it would be exported to; without the extra a sentence says what to do."""
+"""A workbook's first sheet is read as the CSV that it would be exported to; without the extra a sentence says
+what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from parties.data.local_marginals import count
+from parties.data.counting.local_marginals import count
 from parties.data.location import locate
 from parties.data.source import open_source
 from runner.starting.proposals import place_of, texts_of

@@ -1,4 +1,5 @@
-"""Tables as two hospitals write them, read alike by what each private file says; and what such a file may not say."""
+"""Tables as two hospitals write them, read alike by what each private file says; and what such a file may not
+say."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
-from parties.data import local_marginals, records
+from parties.data import records
+from parties.data.counting import local_marginals
 from parties.data.harmony.expressions import columns_of
 from parties.data.harmony.functions import FUNCTIONS, OPERATORS
 from parties.data.harmony.recipe import fit

@@ -1,4 +1,5 @@
-"""Identifiers made in whole arrays are those of the policy made one by one, or both refuse; places, kinds, and no value shown."""
+"""Identifiers made in whole arrays are those of the policy made one by one, or both refuse; places, kinds,
+and no value shown."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def test_each_special_text_on_its_own(rule: str) -> None:
 
 
 def test_every_character_below_and_around_ascii() -> None:
-    """All of Unicode's first 0x3100 characters and every special casing, alone and between letters, under every rule."""
+    """All of Unicode's first 0x3100 characters and every special casing, alone and between letters, under
+    every rule."""
     characters = [
         chr(i)
         for i in [*range(0x3100), *range(0xFB00, 0xFB10), 0xFEFF, 0x1D165, 0x10FFFF]

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
-from parties.data import counters
-from parties.data.local_marginals import count, validate
+from parties.data.counting import counters
+from parties.data.counting.local_marginals import count, validate
+from parties.data.counting.scan import inspect
 from parties.data.location import Location
-from parties.data.scan import inspect
 from parties.data.source import Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.parties.data.tables import CANARY, Table, assert_says, code_of, write_csv, write_parquet, written
@@ -314,7 +314,7 @@ def test_a_unit_with_too_many_rows_is_refused(tmp_path: Path) -> None:
 
 MEMORY = """
 import resource, sys, time
-from parties.data.local_marginals import count
+from parties.data.counting.local_marginals import count
 from parties.data.location import locate
 from parties.data.source import open_source
 from synth.domain import Codes, Domain
@@ -332,7 +332,8 @@ print(local.rows, time.perf_counter() - started, resource.getrusage(resource.RUS
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [4_000_000, pytest.param(20_000_000, marks=pytest.mark.campaign)])
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, most: int) -> None:
-    """20 million rows of 14 columns, 64 three-way cliques: under 2 GiB (measured: 0.3 GB, 9 s), about what a tenth takes."""
+    """20 million rows of 14 columns, 64 three-way cliques: under 2 GiB (measured: 0.3 GB, 9 s), about what a
+    tenth takes."""
     sizes = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
     columns = ", ".join(
         f"CAST(hash(i * 14 + {k}) % {size} AS SMALLINT) AS c{k}" for k, size in enumerate(sizes)

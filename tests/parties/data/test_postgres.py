@@ -22,8 +22,8 @@ import pytest
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
 from parties.data import records
-from parties.data.coding import Coder
-from parties.data.local_marginals import count, validate
+from parties.data.counting.coding import Coder
+from parties.data.counting.local_marginals import count, validate
 from parties.data.location import Location, locate
 from parties.data.source import Source, open_source
 from synth.domain import Categorical, Codes, Domain, Numeric
@@ -301,7 +301,7 @@ def test_long_texts(postgres: Postgres, schema: str, monkeypatch: pytest.MonkeyP
     expected = [(i, 'x\n"' * 1000000 + str(i)) for i in range(1, 6)]
     with open_source(at(postgres, f"{schema}.t")) as source:
         assert sorted(rows_of(source, ["a", "b"])) == expected
-        monkeypatch.setattr("parties.data.postgres._BLOCK_BYTES", 6_000_000)
+        monkeypatch.setattr("parties.data.engines.postgres._BLOCK_BYTES", 6_000_000)
         batches = list(source.batches(["a", "b"]))
         assert [batch.num_rows for batch in batches] == [2, 2, 1]
         assert sorted(number for batch in batches for number in batch.column(0).to_pylist()) == [
@@ -526,7 +526,7 @@ def test_a_server_that_dies_in_the_middle(tmp_path: Path) -> None:
 
 MEMORY = """
 import sys, time
-from parties.data.local_marginals import count
+from parties.data.counting.local_marginals import count
 from parties.data.location import locate
 from parties.data.source import open_source
 from synth.domain import Codes, Domain

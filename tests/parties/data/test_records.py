@@ -1,4 +1,5 @@
-"""Own records: codes and identifiers against brute force in every format, duplicates, everything refused, memory."""
+"""Own records: codes and identifiers against brute force in every format, duplicates, everything refused,
+memory."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy
-from parties.data.local_marginals import count
+from parties.data.counting.local_marginals import count
 from parties.data.location import Location
 from parties.data.records import Records, read, validate
 from parties.data.source import Source, open_source
@@ -284,7 +285,8 @@ print(own.rows, time.perf_counter() - started, kilobytes / 1024)
     sys.platform != "linux", reason="reads /proc; getrusage would count the parent's memory at the fork"
 )
 def test_memory_is_the_codes_and_the_identifiers(tmp_path: Path) -> None:
-    """Two million rows: ten bytes of codes each and, with identifiers, about 150 (measured peak: 222 MB and 408 MB)."""
+    """Two million rows: ten bytes of codes each and, with identifiers, about 150 (measured peak: 222 MB and
+    408 MB)."""
     columns = ", ".join(f"CAST(hash(i * 10 + {k}) % 200 AS SMALLINT) AS c{k}" for k in range(10))
     with duckdb.connect() as database:
         database.execute(

@@ -1,4 +1,5 @@
-"""Private temporary folders: theirs alone while they last, gone afterwards, also after a process that was killed."""
+"""Private temporary folders: theirs alone while they last, gone afterwards, also after a process that was
+killed."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_a_folder_is_private_and_goes_with_its_block(temporary: Path) -> None:
 def test_a_folder_that_is_closed_while_it_is_being_removed_is_closed_once(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process ends (`remove_spills`) while the thread that reads a table leaves its block: EBADF, or worse, before."""
+    """A process ends (`remove_spills`) while the thread that reads a table leaves its block: EBADF, or worse,
+    before."""
     made, removed = Scratch(), []
 
     def remove(path: Path, ignore_errors: bool = False) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from parties.data import duckdb_engine, duckdb_view
+from parties.data.engines import duckdb_engine, duckdb_view
 from parties.data.location import locate
 from parties.data.source import Source, many_files, open_source
 from parties.data.sql import server
@@ -44,7 +44,7 @@ def refused(path: Path, content: str | bytes, names: list[str]) -> DataRefused:
 
 def test_importing_the_parties_modules_loads_nothing_heavy() -> None:
     code = (
-        "import sys; import parties.data.source, parties.data.coding, parties.data.local_marginals\n"
+        "import sys; import parties.data.source, parties.data.counting.coding, parties.data.counting.local_marginals\n"
         "import parties.data.records, parties.budget.ledger\n"
         "import parties.budget.journal\n"
         "print([m for m in ('psycopg', 'duckdb', 'pyarrow', 'pandas', 'numpy') if m in sys.modules])"

@@ -8,7 +8,7 @@ import pytest
 
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from parties.inbox.agreement import agree, confirm, grown, looks, standing
 from parties.inbox.store import AgreedList

@@ -99,7 +99,8 @@ def status_of(
 
 
 def broken_off(box: Box, head: dict[bytes, bytes], body: bytes) -> None:
-    """Announce an upload, send less, and go. Raises what a client meets that waits for an answer all the same."""
+    """Announce an upload, send less, and go. Raises what a client meets that waits for an answer all the
+    same."""
     connection = h11.Connection(h11.CLIENT)
     with (
         socket.create_connection((box.host, box.port), 60) as plain,
@@ -211,7 +212,8 @@ def test_what_is_no_bundle_of_the_study_is_refused_with_a_reason(world: World, c
 
 
 def test_a_contributor_that_cheats_changes_nobody_s_counts(world: World, certs: Path) -> None:
-    """By its own key: altered, cut off, another's, with another's counts, broken off, more than announced, a second."""
+    """By its own key: altered, cut off, another's, with another's counts, broken off, more than announced, a
+    second."""
     other, content = (world.seal(name).read_bytes() for name in ("c00", "c01"))
     changed = [
         content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
@@ -251,7 +253,8 @@ def test_a_contributor_cannot_keep_the_box_busy(
 
 
 def test_connections_that_say_nothing_keep_nobody_out(world: World, certs: Path) -> None:
-    """More of them than an address has places: the oldest go. Half of them have begun with TLS, some with a request."""
+    """More of them than an address has places: the oldest go. Half of them have begun with TLS, some with a
+    request."""
     file = world.contribute("c00")
     with ExitStack() as open_, serving(world, certs) as box:
         for number in range(30):

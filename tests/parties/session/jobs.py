@@ -96,7 +96,8 @@ def run_ahead(wire: SessionWire, size: int, count: int) -> float:
 
 
 def chain(wire: SessionWire, length: int) -> dict[str, int]:
-    """A message travels round the ring `length` times while everybody also shouts to everybody once; counters of the job."""
+    """A message travels round the ring `length` times while everybody also shouts to everybody once; counters
+    of the job."""
     before = wire.traffic()
     peers = [p for p in range(3) if p != wire.me]
     for peer in peers:
@@ -199,7 +200,8 @@ def tapped(wire: SessionWire) -> list[tuple[str, int, str, int, bytes]]:
 
 
 def secure_arithmetic(wire: SessionWire) -> dict[str, Any]:
-    """MPyC's secure integers and arrays over our links: input, multiply, compare, output, PRSS randomness, transfer."""
+    """MPyC's secure integers and arrays over our links: input, multiply, compare, output, PRSS randomness,
+    transfer."""
     import builtins
     import pickle
     import sys
@@ -260,7 +262,8 @@ def after_import() -> dict[str, Any]:
 
 
 def mpyc_state(wire: SessionWire) -> dict[str, Any]:
-    """State of the process after the session has loaded MPyC, and whether the wire's keys come from its PRSS keys."""
+    """State of the process after the session has loaded MPyC, and whether the wire's keys come from its PRSS
+    keys."""
     import mpyc.runtime
 
     from parties.session.party import hkdf

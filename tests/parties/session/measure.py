@@ -1,4 +1,5 @@
-"""Measure the session: `python -m tests.parties.session.measure` prints latency and throughput with and without TLS."""
+"""Measure the session: `python -m tests.parties.session.measure` prints latency and throughput with and
+without TLS."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Strangers at a listening party's port, as many and as nasty as wanted; and starts of three real parties under them.
+"""Strangers at a listening party's port, as many and as nasty as wanted; and starts of three real parties
+under them.
 
     python -m tests.parties.session.stranger_campaign --seconds 60 --rate 500 --sockets 200
 
-Loopback only. A stranger holds its socket until it is dropped or its place in the campaign is needed for the next one. What
-they do, in turn: say nothing; garbage; half a greeting; a whole greeting in a party's name and no more; a greeting and the first
-TLS bytes of an earlier handshake (replayed); a greeting and garbage for TLS.
+Loopback only. A stranger holds its socket until it is dropped or its place in the campaign is needed for the
+next one. What they do, in turn: say nothing; garbage; half a greeting; a whole greeting in a party's name and
+no more; a greeting and the first TLS bytes of an earlier handshake (replayed); a greeting and garbage for
+TLS.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ def greeting(claimed: str, certificate: bytes) -> bytes:
 
 
 class Campaign(threading.Thread):
-    """Connections to the ports, `rate` a second (None: as fast as they go), at most `sockets` at a time, until `stop`."""
+    """Connections to the ports, `rate` a second (None: as fast as they go), at most `sockets` at a time,
+    until `stop`."""
 
     def __init__(
         self, ports: Sequence[int], claimed: str, certificate: bytes, sockets: int, rate: float | None

@@ -1,4 +1,5 @@
-"""What a party may say before any data move: what can be read can be sent on, all else ends the start with a sentence."""
+"""What a party may say before any data move: what can be read can be sent on, all else ends the start with a
+sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bytes that change on the way: not taken for a wrong certificate; a handshake is tried again, a link says what happened."""
+"""Bytes that change on the way: not taken for a wrong certificate; a handshake is tried again, a link says
+what happened."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.trio import configs, session_config
 
 
 class Flipping(threading.Thread):
-    """A relay before a port that changes one bit of the first connection: of the byte `place` after the greeting, one way."""
+    """A relay before a port that changes one bit of the first connection: of the byte `place` after the
+    greeting, one way."""
 
     def __init__(self, target: int, place: int, answers: bool, greeting: int) -> None:
         super().__init__(daemon=True)

@@ -1,7 +1,8 @@
-"""Parties that die, stop, hurry or fail, as real processes: the contract's code, and one sentence that names the culprit.
+"""Parties that die, stop, hurry or fail, as real processes: the contract's code, and one sentence that names
+the culprit.
 
-In time: unless a test says otherwise, silence is suffered for minutes and parties are waited for as long as a test may last
-(`trio.configs`), so that neither can be what ends one.
+In time: unless a test says otherwise, silence is suffered for minutes and parties are waited for as long as a
+test may last (`trio.configs`), so that neither can be what ends one.
 """
 
 from __future__ import annotations
@@ -195,7 +196,8 @@ def test_a_refused_budget_is_told_without_its_text(started: Start, credentials: 
 
 
 def test_before_all_have_assembled_every_refusal_looks_alike(started: Start, credentials: Path) -> None:
-    """A peer that proposes studies must not learn whether a value, a number of rows or a cap stood against it."""
+    """A peer that proposes studies must not learn whether a value, a number of rows or a cap stood against
+    it."""
     heard = []
     for why, code in (("budget", 50), ("data", 30), ("study", 10), ("bug", 1)):
         children = started(configs(credentials, computing=3, contributors=1), bodies.refuse, 1, why, False)

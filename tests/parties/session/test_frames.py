@@ -202,8 +202,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.parametrize("size", [0, 100, CHUNK])
 def test_more_than_the_window_ends_the_link(narrow: int, size: int) -> None:
-    """Nobody here reads: once that much is unread nothing is granted, and what comes all the same is a violation. Empty
-    messages count too."""
+    """Nobody here reads: once that much is unread nothing is granted, and what comes all the same is a
+    violation. Empty messages count too."""
     allowed = 2 * narrow // (size + FRAME_COST)
     hub = feed(
         b"".join(data(1, n, bytes(size)) for n in range(allowed + 2 + narrow // 4 // (size + FRAME_COST)))

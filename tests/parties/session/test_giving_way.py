@@ -1,4 +1,5 @@
-"""Strangers who never pause or never end do not stop a start; a connection to oneself; a confirmation that is none."""
+"""Strangers who never pause or never end do not stop a start; a connection to oneself; a confirmation that is
+none."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def connector(of: SessionConfig, failed: Any = unexpected) -> Connector:
 
 
 class Ready:
-    """Does at once what a loop would wait for, MANY times at most; `turns` counts how often another task went on meanwhile."""
+    """Does at once what a loop would wait for, MANY times at most; `turns` counts how often another task went
+    on meanwhile."""
 
     def __init__(self) -> None:
         self.calls = self.turns = 0

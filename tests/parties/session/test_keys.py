@@ -48,7 +48,8 @@ def test_with_three_parties_a_pairs_key_is_its_prss_key() -> None:
 def test_a_party_whose_random_numbers_are_known_does_not_give_the_key_away(
     monkeypatch: pytest.MonkeyPatch, broken: int
 ) -> None:
-    """Either side's 16 bytes: with one of the two sides fixed to zeros, two sessions still have different keys."""
+    """Either side's 16 bytes: with one of the two sides fixed to zeros, two sessions still have different
+    keys."""
     keys = set()
     for _ in range(2):
         made = []

@@ -32,7 +32,8 @@ def test_wire_keys_come_from_mpycs_prss_keys(trio: Trio) -> None:
 
 
 def test_only_one_file_imports_mpyc() -> None:
-    """A second import, in a process of another kind, would parse that process's arguments (`docs/design/session.md` 2)."""
+    """A second import, in a process of another kind, would parse that process's arguments
+    (`docs/design/session.md` 2)."""
     pattern = re.compile(
         r"^\s*(import\s+mpyc|from\s+mpyc)|import_module\(\s*['\"]mpyc|__import__\(\s*['\"]mpyc", re.MULTILINE
     )

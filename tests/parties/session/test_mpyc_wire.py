@@ -17,7 +17,8 @@ from tests.patience import PATIENCE_S
 
 
 class Exchanger:
-    """MPyC's connection to one peer: messages under labels, futures for those to come (as its MessageExchanger)."""
+    """MPyC's connection to one peer: messages under labels, futures for those to come (as its
+    MessageExchanger)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, certificate: Any = None) -> None:
         self.loop, self.buffers, self.other, self.closing = loop, dict[int, Any](), self, False

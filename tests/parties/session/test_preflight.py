@@ -1,4 +1,5 @@
-"""The preflight (`check --connect`): pairs prove who they are and compare studies; no failure ends another link."""
+"""The preflight (`check --connect`): pairs prove who they are and compare studies; no failure ends another
+link."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ def test_who_does_not_come_is_named_in_time_and_whom_it_waits_for_before(credent
 
 
 def test_who_corrects_something_and_starts_again_is_met_again(credentials: Path, tmp_path: Path) -> None:
-    """South comes with a certificate of another CA, gives up, and comes again with the right one, while north waits for east."""
+    """South comes with a certificate of another CA, gives up, and comes again with the right one, while north
+    waits for east."""
     settings = parsed(credentials)
     north = Preflight(settings[0])
     wrong = Preflight(replace(foreign(settings[1], tmp_path), connect_s=1.0)).end()
@@ -234,7 +236,8 @@ def test_a_party_whose_own_certificate_is_bad_is_heard_by_the_others(
 
 
 def test_a_run_that_waits_is_not_disturbed(started: Start, credentials: Path) -> None:
-    """A check dials a run, and a run dials a check: they do not meet; the run starts once its own parties have come."""
+    """A check dials a run, and a run dials a check: they do not meet; the run starts once its own parties
+    have come."""
     settings = configs(credentials)
     north, east = started([settings[0], settings[2]], bodies.meet)
     for child in (north, east):

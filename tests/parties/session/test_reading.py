@@ -179,7 +179,8 @@ def test_sockets_that_a_thread_takes_as_the_loop_watches_again_are_watched_once(
 
 
 def test_what_is_told_keeps_its_order() -> None:
-    """What the loop finds out after a thread did is told after it, even before the loop has come to the first."""
+    """What the loop finds out after a thread did is told after it, even before the loop has come to the
+    first."""
     with running() as (reading, _, loop):
         told: list[tuple[int, int]] = []
         done = threading.Event()
@@ -202,7 +203,8 @@ def test_what_is_told_keeps_its_order() -> None:
 
 
 def test_a_thread_that_still_waits_does_not_keep_the_session_from_ending() -> None:
-    """A body that returns while another of its threads waits: the thread is left behind, as any that computes is."""
+    """A body that returns while another of its threads waits: the thread is left behind, as any that computes
+    is."""
     with running() as (reading, line, _):
         threading.Thread(target=reading.wait, args=(line.boxes[1],), daemon=True).start()
         time.sleep(0.05)

@@ -1,4 +1,5 @@
-"""Who may take part: garbage, strangers, impostors, wrong certificates, other studies - against real party processes."""
+"""Who may take part: garbage, strangers, impostors, wrong certificates, other studies - against real party
+processes."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import pytest
 from parties import certificates
 from parties.session.admission.identity import GREETING, Greeting
 from parties.session.transport import frames
-from runner.audit.subjects.processes.impostor import expired
+from runner.review.audit.subjects.processes.impostor import expired
 from tests.parties.session import bodies
 from tests.parties.session.conftest import Start
 from tests.parties.session.stranger_campaign import Campaign, greeting
@@ -37,7 +38,8 @@ def reach(settings: dict[str, Any]) -> socket.socket:
 def claim(
     settings: dict[str, Any], name: str, shown: bytes, cert: Path | None, key: Path | None
 ) -> tuple[ssl.SSLSocket, bytes]:
-    """Greet as `name` and do the TLS handshake with this certificate (or none): what an impostor's program would do."""
+    """Greet as `name` and do the TLS handshake with this certificate (or none): what an impostor's program
+    would do."""
     sock = reach(settings)
     sock.sendall(Greeting(frames.PROTOCOL, True, 0, name, shown).pack())
     head = sock.recv(GREETING.size, socket.MSG_WAITALL)
@@ -75,7 +77,8 @@ def starts(started: Start, settings: list[dict[str, Any]], north: Any) -> None:
 
 
 def test_a_greeting_that_anybody_can_send_ends_nothing(started: Start, credentials: Path) -> None:
-    """20 bytes: another version of the protocol in the name of a party; also another kind of protection, and no party's name."""
+    """20 bytes: another version of the protocol in the name of a party; also another kind of protection, and
+    no party's name."""
     settings = configs(credentials)
     north = waiting_north(started, settings)
     strangers = [reach(settings[0]) for _ in range(3)]
@@ -182,7 +185,8 @@ def test_a_foreign_certificate_is_refused_at_both_sides(
         settings[1][field] = str(tmp_path / file)
     children = started(settings, bodies.meet)
     assert children[1].wait() == 21
-    # the dialling side checks first: it refuses north, and north hears that; but from whom is not proved, so it waits on
+    # the dialling side checks first: it refuses north, and north hears that; but from whom is not proved, so
+    # it waits on
     assert "party north is not signed by the CA" in said(children[1])
     assert "Party south refused the certificate" in doubts(children[0])
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.in_memory.memory_wire import run_parties
 from parties.session.transport.frames import QUEUED, UNREAD_SOFT, WINDOW
 from tests.parties.session import jobs
 from tests.trio import Trio
 
 
 def test_sending_before_receiving_never_locks(trio: Trio) -> None:
-    """50 MiB in one message and in many, both directions of all three links, nobody reading before all is sent."""
+    """50 MiB in one message and in many, both directions of all three links, nobody reading before all is
+    sent."""
     assert trio.run(jobs.swap, 50 << 20, 1) == [True] * 3
     assert trio.run(jobs.swap, 1 << 20, 50) == [True] * 3
     assert trio.run(jobs.swap, 2, 2000) == [True] * 3
@@ -29,7 +30,8 @@ def test_a_sender_that_runs_ahead_is_held_back(trio: Trio) -> None:
 
 
 def test_counters(trio: Trio) -> None:
-    """Shouting is one round, each step of the chain one more; bytes are payload bytes; as the wire in memory counts."""
+    """Shouting is one round, each step of the chain one more; bytes are payload bytes; as the wire in memory
+    counts."""
     for length in (1, 4):
         results = trio.run(jobs.chain, length)
         for result in results:

@@ -1,4 +1,5 @@
-"""The relay that stands in for netem: its law against a recursion, its routing, its precision in real namespaces, and its end."""
+"""The relay that stands in for netem: its law against a recursion, its routing, its precision in real
+namespaces, and its end."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from tests.patience import PATIENCE_S
 
 
 def packet(size: int, to: int = 1, segment: int = 0, headers: int = 52, first: int = 0x45) -> bytes:
-    """An IPv4 packet of so many bytes to party `to` - 1; segment: the payload of each of its segments, 0 if it is one."""
+    """An IPv4 packet of so many bytes to party `to` - 1; segment: the payload of each of its segments, 0 if
+    it is one."""
     vnet = struct.pack("=BBHHHH", 1, 1 if segment else 0, headers, segment, 20, 16)
     return vnet + bytes([first]) + bytes(15) + NETWORK + bytes([to]) + bytes(size - 20)
 
@@ -38,7 +40,8 @@ def test_bytes_on_the_wire_are_those_of_every_segment() -> None:
 
 
 def test_a_packet_is_as_late_as_the_law_says() -> None:
-    """Against max-plus: delivery k = delay + max over j <= k of (arrival j + the time of packets j .. k on the wire)."""
+    """Against max-plus: delivery k = delay + max over j <= k of (arrival j + the time of packets j .. k on
+    the wire)."""
     draw = random.Random(3)
     for delay, rate in ((0.02, 12.5e6), (0.0, 1e4), (1.0, math.inf)):
         way, now, seen = WayIn(-1, delay, rate), 0.0, []
@@ -136,7 +139,8 @@ def needs_a_relay(net: Net) -> None:
 
 @pytest.mark.parametrize(("delay", "rate", "size"), [(20.0, 100.0, 1_000_000), (1.0, 1000.0, 10_000_000)])
 def test_precision_between_namespaces(delay: float, rate: float, size: int, quiet_machine: bool) -> None:
-    """Kernel TCP and UDP over it: never early; if quiet, about a quarter of a millisecond late (bounds: 1.5 ms, a fifth)."""
+    """Kernel TCP and UDP over it: never early; if quiet, about a quarter of a millisecond late (bounds: 1.5
+    ms, a fifth)."""
     net = Net("custom", delay, rate, "netns")
     needs_a_relay(net)
     with Namespaces(2, net) as made:

@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def pass_through(network: Network, messages: Sequence[bytes], take: int = 1000) -> tuple[bytes, float]:
-    """Send messages and the end of the stream through a held-back socket; what came out, and seconds until the end did."""
+    """Send messages and the end of the stream through a held-back socket; what came out, and seconds until
+    the end did."""
     emulated = EmulatedWayIn(network)
     here, there = socket.socketpair()
     there.setblocking(False)
@@ -122,7 +123,8 @@ def test_impossible_networks_are_refused(wrong: tuple[float, float]) -> None:
 
 
 def test_only_benchmarks_emulate_a_network() -> None:
-    """No study, private file, option of `run` or message of a peer can slow a session down: nothing else makes a way in."""
+    """No study, private file, option of `run` or message of a peer can slow a session down: nothing else
+    makes a way in."""
     makers = {
         path.relative_to(ROOT).as_posix()
         for package in ("mpc_protocols", "synth", "parties", "runner")

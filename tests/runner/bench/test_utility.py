@@ -17,7 +17,7 @@ from runner.bench.utility.options import spread
 from runner.bench.utility.runs import Row, run
 from runner.bench.utility.tables import DRAWN_ROWS, chosen, names, read
 from synth.domain import Codes, Domain
-from synth.metrics.prediction import auc
+from synth.judgement.metrics.prediction import auc
 
 BIF = """network unknown {
 }

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.bundles.bundle import Bundle
+from mpc_protocols.backends.bundles.bundle import Bundle
+from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.errors import BudgetRefused, PeerIdentity
-from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.sharing.trio import Trio
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from parties.budget.journal import read
 from parties.inbox.close import Close
@@ -67,7 +67,8 @@ def small_world(tmp_path: Path) -> collecting.World:
 def deliver_when_looked_for(
     world: collecting.World, monkeypatch: pytest.MonkeyPatch, party: str = "north"
 ) -> list[int]:
-    """Each look of one party that finds a round open brings the next round's bundles to all; how often it has looked."""
+    """Each look of one party that finds a round open brings the next round's bundles to all; how often it has
+    looked."""
     looks, bring = [0], iter(ROUNDS[1:])
 
     class Clock:
@@ -113,8 +114,9 @@ def test_each_round_asks_those_who_are_there(
 def test_masks_of_one_round_that_were_those_of_another_would_be_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round has an oracle of its own over the same keys: what was masked alike twice would show its difference."""
-    monkeypatch.setattr("mpc_protocols.replicated.engine.Trio", lambda wire, session: Trio(wire))
+    """Each round has an oracle of its own over the same keys: what was masked alike twice would show its
+    difference."""
+    monkeypatch.setattr("mpc_protocols.backends.replicated.engine.Trio", lambda wire, session: Trio(wire))
     world = arriving(tmp_path)
     deliver_when_looked_for(world, monkeypatch)
     with pytest.raises(AssertionError, match="streams are begun more than once"):
@@ -124,7 +126,8 @@ def test_masks_of_one_round_that_were_those_of_another_would_be_seen(
 def test_what_was_measured_of_few_rows_enters_as_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Almost no noise: shares of the columns of the first two contributors, and again of all; of as many rows as there are."""
+    """Almost no noise: shares of the columns of the first two contributors, and again of all; of as many rows
+    as there are."""
     world = arriving(tmp_path, [IDEAL], TABLE + "again = true\n")
     deliver_when_looked_for(world, monkeypatch)
     assert main(["run", str(world.trial.path), "--out", str(tmp_path / "out")]) == 0
@@ -145,7 +148,8 @@ def test_what_was_measured_of_few_rows_enters_as_of_all(
 def test_an_interrupted_run_goes_on_with_the_round_it_was_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stops while it waits for the second round: what the first has opened is charged once, and the lists stay."""
+    """It stops while it waits for the second round: what the first has opened is charged once, and the lists
+    stay."""
     world = arriving(tmp_path, [IDEAL])
     run = ["run", str(world.trial.path), "--out", str(tmp_path / "out")]
 

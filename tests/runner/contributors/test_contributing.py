@@ -1,4 +1,5 @@
-"""A contributor's ledger: charged before the file exists, settled by the signed result, never charged twice for one study."""
+"""A contributor's ledger: charged before the file exists, settled by the signed result, never charged twice
+for one study."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.bundles.bundle import Bundle, content_of, letters_of, parse
+from mpc_protocols.backends.bundles.bundle import Bundle, content_of, letters_of, parse
 from mpc_protocols.errors import (
     BudgetRefused,
     DataRefused,

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from mpc_protocols.bundles.bundle import file_bytes, parse
+from mpc_protocols.backends.bundles.bundle import file_bytes, parse
 from mpc_protocols.errors import (
     BudgetRefused,
     CosynthError,

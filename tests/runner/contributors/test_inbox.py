@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from mpc_protocols.bundles.bundle import Bundle, Header, parse, seal_bundle
+from mpc_protocols.backends.bundles.bundle import Bundle, Header, parse, seal_bundle
 from mpc_protocols.errors import (
     BudgetRefused,
     CosynthError,

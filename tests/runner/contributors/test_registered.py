@@ -1,4 +1,5 @@
-"""Single columns of everybody who is enrolled, by a run of its own; a later table of those who dropped by is brought to them."""
+"""Single columns of everybody who is enrolled, by a run of its own; a later table of those who dropped by is
+brought to them."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def enrol(folder: Path, monkeypatch: pytest.MonkeyPatch, contributors: int = 6) 
 def test_the_table_follows_those_who_enrolled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
 ) -> None:
-    """Six enrol, two drop by: noise is below a row, so shares of columns are those of six, within a hundredth."""
+    """Six enrol, two drop by: noise is below a row, so shares of columns are those of six, within a
+    hundredth."""
     enrolled = enrol(tmp_path / "enrolled", monkeypatch)
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "enrolled.json").write_text(json.dumps(enrolled))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import BudgetRefused, CosynthError, DataRefused, PeerIdentity, ProtocolAborted
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from parties.budget.collected_lists import CollectedList
 from parties.budget.ledger import Ledger
 from parties.inbox.store import AgreedList

@@ -14,19 +14,20 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.bundles.sealing import ReceiverSecret
+from mpc_protocols.backends.bundles.sealing import ReceiverSecret
 from mpc_protocols.errors import BudgetRefused
 from parties.budget.ledger import Ledger
 from runner.__main__ import main
 from runner.check.run import findings
 from runner.contributors import result, statement
 from runner.party.synthesis import plan_of
-from runner.study import Study, digest, public_files
-from runner.study.contributors import receivers_text
+from runner.review.verification.collected import collected
+from runner.review.verification.place import Place
+from runner.study import Study, digest
 from runner.study.hashing import canonical
 from runner.study.read import problems
-from runner.verification.collected import collected
-from runner.verification.place import Place
+from runner.study.sections import public_files
+from runner.study.sections.contributors import receivers_text
 from synth.budget.accounting import rho_of
 from synth.mrf import Model
 from tests.runner import in_memory, small

@@ -10,7 +10,7 @@ import pytest
 
 from mpc_protocols.errors import StudyInvalid
 from runner.__main__ import main
-from runner.report.collected_text import collected
+from runner.report.words.collected_text import collected
 from runner.study import digest, load, problems
 from tests.worlds import collecting
 from tests.worlds.collecting import World

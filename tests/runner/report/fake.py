@@ -1,7 +1,8 @@
-"""Directories that look like finished runs, for the report's tests: invented people, real mechanisms' shapes, a real model.
+"""Directories that look like finished runs, for the report's tests: invented people, real mechanisms' shapes,
+a real model.
 
-Everything is seeded (numpy), so a fake run protects nothing and is the same every time. Noise is rounded Gaussian here: the
-report cannot tell, and the exact samplers have their own tests.
+Everything is seeded (numpy), so a fake run protects nothing and is the same every time. Noise is rounded
+Gaussian here: the report cannot tell, and the exact samplers have their own tests.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ GROUPS = (("age", "married"), ("schooling", "income"), ("age", "work", "income")
 
 
 def people(domain: Domain, rows: int, seed: int = 1) -> NDArray[np.int64]:
-    """Codes (rows, columns) in which neighbouring columns depend on one another through a common hidden score."""
+    """Codes (rows, columns) in which neighbouring columns depend on one another through a common hidden
+    score."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=rows)
     columns = []
@@ -64,7 +66,8 @@ def write_run(
     parties: int = 3,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Write the five public files; `changes` replace entries of run.json (a mapping is merged). Returns run.json's content."""
+    """Write the five public files; `changes` replace entries of run.json (a mapping is merged). Returns
+    run.json's content."""
     directory.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(7)
     codes = people(domain, 3000) if codes is None else codes

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats.contingency import association
 
-from runner.report import charts, graph
 from runner.report.agreement import agreements, associations, one_way, synthetic_counts
+from runner.report.drawings import charts, graph
+from runner.report.drawings.pair_chart import MAX_LINES, groups, pair_chart
+from runner.report.drawings.svg import number, row_name, ticks
 from runner.report.files import load
 from runner.report.number_format import duration, listed, moment, percent, plain, size
-from runner.report.pair_chart import MAX_LINES, groups, pair_chart
-from runner.report.svg import number, row_name, ticks
 from synth.domain import Categorical, Codes, Domain, Integer, Numeric
 from synth.judgement.relations import cramers_v
 from tests.runner.report.fake import GROUPS, PEOPLE, people, write_run
@@ -34,7 +34,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_table_is_read_back_as_codes(tmp_path: Path) -> None:
-    """Decoding then reading is the identity, for every kind of column, missing values and odd spellings included."""
+    """Decoding then reading is the identity, for every kind of column, missing values and odd spellings
+    included."""
     domain = Domain(
         ("i", "f", "t", "n", "c", "k"),
         (
@@ -162,7 +163,8 @@ def test_columns_measured_together_stand_closer() -> None:
 
 
 def test_the_stronger_a_relation_the_heavier_its_line_in_a_crowd() -> None:
-    """25 columns, every pair measured: no text but names, lines in the order of strength, each with its figure."""
+    """25 columns, every pair measured: no text but names, lines in the order of strength, each with its
+    figure."""
     names = [f"c{i}" for i in range(25)]
     pairs = list(combinations(names, 2))
     strengths: dict[tuple[str, ...], float] = {pair: i / len(pairs) for i, pair in enumerate(pairs)}

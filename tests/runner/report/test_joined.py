@@ -12,8 +12,8 @@ import pytest
 
 from mpc_protocols.psu.method import METHODS
 from runner.report import render
-from runner.report.alignment_text import joined
-from runner.report.statement import faint
+from runner.report.words.alignment_text import joined
+from runner.report.words.statement import faint
 from tests.runner.report.fake import write_run
 from tests.toys import open_method
 
@@ -78,7 +78,8 @@ def test_every_way_has_its_words(via: str, population: str, adjacency: str) -> N
 
 
 def test_contributors_of_merge3_hear_all_sizes() -> None:
-    """The protocol sends every owner the lengths of all lists (`replicated.merge3`), whether it computes or not."""
+    """The protocol sends every owner the lengths of all lists (`replicated.merge3`), whether it computes or
+    not."""
     facts = facts_of("merge3")
     facts["parties"][1]["role"] = "contribute"
     heard = {name: told for name, _, told, _, _ in joined(facts).learned}  # type: ignore[union-attr]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.foreign_text import shown
+from mpc_protocols.process.foreign_text import shown
 from runner.report import render
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.runner.report.fake import PEOPLE, marginal, people, write_run

@@ -1,4 +1,5 @@
-"""What clients and followers of a FLAIM study admit: the plan's steps, and nothing that a leader makes of them."""
+"""What clients and followers of a FLAIM study admit: the plan's steps, and nothing that a leader makes of
+them."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mpc_protocols.cohorts.steps import CohortStep
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Clique, Event
+from mpc_protocols.public.cohorts.steps import CohortStep
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.plan import FlaimPlan, plan

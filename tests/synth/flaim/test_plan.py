@@ -59,7 +59,8 @@ def test_the_share_of_each_charge() -> None:
 @pytest.mark.parametrize("often", [1, 3, EVERY_ROUND])
 @pytest.mark.parametrize("name", [name for name, of in VARIANTS.items() if not of.union])
 def test_mechanisms_cost_their_shares_and_never_more(name: str, often: int | str) -> None:
-    """Noise is rounded up and epsilon down: what is lost is below a millionth, unless a choice has the most it may have."""
+    """Noise is rounded up and epsilon down: what is lost is below a millionth, unless a choice has the most
+    it may have."""
     plan = planned(name, participations=often)
     of, charges = plan.shares, plan.charges
     assert of.most == plan.budget.rho_cap

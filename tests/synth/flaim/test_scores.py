@@ -1,4 +1,5 @@
-"""What a client chooses by: how far one row moves it, over all neighbours of all tiny tables; and the law of the choice."""
+"""What a client chooses by: how far one row moves it, over all neighbours of all tiny tables; and the law of
+the choice."""
 
 from __future__ import annotations
 

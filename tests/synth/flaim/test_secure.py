@@ -1,4 +1,5 @@
-"""FLAIM's rounds over the three-party engine, in one process: three custodians that compute, four that come by."""
+"""FLAIM's rounds over the three-party engine, in one process: three custodians that compute, four that come
+by."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.replicated.cohorts import ReplicatedCohorts, answer, follow
+from mpc_protocols.backends.replicated.cohorts import ReplicatedCohorts, answer, follow
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.client import Client

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc_protocols.cohorts.steps import CohortStep
+from mpc_protocols.backends.ideal.cohorts import IdealCohorts
 from mpc_protocols.functionality import POPULAR, REVEAL, SUM, Event, LocalVector, Question
-from mpc_protocols.ideal.cohorts import IdealCohorts
+from mpc_protocols.public.cohorts.steps import CohortStep
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.algorithm import EVERY_ROUND
 from synth.algorithms.flaim.client import Client
@@ -180,7 +180,8 @@ def test_the_model_comes_close_to_everybodys_table() -> None:
 
 
 def test_registered_columns_are_those_of_the_result() -> None:
-    """Everybody registers, clients with few in the second column's middle never come: the model has everybody's columns."""
+    """Everybody registers, clients with few in the second column's middle never come: the model has
+    everybody's columns."""
     world = World(planned("light", epsilon=50.0, rounds=1, group=3))
     found = world.run((0, 1, 2))
     assert found is not None

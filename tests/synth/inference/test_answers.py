@@ -226,7 +226,8 @@ def test_a_logistic_fit_whose_outcome_a_value_may_decide_by_itself_gets_no_inter
 
 
 def test_a_difference_of_means_holds_under_strong_noise() -> None:
-    """Noise of a tenth of the smaller group, which a linearisation alone covers less often; 200 releases, these rows."""
+    """Noise of a tenth of the smaller group, which a linearisation alone covers less often; 200 releases,
+    these rows."""
     table = people(600)
     truth = table[table[:, 2] == 2, 0].mean() - table[table[:, 2] != 2, 0].mean()
     fitted, held, asked = model(measured(table, [AB, BC, AC], [Fraction(9)] * 3), 600), 0, 0
@@ -274,7 +275,8 @@ def test_a_model_that_departs_from_its_measurements_is_told() -> None:
 
 
 def test_no_question_about_columns_that_were_not_measured_together_is_answered() -> None:
-    """1,000 random questions about a chain of measured pairs: an answer only where one marginal holds all columns."""
+    """1,000 random questions about a chain of measured pairs: an answer only where one marginal holds all
+    columns."""
     rng = np.random.default_rng(4)
     names = ("p", "q", "r", "s", "t")
     domain = Domain(names, tuple(Codes(3) for _ in names))
@@ -383,7 +385,8 @@ def test_a_relation_measured_over_bins_has_an_interval_that_allows_for_them() ->
 
 
 def test_over_bins_ratios_hold_for_every_way_to_fill_them() -> None:
-    """All these tables have the same released marginals: who has which value of a in a bin is told by nothing."""
+    """All these tables have the same released marginals: who has which value of a in a bin is told by
+    nothing."""
     rng, level = np.random.default_rng(3), Level("a/2", "a", (0, 0, 1, 1))
     table = np.stack(
         [

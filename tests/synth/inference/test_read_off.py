@@ -58,7 +58,8 @@ def weights_of(measurements: list[Measured], columns: tuple[str, ...], table: np
 
 @pytest.mark.parametrize("columns", [("a",), AB, AC, BC])
 def test_the_read_off_is_the_least_squares_estimate_over_the_whole_table(columns: tuple[str, ...]) -> None:
-    """Although it looks at the asked columns only: without bins nothing is lost by that (`docs/design/inference.md` 3)."""
+    """Although it looks at the asked columns only: without bins nothing is lost by that
+    (`docs/design/inference.md` 3)."""
     table = np.random.default_rng(3).normal(size=[DOMAIN.sizes[name] for name in columns])
     measurements = measured(people(500), CLIQUES, VARIANCES)
     shape = [DOMAIN.sizes[name] if name in columns else 1 for name in DOMAIN.names]
@@ -69,7 +70,8 @@ def test_the_read_off_is_the_least_squares_estimate_over_the_whole_table(columns
 
 
 def test_the_variance_is_exact_by_enumeration_of_every_noise() -> None:
-    """Noise of -s or +s in each of eight cells, all 256 cases: mean and variance are those that the weights foretell."""
+    """Noise of -s or +s in each of eight cells, all 256 cases: mean and variance are those that the weights
+    foretell."""
     table = people(300)
     exact = measured(table, [("b",), BC], [Fraction(9), Fraction(25)])
     moment = np.array([[0.0, 1.0, 2.0], [1.0, 3.0, 0.0]])

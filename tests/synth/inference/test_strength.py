@@ -1,4 +1,5 @@
-"""Cramer's V: that of the counts where there is no noise, and intervals that hold near independence and far from it."""
+"""Cramer's V: that of the counts where there is no noise, and intervals that hold near independence and far
+from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Folding against a law that is known: people with a group, children that form a stationary chain of their group."""
+"""Folding against a law that is known: people with a group, children that form a stationary chain of their
+group."""
 
 from typing import Any
 
@@ -99,7 +100,8 @@ def test_neighbours_in_order_are_as_alike_as_they_were_at_every_step() -> None:
 
 
 def test_the_released_law_alone_would_count_a_person_twice() -> None:
-    """What `kernel` is for: drawn by the released model, children grow more alike and their person's law sharper."""
+    """What `kernel` is for: drawn by the released model, children grow more alike and their person's law
+    sharper."""
     model, linked = released("at")
     tied = kernel(model, linked, linked.children[0])
     far = []

@@ -1,4 +1,5 @@
-"""Children along an order: as many as the count says, none of them running ahead, whatever the law by which they come."""
+"""Children along an order: as many as the count says, none of them running ahead, whatever the law by which
+they come."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def panel(rng: Any, count: int, people: int) -> Any:
 
 
 def world(kind: Any) -> tuple[Model, LinkedTables, dict[int, Any]]:
-    """The model of exact pairs, which knows the step by few or many children alone, and people's months by their number."""
+    """The model of exact pairs, which knows the step by few or many children alone, and people's months by
+    their number."""
     linked = LinkedTables("people", "pid", PARENTS, (ChildTable("visits", MOST, "month", VISITS),))
     rng = np.random.default_rng(4)
     joint = np.zeros((MOST + 1, MONTHS + 1, MONTHS + 1))
@@ -59,7 +61,8 @@ def world(kind: Any) -> tuple[Model, LinkedTables, dict[int, Any]]:
 def test_each_child_stands_where_the_real_ones_do_though_only_pairs_of_any_place_were_measured(
     kind: Any,
 ) -> None:
-    """Total variation of the months of the first, second, .. child of people with so many: below what the plain chain gives."""
+    """Total variation of the months of the first, second, .. child of people with so many: below what the
+    plain chain gives."""
     model, linked, months = world(kind)
     child = linked.children[0]
     rows = np.zeros((MOST * 20_000, 4), dtype=np.int64)

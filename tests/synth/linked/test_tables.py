@@ -63,7 +63,8 @@ def test_what_run_json_says_makes_the_same_tables(order: Any) -> None:
 
 
 def test_what_is_impossible_holds_for_every_row_that_unfolding_makes() -> None:
-    """No child, no values; a value that may not lack is there with the child; the one before is there as a whole."""
+    """No child, no values; a value that may not lack is there with the child; the one before is there as a
+    whole."""
     zeros = {frozenset(clique): cells for clique, cells in linked("day").unfolded.impossible.items()}
     count = zeros[frozenset({"visits_count", "visits_cost"})]
     assert count[0, :5].all() and not count[0, 5] and count[1:, 5].all() and not count[1:, :5].any()

@@ -1,4 +1,5 @@
-"""Bins: nested, each value in exactly one, integers in and integers out, and nothing but released numbers decides them."""
+"""Bins: nested, each value in exactly one, integers in and integers out, and nothing but released numbers
+decides them."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def test_partitions_are_nested_and_put_each_value_in_one_bin(
 @settings(max_examples=100, deadline=None)
 @given(COUNTS, st.integers(1, 10**6), st.booleans())
 def test_partitions_depend_on_released_integers_alone(counts: list[int], sigma2: int, ordered: bool) -> None:
-    """No float enters: equal integers give equal bins whatever their type, and scaling everything changes nothing."""
+    """No float enters: equal integers give equal bins whatever their type, and scaling everything changes
+    nothing."""
     once = partitions(counts, Fraction(sigma2), ordered=ordered)
     assert partitions(tuple(counts), Fraction(2 * sigma2, 2), ordered=ordered) == once
     big = 10**30

@@ -1,4 +1,5 @@
-"""Which candidates of a batch exclude one another: what is derived once for a run equals what each batch would find anew."""
+"""Which candidates of a batch exclude one another: what is derived once for a run equals what each batch
+would find anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Evidence of dependence: joint marginals that are little but noise are shrunk, and a trial that finds nothing ends the run."""
+"""Evidence of dependence: joint marginals that are little but noise are shrunk, and a trial that finds
+nothing ends the run."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from synth.algorithms.mosaic.small import PICKS
 from synth.budget.accounting import Accountant
 from synth.mrf import Measurement, fit
 from synth.run import ROUND_ITERATIONS, Measured, Synthesis
-from synth.small_table import Bought
+from synth.small.small_table import Bought
 from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle
 from tests.synth.oracles import codes_domain

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc_protocols.backends.ideal.dry_run import IdealDryRun
 from mpc_protocols.errors import BudgetRefused, StudyInvalid
 from mpc_protocols.functionality import Adjacency, StudyFacts
-from mpc_protocols.ideal.dry_run import IdealDryRun
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import FIXED_BATCH, MosaicPlan
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.mrf import Model
 from synth.workload import Workload
 from tests.synth.mosaic.scripted import LayeredOracle

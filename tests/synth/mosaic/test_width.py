@@ -17,7 +17,7 @@ from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.algorithms.mosaic.loop import run
 from synth.algorithms.mosaic.plan import BATCH
 from synth.budget.accounting import Accountant
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.run import PRESUMED_ITERATIONS
 from synth.workload import Workload
 from tests.synth.oracles import codes_domain, ideal

@@ -1,4 +1,5 @@
-"""Random small problems, and the whole joint distribution as the oracle for everything the junction tree computes cleverly."""
+"""Random small problems, and the whole joint distribution as the oracle for everything the junction tree
+computes cleverly."""
 
 from __future__ import annotations
 

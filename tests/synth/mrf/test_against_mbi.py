@@ -1,4 +1,5 @@
-"""The same problems solved by `mbi` (Private-PGM's own library, JAX), an independent implementation of the same inference."""
+"""The same problems solved by `mbi` (Private-PGM's own library, JAX), an independent implementation of the
+same inference."""
 
 from __future__ import annotations
 

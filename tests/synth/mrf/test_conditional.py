@@ -54,8 +54,8 @@ def test_it_is_the_joint_distribution_without_the_other_rows(data: st.DataObject
 
 
 def test_rows_follow_the_conditional_distribution() -> None:
-    """Chi-square over all cells of the columns left. Systematic draws vary less than independent ones, so the upper tail of
-    independent ones bounds the false alarms: 1e-9."""
+    """Chi-square over all cells of the columns left. Systematic draws vary less than independent ones, so the
+    upper tail of independent ones bounds the false alarms: 1e-9."""
     rng = np.random.default_rng(11)
     sizes = {"a": 3, "b": 4, "c": 2, "d": 3}
     potentials: dict[Clique, NDArray[np.float64]] = {

@@ -1,4 +1,5 @@
-"""The fit against an exact convex solver on the full joint, and its behaviour on measurements that only noise can produce."""
+"""The fit against an exact convex solver on the full joint, and its behaviour on measurements that only noise
+can produce."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.synth.mrf.problems import Array, cells, loss, problems, project
 
 
 def _optimum(sizes: dict[str, int], measurements: list[Measurement], total: float) -> tuple[float, Array]:
-    """Least loss over all non-negative joint tables that add up to `total`, by an active-set solver (no graphical model)."""
+    """Least loss over all non-negative joint tables that add up to `total`, by an active-set solver (no
+    graphical model)."""
     shape = tuple(sizes.values())
     count = int(np.prod(shape))
     rows, goals = [np.full((1, count), 1e5)], [np.array([1e5 * total])]
@@ -235,7 +237,8 @@ def test_odd_measurements_give_a_proper_distribution(name: str) -> None:
 
 
 def test_a_hundred_iterations_are_enough_for_many_cliques_on_a_realistic_domain() -> None:
-    """Fourteen columns of up to 100 values, 14 + 10 measurements, 45,000 rows: within 10 % of the loss after 3,000 iterations."""
+    """Fourteen columns of up to 100 values, 14 + 10 measurements, 45,000 rows: within 10 % of the loss after
+    3,000 iterations."""
     rng = np.random.default_rng(8)
     sizes = dict(zip("abcdefghijklmn", (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2), strict=True))
     hidden = rng.integers(0, 6, 45_000)

@@ -1,4 +1,5 @@
-"""Junction trees: the defining properties, networkx as an independent judge of chordality, and the size estimate."""
+"""Junction trees: the defining properties, networkx as an independent judge of chordality, and the size
+estimate."""
 
 from __future__ import annotations
 

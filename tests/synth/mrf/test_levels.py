@@ -1,4 +1,5 @@
-"""Levels: impossible cells stay impossible, and the model with them is the model one would write down by hand."""
+"""Levels: impossible cells stay impossible, and the model with them is the model one would write down by
+hand."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ MODEL = fit(SIZES, _measurements(0), levels=LEVELS, tolerance=0, iterations=1000
 
 
 def test_impossible_cells_have_no_mass_after_a_thousand_iterations() -> None:
-    """Summing a fine marginal over the other bins of its level is all there could be; and no table has such a cell."""
+    """Summing a fine marginal over the other bins of its level is all there could be; and no table has such a
+    cell."""
     for table in MODEL._conditionals:
         assert np.isfinite(table).all()
     for node in MODEL.tree.nodes:

@@ -81,7 +81,8 @@ def test_unknown_and_repeated_columns_are_refused(query: tuple[str, ...]) -> Non
 
 
 def test_many_sets_over_several_parts_of_a_model() -> None:
-    """Three parts, one of them a cycle: sets inside a part, across parts, inside one another; in any order of asking."""
+    """Three parts, one of them a cycle: sets inside a part, across parts, inside one another; in any order of
+    asking."""
     sizes = {name: size for name, size in zip("abcdefgh", (2, 3, 4, 2, 5, 1, 3, 2), strict=True)}
     rng = np.random.default_rng(8)
     cliques = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e", "g")]

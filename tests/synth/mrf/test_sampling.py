@@ -1,4 +1,5 @@
-"""Sampled rows: counts within rounding of the model, unbiased, and closer to targets once balanced, at no cost inside cliques."""
+"""Sampled rows: counts within rounding of the model, unbiased, and closer to targets once balanced, at no
+cost inside cliques."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ def test_counts_inside_cliques_are_within_the_stated_bound(data: st.DataObject, 
 
 
 def test_sampling_is_unbiased() -> None:
-    """Mean over 4,000 tables of 7 rows, every cell of the joint within 5 standard errors. 24 cells are compared: by the normal
-    law a false alarm has probability 24 x 6e-7 = 2e-5; the seed is fixed."""
+    """Mean over 4,000 tables of 7 rows, every cell of the joint within 5 standard errors. 24 cells are
+    compared: by the normal law a false alarm has probability 24 x 6e-7 = 2e-5; the seed is fixed."""
     sizes = {"a": 2, "b": 3, "c": 4}
     model = _random_model(sizes, [("a", "b"), ("b", "c")], 3)
     rng = np.random.default_rng(11)
@@ -129,7 +130,8 @@ def test_pairs_of_columns_cost_the_same_as_matrices_and_as_cells(
 
 
 def test_balancing_removes_most_of_the_noise_of_independent_columns() -> None:
-    """Columns without any common clique: a random matching has the noise of a sample, a balanced one less than half of it."""
+    """Columns without any common clique: a random matching has the noise of a sample, a balanced one less
+    than half of it."""
     sizes = {"a": 12, "b": 15, "c": 9, "d": 20}
     rng = np.random.default_rng(6)
     model = fit(sizes, [Measurement((n,), rng.uniform(100, 900, size), 1.0) for n, size in sizes.items()])

@@ -199,7 +199,8 @@ def test_hostile_files_are_refused_with_a_sentence(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("member", ["header.npy", "potentials.npy"])
 def test_an_archive_is_not_unpacked_to_more_than_it_is(member: str) -> None:
-    """A valid array of 64 MiB in a thousandth of them, with a header in its place: only its memory gives it away."""
+    """A valid array of 64 MiB in a thousandth of them, with a header in its place: only its memory gives it
+    away."""
     potentials = _npy(np.zeros(1 << 23)), _npy(np.full(1 << 26, 32, np.uint8))
     bomb = {"header.npy": TEXT, "potentials.npy": _npy(np.zeros(6))}
     bomb[member] = potentials[member == "header.npy"]

@@ -1,4 +1,5 @@
-"""Impossible cells have no mass after a fit, a file and a sample; the rest is the best model of the possible cells."""
+"""Impossible cells have no mass after a fit, a file and a sample; the rest is the best model of the possible
+cells."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def test_it_is_the_maximum_entropy_model_of_the_possible_cells() -> None:
     impossible = zeros(3)
     model = fit(SIZES, measured(3, impossible), impossible=impossible, iterations=3000, tolerance=0)
     possible = joint_mask(impossible)
-    # exponential form on the possible cells: the log of the mass is a sum of functions of the measured cliques
+    # exponential form on the possible cells: the log of the mass is a sum of functions of the measured
+    # cliques
     mass = model.marginal(tuple(SIZES)).reshape(list(SIZES.values()))
     logs = np.log(mass[possible])
     cells = np.argwhere(possible)

@@ -1,4 +1,5 @@
-"""Sizes of junction trees with a candidate: what is taken over from the elimination without it changes nothing."""
+"""Sizes of junction trees with a candidate: what is taken over from the elimination without it changes
+nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def cliques_at_levels(
 
 
 def eliminated(chains: Chains, cliques: list[Clique], loose: set[str], beside: list[Clique]) -> float:
-    """MiB of the tree by elimination in its plainest form: sets of names, every neighbourhood counted anew at each step.
+    """MiB of the tree by elimination in its plainest form: sets of names, every neighbourhood counted anew at
+    each step.
 
     cliques: to be had without the loose names. beside: the candidate, and what ties it to the others.
     """

@@ -59,7 +59,8 @@ def test_a_prior_that_independent_columns_beat_is_rejected_and_noise_alone_rejec
 
 
 def test_the_spread_is_exact_for_two_binary_independent_columns() -> None:
-    """Log odds moved by k leave the columns alone only along (+1, -1, -1, +1), and by k a (1 - a) b (1 - b) to first order."""
+    """Log odds moved by k leave the columns alone only along (+1, -1, -1, +1), and by k a (1 - a) b (1 - b)
+    to first order."""
     a, b, k = 0.3, 0.4, 1e-4
     shares = np.outer([a, 1 - a], [b, 1 - b])
     spread = float((np.square(shares) * np.outer([1 - a, a], [1 - b, b]) ** 2).sum())

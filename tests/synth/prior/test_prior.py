@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from synth.algorithms.mosaic.algorithm import ALGORITHM, MosaicConfig
 from synth.budget.accounting import Accountant
+from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Codes, Domain
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 from synth.mrf import Measurement, fit
 from synth.prior import Known, Prior, PublicTable, Release, Verdict, known_of
-from synth.reserved import NOTHING_RESERVED, Reserved
 from synth.run import Measured, Synthesis
 from synth.workload import Workload
 
@@ -86,7 +86,8 @@ def test_a_prior_that_holds_makes_a_run_of_little_budget_better(earlier: Synthes
 
 
 def test_relations_that_have_turned_cost_a_run_what_it_takes_to_see_them(earlier: Synthesis) -> None:
-    """With so few columns a batch is a tenth of the budget, and the first one is spent on what the prior had wrong."""
+    """With so few columns a batch is a tenth of the budget, and the first one is spent on what the prior had
+    wrong."""
     rows = rows_of(4000, 2, turned=2)
     alone, with_prior = (
         [error(release(rows, 1.0, seed, prior), rows) for seed in range(3)]

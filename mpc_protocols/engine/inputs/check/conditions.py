@@ -1,16 +1,18 @@
-"""What counts of at most R rows satisfy, as numbers that must not be negative: a public linear function of a contributor's cells.
+"""What counts of at most R rows satisfy, as numbers that must not be negative: a public linear function of a
+contributor's cells.
 
-A contributor's cells x are known modulo 2^32, shared. All its marginals count the same at most R rows only if, read as signed
-integers of 32 bits,
+A contributor's cells x are known modulo 2^32, shared. All its marginals count the same at most R rows only
+if, read as signed integers of 32 bits,
 
     0 <= x <= R                                 each cell
     0 <= s <= R                                 each sum of a marginal's cells up to the end of a block of m
     0 <= z and 0 <= -z                          COMBINATIONS sums of random subsets of all differences between links
 
-Blocks have m = floor((2^32 - 1) / R) - 1 cells, one at least. With cells and the sum before in 0..R, the sum after a block is
-below 2^32 as an integer, so no sum wraps unseen: each is what it says, the last of a marginal its number of rows. If a difference
-d is not 0 modulo 2^32, a sum of a random subset is 0 with a chance of at most 1/2, for it has two values that differ by d with
-and without it; all are 0 with 2^-COMBINATIONS. Subsets are drawn when the contributor's cells are fixed.
+Blocks have m = floor((2^32 - 1) / R) - 1 cells, one at least. With cells and the sum before in 0..R, the sum
+after a block is below 2^32 as an integer, so no sum wraps unseen: each is what it says, the last of a
+marginal its number of rows. If a difference d is not 0 modulo 2^32, a sum of a random subset is 0 with a
+chance of at most 1/2, for it has two values that differ by d with and without it; all are 0 with
+2^-COMBINATIONS. Subsets are drawn when the contributor's cells are fixed.
 
 Conversely, whoever counts at most R rows satisfies all of this, whatever the subsets.
 """
@@ -75,7 +77,8 @@ class Conditions:
         return offsets
 
     def subsets(self, coins: KeyStream) -> Subsets:
-        """Which cells of each link's difference are in which combination. coins: public, the same at all parties; used once."""
+        """Which cells of each link's difference are in which combination. coins: public, the same at all
+        parties; used once."""
         found = []
         for operation, link in enumerate(self.links):
             drawn = np.empty((link.cells, COMBINATIONS // 8), np.uint8)
@@ -84,7 +87,8 @@ class Conditions:
         return found
 
     def values(self, marginals: Mapping[Clique, Elements], subsets: Subsets) -> Elements:
-        """Of one contributor's cells, or of a share of them: linear modulo 2^32. With `offsets`, none may be negative.
+        """Of one contributor's cells, or of a share of them: linear modulo 2^32. With `offsets`, none may be
+        negative.
 
         marginals: of all cliques shared so far.
         """

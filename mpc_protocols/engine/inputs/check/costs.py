@@ -15,8 +15,8 @@ from mpc_protocols.public.cliques import CliqueRegister
 
 @dataclass(frozen=True)
 class CheckSizes:
-    """A check of so many contributors. batches: numbers whose signs are computed together, and the bits of what is added to
-    them in public."""
+    """A check of so many contributors. batches: numbers whose signs are computed together, and the bits of
+    what is added to them in public."""
 
     contributors: int
     batches: tuple[tuple[int, int], ...]

@@ -1,22 +1,25 @@
-"""Does each contributor's input count the rows of one table? One bit of each is opened (`docs/design/inputs.md`).
+"""Does each contributor's input count the rows of one table? One bit of each is opened
+(`docs/design/inputs.md`).
 
 Problem: false counts of a contributor, huge or negative ones, break the bounds on which signs and scores rest
-(`docs/design/mechanisms.md` 5): what a choice of marginal tells about SOMEBODY ELSE's record is then more than is charged. A
-test of the sums would let a liar learn about the others, so each contributor's own cells are tested, before they are used:
+(`docs/design/mechanisms.md` 5): what a choice of marginal tells about SOMEBODY ELSE's record is then more
+than is charged. A test of the sums would let a liar learn about the others, so each contributor's own cells
+are tested, before they are used:
 
     1. everybody has what contributors sent; a public seed that all computing parties contributed to (`Engine.seed`)    2 rounds
     2. `conditions` on each contributor's shared cells: linear, local
     3. signs of all these numbers; CHECKS sums of random subsets of the sign bits of each contributor: linear, local
     4. which contributors' sums are all zero is opened: `BitGates.zero_rows`
 
-A contributor is found to be bad with probability 1 - 2^-62 or more if its cells are not consistent counts of at most max_rows
-rows; one whose cells are is never. In a run that is gone on with, the number of rows is linked with the one on which its
-results rest.
+A contributor is found to be bad with probability 1 - 2^-62 or more if its cells are not consistent counts of
+at most max_rows rows; one whose cells are is never. In a run that is gone on with, the number of rows is
+linked with the one on which its results rest.
 
-Who learns what: the computing parties one bit about each contributor, a function of its own input alone, which is the same for
-all consistent inputs. A simulator that knows it gives the openings. Threat model: contributors are arbitrary, also together with
-as many computing parties as the backend allows to be corrupted; computing parties are semi-honest. The seed is drawn when all
-have received all contributions, so that no input can depend on it.
+Who learns what: the computing parties one bit about each contributor, a function of its own input alone,
+which is the same for all consistent inputs. A simulator that knows it gives the openings. Threat model:
+contributors are arbitrary, also together with as many computing parties as the backend allows to be
+corrupted; computing parties are semi-honest. The seed is drawn when all have received all contributions, so
+that no input can depend on it.
 """
 
 from __future__ import annotations
@@ -51,8 +54,8 @@ class InputCheck(Generic[B, N]):
     """One computing party's part in the checks of a run, one for each time that marginals are shared."""
 
     def __init__(self, engine: Engine[B, N], facts: StudyFacts, history: History) -> None:
-        """engine: that keeps contributors' shares apart (`Marginals.apart`). facts: of a study that has inputs checked. history:
-        of a run that is gone on with, the numbers of rows on which its results rest.
+        """engine: that keeps contributors' shares apart (`Marginals.apart`). facts: of a study that has
+        inputs checked. history: of a run that is gone on with, the numbers of rows on which its results rest.
 
         Raises `UsageError` (what is kept of them cannot be read).
         """
@@ -64,11 +67,13 @@ class InputCheck(Generic[B, N]):
         self._before: dict[int, Any] = self._unpacked(kept[-1].rows) if kept else {}
         self._agreed: list[Clique] = [_ROWS] if kept else []
         self.signs = self.rounds = self.bytes_sent = 0
-        """Of all checks so far: numbers whose signs were computed; the longest chain of messages, and what this party sent."""
+        """Of all checks so far: numbers whose signs were computed; the longest chain of messages, and what
+        this party sent."""
 
     @property
     def rows(self) -> bytes:
-        """This party's shares of each contributor's number of rows, to be kept after the first sharing of a new run."""
+        """This party's shares of each contributor's number of rows, to be kept after the first sharing of a
+        new run."""
         of = [self._marginals.rows_of(custodian) for custodian in self._marginals.apart]
         return self._marginals.pack(self._marginals.linear(_concatenated, *of))
 
@@ -81,8 +86,8 @@ class InputCheck(Generic[B, N]):
         }
 
     def inconsistent(self, cliques: Sequence[Clique], levels: Sequence[Level]) -> list[int]:
-        """Contributors whose shares of these cliques, the last that were shared, are not consistent with each other and with
-        what they shared before. Opens one bit of each. levels: those that the cliques name.
+        """Contributors whose shares of these cliques, the last that were shared, are not consistent with each
+        other and with what they shared before. Opens one bit of each. levels: those that the cliques name.
 
         Raises `ProtocolAborted` if the parties have kept numbers of rows of different attempts."""
         self._register.declare(levels)

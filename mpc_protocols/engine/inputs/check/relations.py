@@ -1,9 +1,11 @@
-"""Which sums of a contributor's marginals must be equal if they all count the same rows: public, alike at every party.
+"""Which sums of a contributor's marginals must be equal if they all count the same rows: public, alike at
+every party.
 
-Two marginals agree if they give the same sums over whatever both tell: their common columns, at the coarser of two nested levels
-of a column, and at least the number of rows. A *common marginal* is such a set of columns; all cliques that refine it must give
-the same one. Cliques that agree on a common marginal agree on all that it refines, so each common marginal compares one clique
-of each group that is linked already: the 1,001 marginals of 4 of 14 columns take 3,640 links.
+Two marginals agree if they give the same sums over whatever both tell: their common columns, at the coarser
+of two nested levels of a column, and at least the number of rows. A *common marginal* is such a set of
+columns; all cliques that refine it must give the same one. Cliques that agree on a common marginal agree on
+all that it refines, so each common marginal compares one clique of each group that is linked already: the
+1,001 marginals of 4 of 14 columns take 3,640 links.
 
 A link is a public linear function of the cells, 0 everywhere if both agree.
 """
@@ -22,7 +24,8 @@ from mpc_protocols.functionality import Clique
 from mpc_protocols.public.cliques import CliqueRegister, Derivation
 
 MAX_LISTED: Final = 1 << 12
-"""Common marginals of one clique that are listed one by one; a clique with more is compared with each other one."""
+"""Common marginals of one clique that are listed one by one; a clique with more is compared with each other
+one."""
 MAX_COMPARED: Final = 1 << 26
 """Pairs of common marginals and wide cliques that are looked at."""
 
@@ -36,14 +39,16 @@ class Link:
     cells: int
 
     def difference(self, marginals: Mapping[Clique, Elements]) -> Elements:
-        """The common marginal of the first less that of the second, modulo 2^32. marginals: cells of the shared ones."""
+        """The common marginal of the first less that of the second, modulo 2^32. marginals: cells of the
+        shared ones."""
         of_first = self.first.apply(marginals[self.first.source])
         gap: Elements = of_first - self.second.apply(marginals[self.second.source])
         return gap
 
 
 def links(register: CliqueRegister, agreed: Sequence[Clique], fresh: Sequence[Clique]) -> list[Link]:
-    """What must be compared so that all these marginals agree. agreed: those of them that are known to, among each other.
+    """What must be compared so that all these marginals agree. agreed: those of them that are known to, among
+    each other.
 
     Raises `StudyInvalid` (`MAX_COMPARED`).
     """
@@ -65,7 +70,8 @@ def links(register: CliqueRegister, agreed: Sequence[Clique], fresh: Sequence[Cl
 
 
 class _Columns:
-    """The columns of some cliques, each with the names under which they occur: its own, and those of its levels."""
+    """The columns of some cliques, each with the names under which they occur: its own, and those of its
+    levels."""
 
     def __init__(self, register: CliqueRegister, cliques: Sequence[Clique]) -> None:
         self._register, self._cliques = register, cliques
@@ -77,7 +83,8 @@ class _Columns:
         self._place = {column: place for place, column in enumerate(names)}
 
     def common(self) -> dict[Clique, list[Clique]]:
-        """The common marginals of two cliques or more, each with all cliques that refine it. Raises `StudyInvalid`."""
+        """The common marginals of two cliques or more, each with all cliques that refine it. Raises
+        `StudyInvalid`."""
         refining: dict[Clique, list[Clique]] = {}
         wide: list[Clique] = []
         for clique in self._cliques:
@@ -101,7 +108,8 @@ class _Columns:
         return {common: members for common, members in refining.items() if len(members) > 1}
 
     def next_finer(self, common: Clique) -> Iterator[Clique]:
-        """Those with one column more, or one column finer: what agrees on a still finer one agrees on one of them."""
+        """Those with one column more, or one column finer: what agrees on a still finer one agrees on one of
+        them."""
         register, sizes = self._register, self._register.facts.sizes
         of_column = {register.column(name): name for name in common}
         for column, names in self._names.items():

@@ -1,8 +1,9 @@
-"""A public seed to which every computing party contributes, drawn when all have received what contributors sent.
+"""A public seed to which every computing party contributes, drawn when all have received what contributors
+sent.
 
-Semi-honest: each sends 32 random bytes to all others; the seed is a hash of all. A party that deviates could send different bytes
-to two others, who would then go on with different seeds. A backend that must not allow that takes its seed from elsewhere
-(`engine.interface.Engine.seed`).
+Semi-honest: each sends 32 random bytes to all others; the seed is a hash of all. A party that deviates could
+send different bytes to two others, who would then go on with different seeds. A backend that must not allow
+that takes its seed from elsewhere (`engine.interface.Engine.seed`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ COIN_BYTES: Final = 32
 
 
 def exchanged_seed(wire: Wire, announce: Callable[[bytes], Confirm], held: bytes) -> bytes:
-    """32 bytes, alike at all computing parties that follow the protocol. announce, held: as of `Engine`. 2 rounds.
+    """32 bytes, alike at all computing parties that follow the protocol. announce, held: as of `Engine`. 2
+    rounds.
 
     Raises `ProtocolAborted` if another party has kept something else.
     """

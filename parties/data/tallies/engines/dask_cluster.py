@@ -1,17 +1,18 @@
 """A table that a Dask cluster counts: `data = { dask = "tls://scheduler:8786", ... }`.
 
-The workers run `task.py` on whole files, or on ranges of rows of large ones, and hand back filled cells only; these are added
-here as they come. A worker that dies loses its task, which Dask gives to another one: a part is added when its result is here,
-once. A file that is found by two names is refused before anything is counted; one that changes, by the task that finds it
-changed, or when all are done.
+The workers run `task.py` on whole files, or on ranges of rows of large ones, and hand back filled cells only;
+these are added here as they come. A worker that dies loses its task, which Dask gives to another one: a part
+is added when its result is here, once. A file that is found by two names is refused before anything is
+counted; one that changes, by the task that finds it changed, or when all are done.
 
-Threat model. Dask runs what it is sent, and reads what it is sent by unpickling: scheduler, workers and this process are one
-custodian's machine room, and whoever holds a certificate of its CA may do anything there. So TLS at both ends is not optional
-(`require_encryption`, TLS 1.3). Workers that sample what they run (Dask's profiler) are refused; a refusal travels as a sentence
-without a value, so that no log has one.
+Threat model. Dask runs what it is sent, and reads what it is sent by unpickling: scheduler, workers and this
+process are one custodian's machine room, and whoever holds a certificate of its CA may do anything there. So
+TLS at both ends is not optional (`require_encryption`, TLS 1.3). Workers that sample what they run (Dask's
+profiler) are refused; a refusal travels as a sentence without a value, so that no log has one.
 
-Cost: at 5 million rows a task, about twice the CPU of one process, part of it for every second that the cluster's processes wait
-and watch each other (`docs/howto/large-tables.md` 6); smaller tasks move more results than they save.
+Cost: at 5 million rows a task, about twice the CPU of one process, part of it for every second that the
+cluster's processes wait and watch each other (`docs/howto/large-tables.md` 6); smaller tasks move more
+results than they save.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ssl import TLSVersion
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
-from mpc_protocols.installation import pip_install
-from parties.data.local_marginals import LocalTable
+from mpc_protocols.process.installation import pip_install
+from parties.data.counting.local_marginals import LocalTable
 from parties.data.location import Location, locate
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.engines.task import COUNTED, REFUSED, FoundFile, count_files, find_files, software
@@ -56,7 +57,8 @@ def count_on_cluster(
     allow_empty: bool,
     task_rows: int = TASK_ROWS,
 ) -> LocalTable:
-    """The whole table's counts. dialect, recipe: how each file is read. Raises `DataRefused`; `StudyInvalid` without Dask."""
+    """The whole table's counts. dialect, recipe: how each file is read. Raises `DataRefused`; `StudyInvalid`
+    without Dask."""
     try:
         from distributed import as_completed
     except ImportError:
@@ -113,7 +115,8 @@ def count_task(files: Sequence[Location], counting: Counting, asked_by: str) -> 
 def _groups(
     found: Sequence[FoundFile], dialect: Dialect, recipe: Recipe | None, task_rows: int, whole: bool
 ) -> Iterator[list[Location]]:
-    """What one task counts: small files together, a large Parquet file in ranges; with `whole`, each file by itself.
+    """What one task counts: small files together, a large Parquet file in ranges; with `whole`, each file by
+    itself.
 
     Raises `DataRefused` if a file is found twice, by whatever names.
     """

@@ -1,11 +1,12 @@
 """A Spark DataFrame, counted by its executors (mapInArrow) and added in the cluster (groupBy and sum).
 
-The executors code and count as one process does, and hand on filled cells only; so the tally is that of one part, equal bit for
-bit. A person's rows are looked at in the whole DataFrame, by one groupBy; the part then claims all identifiers for itself, and no
-other part fits beside it. Cosynth must be installed on the executors, in the same version.
+The executors code and count as one process does, and hand on filled cells only; so the tally is that of one
+part, equal bit for bit. A person's rows are looked at in the whole DataFrame, by one groupBy; the part then
+claims all identifiers for itself, and no other part fits beside it. Cosynth must be installed on the
+executors, in the same version.
 
-Nothing is raised on an executor, since Spark logs what is raised: a refusal comes back as a row without a value. Needs PySpark 4
-or later; nothing here imports it but through the DataFrame.
+Nothing is raised on an executor, since Spark logs what is raised: a refusal comes back as a row without a
+value. Needs PySpark 4 or later; nothing here imports it but through the DataFrame.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpc_protocols.errors import DataRefused
-from parties.data.scan import Scan
+from parties.data.counting.scan import Scan
 from parties.data.source import BLOCK_ROWS
 from parties.data.tallies.blocks import Blocks
 from parties.data.tallies.counting import Counting, layout_of
@@ -32,7 +33,8 @@ _ALL = UnitRange(bytes(HASH), b"\xff" * HASH)
 
 
 def count_frame(frame: Any, counting: Counting, name: str) -> PartitionCounts:
-    """The counts of a DataFrame whose columns are the study's. name: what the table is called; two of one name are not added.
+    """The counts of a DataFrame whose columns are the study's. name: what the table is called; two of one
+    name are not added.
 
     Raises `DataRefused` as `count` does; sentences name the column, not the row.
     """

@@ -1,7 +1,7 @@
 """What a worker of somebody else's engine runs: count some files, and hand back bytes.
 
-Nothing is raised, since engines log what is raised, and a library's error may quote a record: a refusal comes back as its
-sentence, anything else as the name of its kind.
+Nothing is raised, since engines log what is raised, and a library's error may quote a record: a refusal comes
+back as its sentence, anything else as the name of its kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyarrow import ArrowInvalid, parquet
 
 from mpc_protocols.errors import CosynthError, DataRefused
-from parties.data.duckdb_engine import numbered
+from parties.data.engines.duckdb_engine import numbered
 from parties.data.source import open_source
 from parties.data.tallies.counting import Counting, count_partition, place_of
 from parties.data.tallies.total import Total
@@ -33,8 +33,8 @@ COUNTED, REFUSED = b"+", b"-"
 class FoundFile:
     """A part as a worker sees it. mtime_ns: when it was written. rows: of a Parquet file; None of any other.
 
-    divisible: whether its rows can be read in ranges. place: the file itself, whatever it is called. Another machine numbers
-    its devices differently: two states of a part are compared without device and number.
+    divisible: whether its rows can be read in ranges. place: the file itself, whatever it is called. Another
+    machine numbers its devices differently: two states of a part are compared without device and number.
     """
 
     path: str
@@ -82,7 +82,8 @@ def find_files(pattern: str) -> list[FoundFile]:
 
 
 def count_files(files: Sequence[Location], counting: Counting, asked_by: str) -> bytes:
-    """`COUNTED` and the counts of all these files, or ranges of their rows, as one part; or `REFUSED` and a sentence.
+    """`COUNTED` and the counts of all these files, or ranges of their rows, as one part; or `REFUSED` and a
+    sentence.
 
     asked_by: `software()` of who asks.
     """

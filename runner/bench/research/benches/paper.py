@@ -1,12 +1,13 @@
-"""`bench paper`: the tables and figures of the papers again, beside what they print; and which cannot be rerun, and why.
+"""`bench paper`: the tables and figures of the papers again, beside what they print; and which cannot be
+rerun, and why.
 
     cosynth bench paper flaim --data DIR --quick
     cosynth bench paper vertimrf --data DIR --seeds 5 --json FILE
     cosynth bench paper all --data DIR --quick
 
-Papers: flaim, vertimrf, florist, vertigan, distaim. Nothing here is protected, and the data must be public; the project
-comes with none of it. "agrees": the printed figure lies within a tenth of our mean, or within two spreads of one run.
-docs/design/papers.md has the state of every table and figure.
+Papers: flaim, vertimrf, florist, vertigan, distaim. Nothing here is protected, and the data must be public;
+the project comes with none of it. "agrees": the printed figure lies within a tenth of our mean, or within two
+spreads of one run. docs/design/papers.md has the state of every table and figure.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.installation import program
+from mpc_protocols.process.installation import program
 from runner.bench.registry import Survey
 
 NAMES = ("flaim", "vertimrf", "florist", "vertigan", "distaim")

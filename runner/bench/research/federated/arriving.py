@@ -1,14 +1,16 @@
-"""DistAIM as its paper schedules it: AIM's rounds while clients arrive, mended (`synth.algorithms.aim.arriving`).
+"""DistAIM as its paper schedules it: AIM's rounds while clients arrive, mended
+(`synth.algorithms.aim.arriving`).
 
-A client shares all its counts when it arrives; round t selects and measures on the rows of those who are there so far.
+A client shares all its counts when it arrives; round t selects and measures on the rows of those who are
+there so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import MarginalOracle, StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from runner.bench.research.federated.collected import ROWS
 from runner.bench.research.federated.world import Outcome, World
 from synth.algorithms.aim.algorithm import AimConfig
@@ -17,7 +19,8 @@ from synth.budget.accounting import Accountant, rho_of
 
 
 def run(world: World, again: bool = False, wait: int = 1) -> Outcome:
-    """again: the one-way marginals are measured once more at the end. wait: rounds of arrivals before the first measurement."""
+    """again: the one-way marginals are measured once more at the end. wait: rounds of arrivals before the
+    first measurement."""
     table, rounds = world.table, len(world.arrivals) - wait + 1
     algorithm, config = AimWhileArriving(rounds, again), AimConfig(rounds=rounds)
     plan = algorithm.plan(

@@ -1,7 +1,8 @@
-"""AIM, or one shot without selections, on the union of all who came; with everybody's one-way marginals from before if wished.
+"""AIM, or one shot without selections, on the union of all who came; with everybody's one-way marginals from
+before if wished.
 
-`docs/design/flaim.md` 5. Registration takes a share of rho on the sum over all clients, whether they come or not; the union's
-model is then raked to it.
+`docs/design/flaim.md` 5. Registration takes a share of rho on the sum over all clients, whether they come or
+not; the union's model is then raked to it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
-from mpc_protocols.ideal.oracle import IdealOracle
 from mpc_protocols.mechanisms.gaussian import sample, sampler
 from runner.bench.research.federated.world import Outcome, World
 from synth.algorithm import ALGORITHMS, Algorithm
@@ -24,9 +25,9 @@ from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.budget.accounting import Accountant, epsilon_of, rho_of
 from synth.budget.charges import Charges
 from synth.config import AlgorithmConfig
-from synth.later_wave import LaterWave, Wave
 from synth.mrf import Measurement, fit
 from synth.mrf.raking import rake
+from synth.prior.later_wave import LaterWave, Wave
 from synth.run import FINAL_ITERATIONS, Synthesis
 
 REGISTRATION: Final = Fraction(3, 20)
@@ -37,7 +38,8 @@ _CHARGES = Charges("add-remove", 1)
 def aim(
     world: World, rounds: int | str, register: bool = False, clients: Sequence[int] | None = None
 ) -> Outcome:
-    """AIM on the union of the clients that arrived, or of these. register: everybody's one-way marginals were asked before."""
+    """AIM on the union of the clients that arrived, or of these. register: everybody's one-way marginals were
+    asked before."""
     algorithm, config = ALGORITHMS["aim"], AimConfig(rounds=rounds)
     if not register:
         return on_union(world, algorithm, config, clients)
@@ -51,7 +53,8 @@ def aim(
 
 
 def waves(world: World, rounds: int | str, first: int = 10) -> Outcome:
-    """AIM on who came in the first so many rounds, then a second wave of those who came later (`synth.later_wave`)."""
+    """AIM on who came in the first so many rounds, then a second wave of those who came later
+    (`synth.prior.later_wave`)."""
     early = {k for there in world.arrivals[:first] for k in there}
     late = [k for k in world.arrived if k not in early]
     algorithm, config = ALGORITHMS["aim"], AimConfig(rounds=rounds)
@@ -118,7 +121,8 @@ def independent(world: World) -> Outcome:
 
 
 def one_shot(world: World) -> Outcome:
-    """All one- and two-way marginals of the closure of the union, once, and a model of those that are worth it."""
+    """All one- and two-way marginals of the closure of the union, once, and a model of those that are worth
+    it."""
     return on_union(world, ALGORITHMS["flaim"], FlaimConfig(variant="one-shot"))
 
 

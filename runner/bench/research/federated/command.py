@@ -1,10 +1,12 @@
-"""`bench utility --federated`: rows are methods, columns tables and splits; curves over what several values are given of.
+"""`bench utility --federated`: rows are methods, columns tables and splits; curves over what several values
+are given of.
 
     cosynth bench utility --federated --data DIR --tables adult --splits cluster,label:0.8 --seeds 12
     cosynth bench utility --federated --data DIR --methods collect,private --chance 0.1,0.2,0.5 --html FILE
 
-The first value of --chance, --rounds and --epsilon is that of the table; further values are measured besides, one changed at
-a time. All splits are columns. Means with the spread of one run in brackets; the papers' printed figures beside.
+The first value of --chance, --rounds and --epsilon is that of the table; further values are measured besides,
+one changed at a time. All splits are columns. Means with the spread of one run in brackets; the papers'
+printed figures beside.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mpc_protocols.backends.ideal.cohorts import IdealCohorts
 from mpc_protocols.errors import StudyInvalid
-from mpc_protocols.ideal.cohorts import IdealCohorts
 from runner.bench.research.federated.world import Outcome, World
 from synth.algorithms.flaim.accounts import ClientAccounts
 from synth.algorithms.flaim.algorithm import FlaimConfig

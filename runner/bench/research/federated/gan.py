@@ -1,9 +1,10 @@
-"""DP-CTGAN as a baseline: a generator of one-hot rows against a discriminator that is trained by DP-SGD, central or federated.
+"""DP-CTGAN as a baseline: a generator of one-hot rows against a discriminator that is trained by DP-SGD,
+central or federated.
 
-After CTGAN (Xu et al. 2019) with DP-SGD (Abadi et al. 2016); without conditions, packing or batch norm, on the study's
-integer codes: nothing is fitted to the data but the networks (`docs/design/flaim.md` 5). Per-record gradients are clipped by
-ghost norms (of a linear layer: |input| times |output's gradient|) and never stored. Only the real half of the loss reads
-records; the generator's half is post-processing.
+After CTGAN (Xu et al. 2019) with DP-SGD (Abadi et al. 2016); without conditions, packing or batch norm, on
+the study's integer codes: nothing is fitted to the data but the networks (`docs/design/flaim.md` 5).
+Per-record gradients are clipped by ghost norms (of a linear layer: |input| times |output's gradient|) and
+never stored. Only the real half of the loss reads records; the generator's half is post-processing.
 
     central    Poisson batches of everybody who came, hidden; RDP accounting of dp-accounting, add-remove; the rate is by
     the public
@@ -12,7 +13,8 @@ records; the generator's half is post-processing.
     amplification, for
                the cohort is visible; rounding p parameters to 2^-12 moves a sum by sqrt(p) 2^-12 more
 
-A BASELINE ON PUBLIC DATA: floating-point noise from a seeded generator protects nobody. Needs PyTorch and dp-accounting.
+A BASELINE ON PUBLIC DATA: floating-point noise from a seeded generator protects nobody. Needs PyTorch and
+dp-accounting.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.installation import pip_install
+from mpc_protocols.process.installation import pip_install
 from runner.bench.research.federated.world import Outcome, World
 from synth.budget.accounting import rho_of
 
@@ -68,7 +70,8 @@ def run(world: World, federated: bool = False, steps: int = STEPS) -> Outcome:
 
 
 def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int) -> float:
-    """The least noise, in clips, of so many steps on Poisson batches: by bisection to a thousandth, on the safe side."""
+    """The least noise, in clips, of so many steps on Poisson batches: by bisection to a thousandth, on the
+    safe side."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
     from dp_accounting.rdp import RdpAccountant
 
@@ -109,7 +112,8 @@ class _Pair:
         return sum(part.numel() for part in self._critic)
 
     def step(self, records: NDArray[np.int64], sigma: float, expected: int, generator_steps: int) -> None:
-        """One step of the discriminator on these records, with noise of sigma clips on their clipped sum, then of the generator.
+        """One step of the discriminator on these records, with noise of sigma clips on their clipped sum,
+        then of the generator.
 
         expected: what the sum is divided by.
         """

@@ -1,6 +1,7 @@
 """The rows of a federated table: by name, what is made of who arrives.
 
-A row is NAME or NAME:KEY=VALUE:..; keys of the FLAIM family are those of its configuration (participations=all: every round).
+A row is NAME or NAME:KEY=VALUE:..; keys of the FLAIM family are those of its configuration
+(participations=all: every round).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Figures that the papers print, to stand beside ours. FLAIM's accounting is the printed one (`docs/design/flaim.md` 1).
+"""Figures that the papers print, to stand beside ours. FLAIM's accounting is the printed one
+(`docs/design/flaim.md` 1).
 
-ERRORS, NLL_1: Maddock, Cormode, Maple, KDD 2024, table 2: workload error and NLL at 100 clients, chance 0.1, epsilon 1, 10
-rounds, clusters (theirs: UMAP before K-means). NLL_5: table 1, NLL at epsilon 5. Their Adult has columns of 32 bins.
+ERRORS, NLL_1: Maddock, Cormode, Maple, KDD 2024, table 2: workload error and NLL at 100 clients, chance 0.1,
+epsilon 1, 10 rounds, clusters (theirs: UMAP before K-means). NLL_5: table 1, NLL at epsilon 5. Their Adult
+has columns of 32 bins.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ NLL_5: Final = {
 
 
 def printed(method: str, table: str, split: str, epsilon: float, metric: str) -> float | None:
-    """The paper's figure for a cell of a table at 100 clients, chance 0.1 and 10 rounds; None if it prints none."""
+    """The paper's figure for a cell of a table at 100 clients, chance 0.1 and 10 rounds; None if it prints
+    none."""
     base = table.partition("@")[0].removesuffix("-b32")
     if split != "cluster" or base not in TABLES:
         return None

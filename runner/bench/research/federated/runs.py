@@ -1,7 +1,7 @@
 """One federated run and what its model is worth; and the points of a table or a curve.
 
 err    mean L1 distance of the model's marginals of the workload to everybody's, 0..2; closure: of all their subsets besides
-nll    mean negative log-likelihood of real rows kept apart, in nats (`synth.metrics.likelihood`)
+nll    mean negative log-likelihood of real rows kept apart, in nats (`synth.judgement.metrics.likelihood`)
 auc    of a prediction of the label on those rows, trained on a table drawn from the model
 """
 
@@ -22,9 +22,9 @@ from runner.bench.research.federated.methods import Row
 from runner.bench.research.federated.splits import Split, synth_fs
 from runner.bench.research.federated.world import Outcome, World, arrivals
 from runner.bench.utility.tables import Table, read
-from synth.metrics import marginal, workload_error
-from synth.metrics.likelihood import mean_nll
-from synth.metrics.prediction import auc
+from synth.judgement.metrics import marginal, workload_error
+from synth.judgement.metrics.likelihood import mean_nll
+from synth.judgement.metrics.prediction import auc
 from synth.mrf import Model
 
 METRICS: Final = ("err", "closure", "nll", "auc")

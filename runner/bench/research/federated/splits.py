@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpc_protocols.errors import UsageError
 from runner.bench.utility.tables import DEGREE, Table
 from synth.domain import Codes, Domain
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 
 COMPONENTS: Final = 12
 NARROW: Final = 16
@@ -123,7 +123,8 @@ def synth_fs(beta: float, clients: int, rng: np.random.Generator) -> tuple[Table
 
 
 def heterogeneity(table: Table, places: Places) -> float:
-    """Mean over clients and the workload's closure of the total variation of a client's marginal to everybody's; 0..1."""
+    """Mean over clients and the workload's closure of the total variation of a client's marginal to
+    everybody's; 0..1."""
     found = []
     for clique in table.workload.closure:
         if len(clique) > DEGREE:

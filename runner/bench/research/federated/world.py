@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, LocalCounts
 from runner.bench.utility.tables import Table
-from synth.metrics import marginal
+from synth.judgement.metrics import marginal
 from synth.mrf import Model
 
 
 @dataclass(frozen=True)
 class World:
-    """One simulated study. places: of each row its client. arrivals: of each round the clients that are there, also those that
-    were there before. seed: of all noise; public data only."""
+    """One simulated study. places: of each row its client. arrivals: of each round the clients that are
+    there, also those that were there before. seed: of all noise; public data only."""
 
     table: Table
     places: NDArray[np.int64]
@@ -73,7 +73,8 @@ class World:
 def arrivals(
     clients: int, chance: float, rounds: int, rng: np.random.Generator
 ) -> tuple[tuple[int, ...], ...]:
-    """In each round every client is there with this chance, by itself; a round in which nobody is is drawn again."""
+    """In each round every client is there with this chance, by itself; a round in which nobody is is drawn
+    again."""
     found: list[tuple[int, ...]] = []
     while len(found) < rounds:
         there = np.flatnonzero(rng.random(clients) < chance)

@@ -3,9 +3,10 @@
     cosynth bench utility --florist --data DIR                         adult-vfl, income; shares 0.1, 0.5, 0.9; one seed
     cosynth bench utility --florist --data DIR --full --json FILE --html FILE    three seeds, ten draws, as printed
 
-Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and how much the AUC changes against training on rows that both
-hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5. Means with standard errors over seeds.
-The paper's data are others (Criteo, Avazu): signs and order compare, sizes do not. Data must be public; PyTorch is needed.
+Tables 3 and 8: what an owner lacks of the rows (alpha = beta), and how much the AUC changes against training
+on rows that both hold. Table 5: labels by the model's probability, so many draws a visit, at beta = 0.5.
+Means with standard errors over seeds. The paper's data are others (Criteo, Avazu): signs and order compare,
+sizes do not. Data must be public; PyTorch is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from mpc_protocols.errors import StudyInvalid, UsageError
-from mpc_protocols.installation import pip_install
+from mpc_protocols.process.installation import pip_install
 from runner.bench.parameters import number
 from runner.bench.research.florist.page import page
 from runner.bench.research.florist.printed import CHANGE, DRAWN, DRAWN_SHARE

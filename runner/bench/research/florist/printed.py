@@ -1,5 +1,6 @@
-"""Figures of FLORIST's paper (Sun et al. 2021), to stand beside ours. Its data, Criteo and Avazu, are advertisements: 14 and 0
-numbers, 27 and 22 categories with very many values, 17 to 25 % of labels 1, millions of rows.
+"""Figures of FLORIST's paper (Sun et al. 2021), to stand beside ours. Its data, Criteo and Avazu, are
+advertisements: 14 and 0 numbers, 27 and 22 categories with very many values, 17 to 25 % of labels 1, millions
+of rows.
 
 CHANGE      tables 3 and 8: change of the AUC against training on common rows alone, in per cent, by the share of rows each lacks
 DRAWN       table 5: labels by the model's probability on Avazu, beta = 0.5, by draws a visit: AUC, and AUC of the spectral attack

@@ -1,16 +1,19 @@
-"""One training on a table of which each owner lacks some rows, in memory, by a deployment's code, and what its model is worth.
+"""One training on a table of which each owner lacks some rows, in memory, by a deployment's code, and what
+its model is worth.
 
-A tenth of the rows is kept apart: people whom both owners hold, on whom the model is judged; the training's own held-out rows are
-kept out besides. Of the others, each owner lacks a share, drawn independently; rows that neither holds are in no union. The label
-is one owner's, all other columns the other's. Randomness is the seed's: a simulation on public data.
+A tenth of the rows is kept apart: people whom both owners hold, on whom the model is judged; the training's
+own held-out rows are kept out besides. Of the others, each owner lacks a share, drawn independently; rows
+that neither holds are in no union. The label is one owner's, all other columns the other's. Randomness is the
+seed's: a simulation on public data.
 
     partial    rows that both hold, nothing invented: with shares of 0, all rows
     vanilla    majority and sampling, corrected for labels alone, afterwards
     te, tr     majority and sampling, corrected afterwards, or in the loss
     drawn      labels by the model's probability, so many draws a visit; all features real
 
-auc, ace: on the rows kept apart; ACE over ten groups. attack: area of the spectral score of the last epoch's gradients for "the
-label is invented", folded (FLORIST, section 3). members: share of members among rows of the training.
+auc, ace: on the rows kept apart; ACE over ten groups. attack: area of the spectral score of the last epoch's
+gradients for "the label is invented", folded (FLORIST, section 3). members: share of members among rows of
+the training.
 """
 
 from __future__ import annotations
@@ -24,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
-from runner.audit.groups.inference import area
-from runner.audit.research import split_attacks
-from runner.audit.research.trainings import People, Rehearsed, rehearse
 from runner.bench.utility.tables import Table
+from runner.review.audit.groups.inference import area
+from runner.review.audit.research import split_attacks
+from runner.review.audit.research.trainings import People, Rehearsed, rehearse
 from synth.research.florist.algorithm import ALGORITHM, FloristConfig
 from synth.research.florist.calibrate import BINS, MAJORITY, RANDOM_PRED, SAMPLING, Sizes, correction
 from synth.research.florist.evaluate import binned, quality
@@ -40,14 +43,16 @@ APART: Final = 10
 
 @dataclass(frozen=True)
 class Split:
-    """people: everybody there is, in the order of the table, with what each owner holds. apart: (codes, labels)."""
+    """people: everybody there is, in the order of the table, with what each owner holds. apart: (codes,
+    labels)."""
 
     people: People
     apart: tuple[NDArray[np.int64], NDArray[np.int64]]
 
     @classmethod
     def of(cls, table: Table, label: str, alpha: float, beta: float, seed: int) -> Split:
-        """alpha, beta: shares of rows without features, without label. Raises `UsageError` for a label that is none."""
+        """alpha, beta: shares of rows without features, without label. Raises `UsageError` for a label that
+        is none."""
         if label not in table.domain or table.domain.sizes[label] != 2:
             raise UsageError(f"The table {table.name} has no column {label} of two values to predict.")
         place = table.domain.names.index(label)

@@ -1,4 +1,5 @@
-"""FLAIM's tables and curves, and what it prints of DistAIM (`docs/design/sources.md`), by `bench utility --federated`."""
+"""FLAIM's tables and curves, and what it prints of DistAIM (`docs/design/sources.md`), by `bench utility
+--federated`."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def _curve(name: str, values: Sequence[float], settings: Settings) -> Iterator[F
 
 
 def _client_bytes(settings: Settings) -> Iterator[Figure]:
-    """What a client of DistAIM sends: all marginals of the closure of 64 random triples, once; ours takes 4 bytes a cell."""
+    """What a client of DistAIM sends: all marginals of the closure of 64 random triples, once; ours takes 4
+    bytes a cell."""
     table = read(settings.data, ADULT)
     if table is None:
         return

@@ -1,8 +1,9 @@
-"""A paper's tables and figures, as items that are rerun or are not, and when a figure of ours agrees with a printed one.
+"""A paper's tables and figures, as items that are rerun or are not, and when a figure of ours agrees with a
+printed one.
 
-A figure agrees if the printed one lies within TOLERANCE of our mean, or within two spreads of one run of ours (a printed
-range: if any of it does). Data, splits and accounting often differ, so what does not agree has a reason, which stands with
-its item; the rule is not made wider for it.
+A figure agrees if the printed one lies within TOLERANCE of our mean, or within two spreads of one run of ours
+(a printed range: if any of it does). Data, splits and accounting often differ, so what does not agree has a
+reason, which stands with its item; the rule is not made wider for it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Verdict = Literal["agrees", "lower", "higher", "no figure printed"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How an item is rerun. data: a folder of tables. quick: one run, small grids. seeds: runs of each figure."""
+    """How an item is rerun. data: a folder of tables. quick: one run, small grids. seeds: runs of each
+    figure."""
 
     data: Path
     quick: bool = False
@@ -30,7 +32,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a table or curve. ours: of each run. printed: the least and the most that the paper prints; None: none."""
+    """One figure of a table or curve. ours: of each run. printed: the least and the most that the paper
+    prints; None: none."""
 
     where: str
     ours: tuple[float, ...]
@@ -64,8 +67,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Item:
-    """One table or figure. label: as the paper calls it. what: it shows. figures: rerun it; None if it cannot be. remark:
-    what is not as in the paper; of one that cannot be rerun, why. slow: left out with --quick."""
+    """One table or figure. label: as the paper calls it. what: it shows. figures: rerun it; None if it cannot
+    be. remark: what is not as in the paper; of one that cannot be rerun, why. slow: left out with --quick."""
 
     label: str
     what: str

@@ -1,4 +1,5 @@
-"""Print a paper's items: ours beside the printed figures, whether they agree, and why not or why nothing was run."""
+"""Print a paper's items: ours beside the printed figures, whether they agree, and why not or why nothing was
+run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""VertiMRF's and VertiGAN's tables, by `bench utility --vertical` (Zhao and others, KDD 2024; Jiang and others, PoPETs 2023)."""
+"""VertiMRF's and VertiGAN's tables, by `bench utility --vertical` (Zhao and others, KDD 2024; Jiang and
+others, PoPETs 2023)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""FLORIST's tables, by `bench utility --florist`, and what its private set union sends (`docs/design/sources.md`)."""
+"""FLORIST's tables, by `bench utility --florist`, and what its private set union sends
+(`docs/design/sources.md`)."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def _trainings(settings: Settings) -> Iterator[Figure]:
 
 
 def _union(settings: Settings) -> Iterator[Figure]:
-    """Bytes of both parties, from the protocol's own forecast; printed: 4 |Ia| + 4 |Ip| + 2 |U| elements, here of 32 bytes."""
+    """Bytes of both parties, from the protocol's own forecast; printed: 4 |Ia| + 4 |Ip| + 2 |U| elements,
+    here of 32 bytes."""
     for count in IDENTIFIERS[: 1 if settings.quick else None]:
         params: Params = {
             "identifiers": count,

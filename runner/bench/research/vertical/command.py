@@ -1,10 +1,11 @@
-"""`bench utility --vertical`: systems for columns that two owners hold: rows are systems, columns tables, for each epsilon.
+"""`bench utility --vertical`: systems for columns that two owners hold: rows are systems, columns tables, for
+each epsilon.
 
     cosynth bench utility --vertical --data DIR --tables nltcs,adult-vfl,br2000 --epsilon 0.8,3.2 --seeds 5
     cosynth bench utility --vertical --data DIR --systems vertimrf,vertimrf:encoder=fo:adjacency=replace --json FILE
 
-Means with standard errors over runs, and in brackets what the papers print. The studies run as a user's would, on `ideal`; add
-backend=replicated to a system to have three processes compute. Data must be public.
+Means with standard errors over runs, and in brackets what the papers print. The studies run as a user's
+would, on `ideal`; add backend=replicated to a system to have three processes compute. Data must be public.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Figures that the papers print, to stand beside ours; none of them rests on an accounting that holds as printed, but VertiGAN's
-for one party (`docs/design/algorithms.md`).
+"""Figures that the papers print, to stand beside ours; none of them rests on an accounting that holds as
+printed, but VertiGAN's for one party (`docs/design/algorithms.md`).
 
     fm, fo, vertigan    Zhao et al., VertiMRF, KDD 2024: 3-way TVD of NLTCS, two owners, the least and the most over its splits by
                         importance and correlation (epsilon is not stated)

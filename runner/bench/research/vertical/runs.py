@@ -1,8 +1,9 @@
 """One run of a study whose columns two owners hold, on one machine, and what its table is worth.
 
-The study runs as a user's would, by `runner.run_study`: backend `ideal` (the distribution of the secure ones, nothing protected)
-unless told otherwise. The first half of the columns is the first owner's; both hold all rows, in the same order. Randomness is
-the operating system's: two runs differ, and means come with their standard errors.
+The study runs as a user's would, by `runner.run_study`: backend `ideal` (the distribution of the secure ones,
+nothing protected) unless told otherwise. The first half of the columns is the first owner's; both hold all
+rows, in the same order. Randomness is the operating system's: two runs differ, and means come with their
+standard errors.
 
     tvd1 .. tvd4    mean total variation distance of 300 random sets of so many columns (all, where there are fewer), 0..1
     auc             of a prediction of the label on real rows, trained on the table (`LABELS`; the rows that it was made of, or
@@ -26,8 +27,8 @@ from mpc_protocols.errors import UsageError
 from runner.api import run_study
 from runner.bench.utility.tables import Table
 from synth.algorithm import ALGORITHMS
-from synth.metrics import total_variation
-from synth.metrics.prediction import auc
+from synth.judgement.metrics import total_variation
+from synth.judgement.metrics.prediction import auc
 
 DEGREES: Final = (1, 2, 3, 4)
 SETS, SETS_SEED = 300, 0

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.engine.inputs import contribution
 from mpc_protocols.functionality import Clique, InputRule, MarginalOracle, StudyFacts
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.worlds.tables import counter, facts
 
 Lie = Callable[[Clique, NDArray[np.uint32]], NDArray[np.uint32]]
@@ -28,7 +28,8 @@ ROWS = 120
 
 @dataclass
 class Run:
-    """What a run came to. left_out: contributors, as each computing party says, with how many cells were shared before."""
+    """What a run came to. left_out: contributors, as each computing party says, with how many cells were
+    shared before."""
 
     answer: Any = None
     network: MemoryNetwork | None = None
@@ -45,7 +46,8 @@ def run(
     of: StudyFacts | None = None,
     histories: Sequence[History] | None = None,
 ) -> Run:
-    """`body` at the leader, with tables[i] at party i. lies: of contributors, by number. histories: of the computing parties.
+    """`body` at the leader, with tables[i] at party i. lies: of contributors, by number. histories: of the
+    computing parties.
 
     Raises what a party raised first.
     """

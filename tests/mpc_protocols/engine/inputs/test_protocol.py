@@ -1,4 +1,5 @@
-"""Contributors' counts on shares, on every backend that checks them: honest ones are left alone, every kind of lie is found."""
+"""Contributors' counts on shares, on every backend that checks them: honest ones are left alone, every kind
+of lie is found."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from mpc_protocols.backend import BACKENDS, DistributedBackend
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import from_bits
 from mpc_protocols.engine.inputs.check import protocol
 from mpc_protocols.errors import BadInput
 from mpc_protocols.functionality import Clique, InputRule, MarginalOracle
-from mpc_protocols.ideal.oracle import IdealOracle
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 from tests.extras import skip_unless_installed
 from tests.mpc_protocols.engine.inputs.lying_run import ROWS, Lie, run
 from tests.worlds.questions import work
@@ -85,8 +86,8 @@ FAR = 7
 
 
 def questions(oracle: MarginalOracle) -> list[Any]:
-    """Counts of single columns and how far they are from FAR, then counts of joint ones, the same distances, and the number of
-    rows."""
+    """Counts of single columns and how far they are from FAR, then counts of joint ones, the same distances,
+    and the number of rows."""
     handles = oracle.prepare(ONE_WAY)
     first = oracle.measure(handles, SMALL)
     far = [np.full(len(cells), FAR, float) for cells in first]
@@ -98,7 +99,8 @@ def questions(oracle: MarginalOracle) -> list[Any]:
 
 
 def expected(at_first: Sequence[NDArray[np.int64]], then: Sequence[NDArray[np.int64]]) -> list[Any]:
-    """The true answers: of the tables that are in when single columns are measured, and of those that are then."""
+    """The true answers: of the tables that are in when single columns are measured, and of those that are
+    then."""
     one_way, wide = counter(np.concatenate(at_first))(ONE_WAY), counter(np.concatenate(then))(WIDE)
     left = counter(np.concatenate(then))(ONE_WAY)
     counts = [[list(cells) for cells in one_way], [list(cells) for cells in wide], sum(map(len, then))]
@@ -162,7 +164,8 @@ def test_a_total_before_anything_else_is_of_those_that_are_left() -> None:
 
 @pytest.mark.parametrize("wrong", [[0], [191], [3, 70, 130]])
 def test_each_random_sum_misses_wrong_signs_half_of_the_time(wrong: list[int]) -> None:
-    """100 seeds, 64 sums each. False-alarm rate: P(|Binomial(6400, 1/2) - 3200| > 300) < 1e-13, and 100 * 2^-64."""
+    """100 seeds, 64 sums each. False-alarm rate: P(|Binomial(6400, 1/2) - 3200| > 300) < 1e-13, and 100 *
+    2^-64."""
     cells = np.zeros(192, np.uint8)
     cells[wrong] = 1
     batch, seen = [(0, slice(0, 128)), (1, slice(0, 64))], 0

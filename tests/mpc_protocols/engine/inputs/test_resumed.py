@@ -1,7 +1,7 @@
 """Runs that go on after a crash: what was found out about contributors' inputs holds in every attempt.
 
-The bound on rows comes from what was opened first, and counts are shared anew: without a memory of the numbers of rows a
-contributor could send few at first and many then, and break the bound on which signs rest.
+The bound on rows comes from what was opened first, and counts are shared anew: without a memory of the
+numbers of rows a contributor could send few at first and many then, and break the bound on which signs rest.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def test_a_contributor_cannot_come_back_with_other_rows(
 def test_or_is_left_out_where_nothing_rests_on_its_rows(
     tmp_path: Path, backend: DistributedBackend, computing: int
 ) -> None:
-    """The total is on record; what is shared next is checked against the rows that it counted. That, too, is remembered."""
+    """The total is on record; what is shared next is checked against the rows that it counted. That, too, is
+    remembered."""
     skip_unless_installed(backend)
     attempts = Attempts(tmp_path, backend, computing, exclude=True)
     crash(attempts, [FEW, HONEST[0]], total)

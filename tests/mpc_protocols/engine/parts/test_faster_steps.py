@@ -1,6 +1,8 @@
-"""What a backend of the algebra does by a protocol of its own is declared, and comes to the same as the general step.
+"""What a backend of the algebra does by a protocol of its own is declared, and comes to the same as the
+general step.
 
-A step runs twice at the parties of a backend: with its own gates, and with the same gates less all that they override.
+A step runs twice at the parties of a backend: with its own gates, and with the same gates less all that they
+override.
 """
 
 from __future__ import annotations
@@ -13,22 +15,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpc_protocols.additive.backend import BACKEND as ADDITIVE
-from mpc_protocols.additive.circuits.gates import AdditiveGates
-from mpc_protocols.additive.engine import AdditiveEngine
+from mpc_protocols.backends.additive.backend import BACKEND as ADDITIVE
+from mpc_protocols.backends.additive.circuits.gates import AdditiveGates
+from mpc_protocols.backends.additive.engine import AdditiveEngine
+from mpc_protocols.backends.pair.circuits.gates import PairGates
+from mpc_protocols.backends.pair.circuits.l1_distance import l1_sums
+from mpc_protocols.backends.pair.engine import PairEngine, PairL1Sums
 from mpc_protocols.engine.arrays import sum_segments
 from mpc_protocols.engine.bitwise.bits import Bits
 from mpc_protocols.engine.bitwise.bitslice import to_bits
 from mpc_protocols.engine.parts.engine import ArrayEngine, ArrayL1Sums
 from mpc_protocols.engine.parts.gates import PartGates
-from mpc_protocols.memory_wire import MemoryNetwork
-from mpc_protocols.pair.circuits.gates import PairGates
-from mpc_protocols.pair.circuits.l1_distance import l1_sums
-from mpc_protocols.pair.engine import PairEngine, PairL1Sums
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
 from tests.extras import skip_unless_installed
-from tests.mpc_protocols.additive.dealt_run import run_three
-from tests.mpc_protocols.pair.pair_run import run_pair
+from tests.mpc_protocols.backends.additive.dealt_run import run_three
+from tests.mpc_protocols.backends.pair.pair_run import run_pair
 from tests.toys.dealt_backend import DealtEngine, DealtGates, DealtLink
 from tests.worlds.words import random_words
 
@@ -104,7 +106,8 @@ WEIGHTS = (3, -1, 1 << 30)
 
 @dataclass(frozen=True)
 class Case:
-    """A step, the values of which the parties hold parts, how parts and results are put together, and what comes out."""
+    """A step, the values of which the parties hold parts, how parts and results are put together, and what
+    comes out."""
 
     step: Step
     values: Values
@@ -166,7 +169,8 @@ COVERED_BY = {"factor": "and_sums", "test_factor": "zero_rows"}
 
 
 def shares(value: NDArray[Any]) -> list[NDArray[Any]]:
-    """Bits (words, flags) under XOR, 32-bit integers as sums: of parties 0 and 1, and zeros for one that holds no parts."""
+    """Bits (words, flags) under XOR, 32-bit integers as sums: of parties 0 and 1, and zeros for one that
+    holds no parts."""
     top = 2 if value.dtype == np.uint8 else np.iinfo(value.dtype).max
     mask = np.random.default_rng().integers(0, top, value.shape, value.dtype)
     return [mask, value - mask if value.dtype == np.uint32 else value ^ mask, np.zeros_like(value)]
@@ -197,7 +201,7 @@ def test_what_is_overridden_is_declared_and_compared(gates: type[PartGates]) -> 
 
 
 def test_engines_that_replace_a_step() -> None:
-    """`distances` is compared above, `largest` in `tests/mpc_protocols/pair/test_gates.py`."""
+    """`distances` is compared above, `largest` in `tests/mpc_protocols/backends/pair/test_gates.py`."""
     for engine in (AdditiveEngine, DealtEngine):
         assert engine.sums is ArrayL1Sums and not {"largest", "picks", "keys", "reveal"} & set(vars(engine))
     assert PairEngine.sums is PairL1Sums and PairEngine.largest is not ArrayEngine.largest

@@ -1,4 +1,5 @@
-"""Split columns over the toy of the algebra against `ideal`: any owners, those that hold parts and those that do not."""
+"""Split columns over the toy of the algebra against `ideal`: any owners, those that hold parts and those that
+do not."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mpc_protocols.ideal.oracle import IdealOracle
-from mpc_protocols.partition import Partition, VerticalData, ideal_counts
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.vertical import part_tables
-from runner.conformance.guards import Recorder
-from tests.mpc_protocols.replicated.vertical.owners import Population, partition, random_owners
+from mpc_protocols.vertical.partition import Partition, VerticalData, ideal_counts
+from runner.review.conformance.guards import Recorder
+from tests.mpc_protocols.backends.replicated.vertical.owners import Population, partition, random_owners
 from tests.toys.dealt_backend import ROLES, contribute
 from tests.worlds import serving
 from tests.worlds.questions import levels_and_distances, work

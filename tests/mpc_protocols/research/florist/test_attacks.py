@@ -1,7 +1,8 @@
-"""What a deviating party learns in FLORIST as printed, without being noticed (`docs/design/psu.md` 4): why it is semi-honest
-only.
+"""What a deviating party learns in FLORIST as printed, without being noticed (`docs/design/psu.md` 4): why it
+is semi-honest only.
 
-The honest party here follows the protocol and makes every check of `florist`; it finishes normally in all attacks but the last.
+The honest party here follows the protocol and makes every check of `florist`; it finishes normally in all
+attacks but the last.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def active(
 
 
 def test_set_swap() -> None:
-    """Junk in steps 3 to 8, the real set in step 11: u(x) lies in U exactly if the other party holds x. All of them."""
+    """Junk in steps 3 to 8, the real set in step 11: u(x) lies in U exactly if the other party holds x. All
+    of them."""
     loot: list[Loot] = []
     done = run(SPEC, active(JUNK, MINE, loot), THEIRS)
     assert {e: r in loot[0].union for e, r in loot[0].records.items()} == TRUE
@@ -95,7 +97,8 @@ def test_set_swap() -> None:
 
 
 def test_the_merger_drops_its_own_elements() -> None:
-    """The union of the other's set alone, padded with junk to the true size: the same test, with one honest list."""
+    """The union of the other's set alone, padded with junk to the true size: the same test, with one honest
+    list."""
     loot: list[Loot] = []
 
     def theirs_only(group: Ristretto255, sid: bytes, own_both: Elements, both: Elements) -> Elements:
@@ -108,7 +111,8 @@ def test_the_merger_drops_its_own_elements() -> None:
 
 
 def test_related_elements_survive_the_shuffle() -> None:
-    """h and h^c side by side in the own set: their pair is recognised after the shuffle and looked up in the other list."""
+    """h and h^c side by side in the own set: their pair is recognised after the shuffle and looked up in the
+    other list."""
     loot: list[Loot] = []
     targets = MINE[N // 2 - 10 : N // 2 + 10]
     powers = [3 + 2 * i for i in range(len(targets))]

@@ -12,13 +12,13 @@ import pytest
 
 from mpc_protocols.errors import BudgetRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Event, Guard, MarginalOracle, Reporter, Reports, StudyFacts
-from mpc_protocols.memory_wire import Frame, MemoryNetwork
-from mpc_protocols.partition import OwnRows, Partition, VerticalData
+from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.research.reports import common_key
 from mpc_protocols.research.reports.cost import cost
 from mpc_protocols.research.reports.exchange import ReportExchange
+from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
-from runner.conformance.guards import Recorder
+from runner.review.conformance.guards import Recorder
 
 ROWS = 50
 COLUMNS = {"a": 0, "b": 2, "c": 3}
@@ -33,7 +33,8 @@ EVENTS = (
 
 
 class Codes(Reporter):
-    """Reports are the codes in the clear and the owners' key, for tests; and how many rows the own oracle counts, noisily."""
+    """Reports are the codes in the clear and the owners' key, for tests; and how many rows the own oracle
+    counts, noisily."""
 
     def __init__(self, keyed: bool = False, limit: int = 10_000) -> None:
         self.keyed, self._limit = keyed, limit

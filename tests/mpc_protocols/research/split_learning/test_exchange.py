@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted
-from mpc_protocols.memory_wire import run_parties
+from mpc_protocols.in_memory.memory_wire import run_parties
 from mpc_protocols.research.split_learning.exchange import Exchange
 from mpc_protocols.wire import Wire
 from tests.trio import Trio
@@ -111,7 +111,7 @@ def test_a_list_has_a_possible_length(told: int, works: bool) -> None:
 
 def training(wire: Wire, number: int) -> Any:
     """A party's part of a training whose coins are known: two owners and a third party that idles."""
-    from runner.audit.research import trainings
+    from runner.review.audit.research import trainings
     from synth.research.florist.algorithm import ALGORITHM, FloristConfig
 
     if wire.me > 1:

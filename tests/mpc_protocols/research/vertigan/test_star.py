@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import PeerLost, ProtocolAborted
-from mpc_protocols.memory_wire import MemoryNetwork
+from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.research.vertigan.star import COUNT_BYTES, MAX_VALUE, SEED_BYTES, Server, serve
 from mpc_protocols.wire import Wire
 

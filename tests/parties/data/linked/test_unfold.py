@@ -149,7 +149,8 @@ def test_nothing_depends_on_the_order_of_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", ["day", None])
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path: Path, order: Any, most: Any) -> None:
-    """A table of three people with these children, against that without any one of them, or with other children of theirs."""
+    """A table of three people with these children, against that without any one of them, or with other
+    children of theirs."""
     sets = [
         [],
         [("2024-01-05", "p", 1)],

@@ -7,7 +7,8 @@ import pytest
 from tests.parties.data.sql.databases import DATABASES, Store, open_store
 
 _CAMPAIGN = "duckdb"
-"""Speaks PostgreSQL's dialect, and takes the most time to open; its hard cases are always tried (`test_push_down.py`)."""
+"""Speaks PostgreSQL's dialect, and takes the most time to open; its hard cases are always tried
+(`test_push_down.py`)."""
 
 
 @pytest.fixture(

@@ -1,4 +1,5 @@
-"""The statements for databases that cannot be run here, as text: `python -m tests.parties.data.sql.golden` writes them anew.
+"""The statements for databases that cannot be run here, as text: `python -m tests.parties.data.sql.golden`
+writes them anew.
 
 One table with a column of each kind, whose names and values try to be something else.
 """

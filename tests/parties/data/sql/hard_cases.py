@@ -1,4 +1,5 @@
-"""Columns whose values databases, drivers and coders like to see differently, and how each database stores them."""
+"""Columns whose values databases, drivers and coders like to see differently, and how each database stores
+them."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ HUGE = [2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63)]
 
 @dataclass(frozen=True)
 class Hard:
-    """A column of the study, its type in a database, and values. rule: of the private file. without: databases that lack it."""
+    """A column of the study, its type in a database, and values. rule: of the private file. without:
+    databases that lack it."""
 
     column: Column
     kind: str

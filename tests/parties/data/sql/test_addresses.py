@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from mpc_protocols.errors import StudyInvalid
+from parties.data.engines.postgres import _connected
 from parties.data.location import locate
-from parties.data.postgres import _connected
 from parties.data.sql.products import PRODUCTS
 from runner.study import load, private_file
 from tests.parties.data.tables import CANARY, everything_in

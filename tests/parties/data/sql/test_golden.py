@@ -1,5 +1,5 @@
-"""The statements for databases that cannot be run here: what is sent is what was looked at, and another parser of the dialect
-finds in it one SELECT of the very names, and nothing of a value."""
+"""The statements for databases that cannot be run here: what is sent is what was looked at, and another
+parser of the dialect finds in it one SELECT of the very names, and nothing of a value."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from parties.data.local_marginals import count
+from parties.data.counting.local_marginals import count
 from parties.data.location import Location, locate
 from parties.data.source import Source, open_source
 from parties.data.sql import server

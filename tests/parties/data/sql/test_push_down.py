@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from parties.data.coding import Coder
+from parties.data.counting.coding import Coder
+from parties.data.counting.local_marginals import LocalTable, count, validate
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import Rules
 from parties.data.harmony.values import Change
-from parties.data.local_marginals import LocalTable, count, validate
 from parties.data.location import Location
 from parties.data.source import Source, open_source
 from parties.data.survey import Survey

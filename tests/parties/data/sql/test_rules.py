@@ -1,4 +1,5 @@
-"""What else decides which rows count: rows of a person, constraints, missing identifiers; and what no statement can say."""
+"""What else decides which rows count: rows of a person, constraints, missing identifiers; and what no
+statement can say."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.local_marginals import count, validate
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import ColumnRule, Rules
-from parties.data.local_marginals import count, validate
 from parties.data.location import Location
 from parties.data.source import open_source
 from synth.domain import Categorical, Codes, Column, Domain, Numeric
@@ -154,7 +155,8 @@ def test_what_no_statement_says_is_refused_with_a_way_out(
 
 
 def test_unions_are_counted_once_each(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cliques that fit into one table of 2^17 cells are one GROUP BY: few statements, whatever the number of cliques."""
+    """Cliques that fit into one table of 2^17 cells are one GROUP BY: few statements, whatever the number of
+    cliques."""
     names = [f"x{place}" for place in range(6)]
     domain = Domain(tuple(names), tuple(Codes(4) for _ in names))
     location = store.table({name: ("integer", [place % 4 for place in range(9)]) for name in names})

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
+from parties.data.counting.local_marginals import count
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import Rules
-from parties.data.local_marginals import count
 from parties.data.location import locate
 from parties.data.source import open_source
 from parties.data.sql.server import Database

@@ -1,4 +1,5 @@
-"""Linked tables unfolded inside their database: the law of the draw, and what is refused, where no row is seen.
+"""Linked tables unfolded inside their database: the law of the draw, and what is refused, where no row is
+seen.
 
 Chi-squares: false alarm 1e-6 each. The draws' keys are fixed, so a test passes always or never.
 """
@@ -15,8 +16,8 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.local_marginals import count
 from parties.data.linked.places import LinkedPlaces
-from parties.data.local_marginals import count
 from parties.data.location import Location
 from parties.data.source import open_source
 from parties.data.sql.unfolding import UnfoldedInside

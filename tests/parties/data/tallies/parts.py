@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from parties.data.local_marginals import LocalTable, count
+from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.location import Location
 from parties.data.source import open_source
 from parties.data.tallies.counting import Counting, count_partition, place_of

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.local_marginals import LocalTable
 from parties.data.harmony.rules import RFC
-from parties.data.local_marginals import LocalTable
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.places import DaskCluster
 from parties.data.tallies.total import Total

@@ -1,4 +1,5 @@
-"""A Spark DataFrame has the counts of the table. Skipped without PySpark; `make engines` has an environment with it."""
+"""A Spark DataFrame has the counts of the table. Skipped without PySpark; `make engines` has an environment
+with it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_protocols.errors import DataRefused
-from parties.data import counters
+from parties.data.counting import counters
 from parties.data.location import locate
 from parties.data.source import many_files
 from parties.data.tallies.files import add_files

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.harmony.recipe import Step, fit
 from parties.data.harmony.rules import ColumnRule, Rules
 from parties.data.harmony.values import Change
-from parties.data.local_marginals import LocalTable, count
 from parties.data.location import Location, locate
 from parties.data.source import open_source
 from parties.data.tallies import worker_process, workers

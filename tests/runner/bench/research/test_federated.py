@@ -1,4 +1,5 @@
-"""`bench utility --federated`: splits, likelihood, methods, and a whole command on a table of a few hundred rows."""
+"""`bench utility --federated`: splits, likelihood, methods, and a whole command on a table of a few hundred
+rows."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from runner.bench.research.federated.splits import Split, clusters, heterogeneit
 from runner.bench.research.federated.world import World, arrivals
 from runner.bench.utility.tables import Table
 from synth.domain import Codes, Domain
-from synth.metrics.likelihood import mean_nll
+from synth.judgement.metrics.likelihood import mean_nll
 from synth.mrf import Measurement, fit
 from synth.mrf.raking import rake
 
@@ -241,7 +242,8 @@ def test_clipped_sums_are_those_of_single_records(torch: Any, table: Table) -> N
 
 
 def test_the_discriminators_noise_buys_the_promise(torch: Any) -> None:
-    """As other accountants have it: 400 steps of 512 in 43,958 at (1, 1e-5) need 1.29 clips (Opacus 1.6, RDP)."""
+    """As other accountants have it: 400 steps of 512 in 43,958 at (1, 1e-5) need 1.29 clips (Opacus 1.6,
+    RDP)."""
     assert gan.noise_multiplier(1.0, 1e-5, 512 / 43_958, 400) == pytest.approx(1.29, abs=0.01)
     assert gan.noise_multiplier(1.0, 1e-5, 1.0, 1) > gan.noise_multiplier(2.0, 1e-5, 1.0, 1)
 

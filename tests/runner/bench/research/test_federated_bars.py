@@ -1,4 +1,5 @@
-"""What federated methods reach on Adult, where the table is: one run each, like the twelve of `docs/design/flaim.md` 7."""
+"""What federated methods reach on Adult, where the table is: one run each, like the twelve of
+`docs/design/flaim.md` 7."""
 
 from __future__ import annotations
 

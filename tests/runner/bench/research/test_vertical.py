@@ -1,4 +1,5 @@
-"""`bench utility --vertical`: what is asked for, what a study says, scores, and a whole command on a small table."""
+"""`bench utility --vertical`: what is asked for, what a study says, scores, and a whole command on a small
+table."""
 
 from __future__ import annotations
 

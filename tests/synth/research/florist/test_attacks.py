@@ -1,4 +1,5 @@
-"""What each side reads off the tensors: everything it is said to, and no more than the responses where there are responses."""
+"""What each side reads off the tensors: everything it is said to, and no more than the responses where there
+are responses."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from runner.audit.groups.inference import area
-from runner.audit.research import split_attacks
-from runner.audit.research.trainings import People, Rehearsed, rehearse
+from runner.review.audit.groups.inference import area
+from runner.review.audit.research import split_attacks
+from runner.review.audit.research.trainings import People, Rehearsed, rehearse
 from synth.research.florist.algorithm import ALGORITHM, FloristConfig
 
 PEOPLE = People.invented(3000, 5)

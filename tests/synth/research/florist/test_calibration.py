@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from runner.audit.research.trainings import coins_of
+from runner.review.audit.research.trainings import coins_of
 from synth.research.florist.calibrate import BINS, Sizes, corrected, correction, flip_numerator
 from synth.research.florist.evaluate import binned, quality
 from synth.research.florist.labels import Labels, respond
@@ -25,7 +25,8 @@ MISSED = 6.2
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 0.1), (0.3, 0.3), (0.6, 0.3)])
 @pytest.mark.parametrize("flip", [0.0, 0.119])
 def test_a_corrected_probability_is_the_truth(labels: str, alpha: float, beta: float, flip: float) -> None:
-    """x of ten values, P(1 | x) known; what the training sees is drawn person by person, then corrected by sizes alone."""
+    """x of ten values, P(1 | x) known; what the training sees is drawn person by person, then corrected by
+    sizes alone."""
     rng = np.random.default_rng(7)
     law = np.linspace(0.05, 0.75, 10)
     x = rng.integers(0, 10, PEOPLE)
@@ -77,7 +78,8 @@ def test_a_flip_is_never_rarer_than_the_claim_needs(epsilon: str) -> None:
 def law(
     status: int | None, strategy: str, pi: float, flips: int, other: int | None
 ) -> dict[tuple[int, ...], Fraction]:
-    """Of the responses of two rows, exactly. status, other: their labels, None where the active owner holds no such record."""
+    """Of the responses of two rows, exactly. status, other: their labels, None where the active owner holds
+    no such record."""
     held = [place for place, label in enumerate((status, other)) if label is not None]
     labels = np.array([label for label in (status, other) if label is not None], np.uint8)
     invents = int(pi * 2.0**64)
@@ -104,7 +106,8 @@ def law(
 @pytest.mark.parametrize("strategy", ["majority", "minority", "random-pos"])
 @pytest.mark.parametrize("x", [Fraction(1, 10), Fraction(2), Fraction(31)])
 def test_no_response_tells_more_of_a_record_than_it_may(strategy: str, x: Fraction) -> None:
-    """Label 0, label 1, not held: all pairs, all outcomes, whatever stands beside, in exact arithmetic; some pair uses it up."""
+    """Label 0, label 1, not held: all pairs, all outcomes, whatever stands beside, in exact arithmetic; some
+    pair uses it up."""
     flips, most = flip_numerator(x), Fraction(0)
     for pi, other in itertools.product((1e-6, 0.25, 0.999), (0, 1, None)):
         laws = [law(status, strategy, pi, flips, other) for status in (0, 1, None)]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mpc_protocols.errors import DataRefused
-from runner.audit.research.trainings import LABEL, People, Rehearsed, rehearse
+from runner.review.audit.research.trainings import LABEL, People, Rehearsed, rehearse
 from synth.domain import Domain
 from synth.research.florist.algorithm import ALGORITHM, FloristConfig
 from synth.research.florist.evaluate import binned

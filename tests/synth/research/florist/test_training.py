@@ -11,7 +11,7 @@ import pytest
 
 from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.research.split_learning.schedule import Schedule
-from runner.audit.research.trainings import SESSION, People, coins_of, rehearse
+from runner.review.audit.research.trainings import SESSION, People, coins_of, rehearse
 from synth.research.florist.algorithm import ALGORITHM, FloristConfig
 from synth.research.florist.calibrate import Correction
 from synth.research.florist.fill import Features
@@ -138,7 +138,8 @@ def test_the_schedule_is_everybodys_and_visits_each_row_once() -> None:
 
 
 def test_corrections_in_the_loss_leave_the_network_the_truth(torch: None) -> None:
-    """Of constant embeddings and labels that are 1 with probability a D + b, the network's own probability becomes D."""
+    """Of constant embeddings and labels that are 1 with probability a D + b, the network's own probability
+    becomes D."""
     from synth.research.florist.net import ActiveHalf
 
     net = ActiveHalf(4, 0.01, 7, Correction(0.5, 0.2))

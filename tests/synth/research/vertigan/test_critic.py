@@ -1,4 +1,5 @@
-"""A critic's clipped sums: equal to per-row gradients by torch.func, and moved by at most the clip when one row goes."""
+"""A critic's clipped sums: equal to per-row gradients by torch.func, and moved by at most the clip when one
+row goes."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def test_a_row_without_a_finite_gradient_counts_nothing() -> None:
 
 
 def test_one_row_moves_the_sum_by_the_clip_if_others_keep_their_fakes_and_by_much_more_if_not() -> None:
-    """In an unlucky order, two kinds of rows and of fakes by turns: paired by place, all of them change partners."""
+    """In an unlucky order, two kinds of rows and of fakes by turns: paired by place, all of them change
+    partners."""
     rows = BLOCKS * LANES + 44
     of, (real, _, mix) = critic(0, 30), batch(0, rows, BINARY, soft=False)
     real[::2], real[1::2] = real[0], real[1]

@@ -1,4 +1,5 @@
-"""Who sees a critic's noisy steps, and knows all else, tells a member from a stranger no better than the charge allows."""
+"""Who sees a critic's noisy steps, and knows all else, tells a member from a stranger no better than the
+charge allows."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runner.audit.groups.inference import BROKEN, area, ceiling, margin
+from runner.review.audit.groups.inference import BROKEN, area, ceiling, margin
 from synth.research.vertigan import net
 from synth.research.vertigan.coins import Coins
 from synth.research.vertigan.owner import Owner
@@ -30,7 +31,8 @@ class Silent(Coins):
 
 
 def scores(plan: VertiGanPlan, coins: Coins, rows: int, trials: int) -> Any:
-    """Of one step each on a table of a row or none: along the mean of what that row adds, which the attacker can compute."""
+    """Of one step each on a table of a row or none: along the mean of what that row adds, which the attacker
+    can compute."""
     codes = {name: column[:1] for name, column in worlds.table(1).items()}
     given = net.fresh((*net.TRUNK, *net.branch(plan.cells_of("south"))), np.random.default_rng(5))
     row = Owner(plan, "south", codes, 1, Silent(worlds.seeded(3)))
@@ -44,7 +46,8 @@ def scores(plan: VertiGanPlan, coins: Coins, rows: int, trials: int) -> Any:
 
 
 def test_a_row_shows_in_a_noisy_step_no_more_than_was_charged() -> None:
-    """False alarms below 1e-7 for the law (Hoeffding), and none with these coins. Without noise the attack finds every member."""
+    """False alarms below 1e-7 for the law (Hoeffding), and none with these coins. Without noise the attack
+    finds every member."""
     plan = worlds.plan(rate=RATE, rounds=1, critic_steps=1, epsilon=12.0).knowing(worlds.OWNERS)
     sigma = math.sqrt(plan.noise2)
     limit = ceiling(1 / sigma)

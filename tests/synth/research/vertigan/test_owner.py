@@ -1,4 +1,5 @@
-"""An owner's side: what leaves it is noisy by its own hand, and says nothing of which row belongs to whom elsewhere."""
+"""An owner's side: what leaves it is noisy by its own hand, and says nothing of which row belongs to whom
+elsewhere."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def messages(of: Owner) -> list[bytes]:
 
 
 def test_a_permutation_of_rows_and_coins_changes_no_byte() -> None:
-    """So the law of the run does not depend on which row stands beside which at another owner: nothing across is learned."""
+    """So the law of the run does not depend on which row stands beside which at another owner: nothing across
+    is learned."""
     codes = worlds.table(1)
     order = np.random.default_rng(2).permutation(worlds.ROWS)
     as_it_is = messages(owner(codes, worlds.CoinsOfRows(3, np.arange(worlds.ROWS))))
@@ -68,9 +70,11 @@ def test_one_row_less_moves_a_sum_by_the_clip_at_most() -> None:
 
 
 def test_a_row_less_changes_no_bit_of_what_is_computed_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a library makes of shapes and of places in a matrix: here numbers depend on both, and by far more than rounding.
+    """Whatever a library makes of shapes and of places in a matrix: here numbers depend on both, and by far
+    more than rounding.
 
-    Without blocks of one shape, or with places that are dealt out in order, most of the other rows' numbers would move.
+    Without blocks of one shape, or with places that are dealt out in order, most of the other rows' numbers
+    would move.
     """
     people, codes = np.arange(200), worlds.table(1, 200)
     plan = worlds.plan(rate=0.9).knowing(worlds.OWNERS)
@@ -108,7 +112,8 @@ def test_a_row_less_changes_no_bit_of_what_is_computed_of_others(monkeypatch: py
 
 
 def test_blocks_that_are_computed_together_are_computed_one_by_one() -> None:
-    """The kernels of this machine: fakes and gradients of a block are the same bits whatever other blocks hold, and how many."""
+    """The kernels of this machine: fakes and gradients of a block are the same bits whatever other blocks
+    hold, and how many."""
     of, rng = owner(worlds.table(1)), np.random.default_rng(1)
     z = rng.standard_normal((BLOCKS, LANES, net.LATENT), np.float32)
     noise = rng.standard_normal((BLOCKS, LANES, of._branch.cells), np.float32)
@@ -183,7 +188,8 @@ def test_batches_fakes_and_noise_are_its_own_whatever_the_server_says() -> None:
 
 
 def test_a_step_adds_the_planned_noise() -> None:
-    """Without a row all is noise: the variance of 1,000 integers within 6.5 standard errors (false alarms below 1e-10)."""
+    """Without a row all is noise: the variance of 1,000 integers within 6.5 standard errors (false alarms
+    below 1e-10)."""
     empty = {name: column[:0] for name, column in worlds.table(1).items()}
     of = owner(empty)
     drawn = np.concatenate([of.step(parameters()) for _ in range(20)]).astype(np.float64)

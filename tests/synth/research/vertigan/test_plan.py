@@ -38,7 +38,8 @@ def of_owners(count: int, epsilon: float, delta: float = 1e-6, **config: Any) ->
 @pytest.mark.parametrize("owners", [1, 2, 4, 8])
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_the_joint_epsilon_is_never_above_the_printed_one(owners: int, epsilon: float) -> None:
-    """Everything that all owners release about one person, by dp-accounting; and no more than 4 % of it is wasted."""
+    """Everything that all owners release about one person, by dp-accounting; and no more than 4 % of it is
+    wasted."""
     plan = of_owners(owners, epsilon)
     *counts, train = plan.events()
     assert len(counts) == owners and train.what == TRAIN

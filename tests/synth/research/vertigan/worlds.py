@@ -50,7 +50,8 @@ def seeded(seed: int) -> Callable[[int], bytes]:
 
 
 class CoinsOfRows(Coins):
-    """Coins that belong to rows and steps: row r of the table has those of the person `people[r]`, of so many there are."""
+    """Coins that belong to rows and steps: row r of the table has those of the person `people[r]`, of so many
+    there are."""
 
     def __init__(self, seed: int, people: NDArray[np.int64], everybody: int = ROWS) -> None:
         super().__init__(seeded(seed))

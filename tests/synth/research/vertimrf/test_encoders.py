@@ -1,6 +1,8 @@
-"""VertiMRF's encoders: the budget's split, what each sends, what is estimated from it, and what can be read off sketches.
+"""VertiMRF's encoders: the budget's split, what each sends, what is estimated from it, and what can be read
+off sketches.
 
-Randomness is seeded where a test judges numbers, so none fails by chance; what fresh coins would do is stated.
+Randomness is seeded where a test judges numbers, so none fails by chance; what fresh coins would do is
+stated.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from hypothesis import strategies as st
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from mpc_protocols.functionality import Reports, StudyFacts, unobserved
-from mpc_protocols.partition import MAX_OWNERS, OwnRows, Partition
 from mpc_protocols.research.reports.exchange import ReportExchange
-from runner.audit.research.read_off import read_off
+from mpc_protocols.vertical.partition import MAX_OWNERS, OwnRows, Partition
+from runner.review.audit.research.read_off import read_off
 from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
-from synth.metrics import workload_error
+from synth.judgement.metrics import workload_error
 from synth.research.vertimrf.bins import BINS, encoded_sizes, levels_of
 from synth.research.vertimrf.joint import Estimate, joint_model
 from synth.research.vertimrf.plan import PLANNED_OWNERS, EncodedPlan
@@ -169,8 +171,8 @@ def test_a_strong_dependence_across_owners_is_learned_at_a_large_epsilon(
 ) -> None:
     """At the largest epsilon that can be accounted for; independent owners would be off by more than 0.5.
 
-    Errors of sketches: mean 0.241, standard deviation 0.025 (24 runs), so that the mean of four is beyond 0.3 with probability
-    1.2e-6; of responses 0.128 and 0.005 (12 runs): beyond 0.15 at 12 standard deviations.
+    Errors of sketches: mean 0.241, standard deviation 0.025 (24 runs), so that the mean of four is beyond 0.3
+    with probability 1.2e-6; of responses 0.128 and 0.005 (12 runs): beyond 0.15 at 12 standard deviations.
     """
     sizes = {"a": 3, "b": 9, "c": 2, "d": 6}
     plan = plan_for(encoder, sizes, {n: o for n, o in OWNERS.items() if n in sizes}, epsilon=200.0)

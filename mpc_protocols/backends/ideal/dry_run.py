@@ -1,0 +1,107 @@
+"""What a run of `ideal` costs: no message at all; the cells it holds are counted. On a presumed table,
+nothing charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpc_protocols.backend import AllowAll, DryRun
+from mpc_protocols.backends.ideal.oracle import IdealOracle, Watch, unwatched
+from mpc_protocols.functionality import Clique, Handle, Level, LocalCounts, StudyFacts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SEED = 20_002
+
+
+class IdealDryRun(DryRun):
+    """The ideal oracle on a presumed table. A cost model of a secure backend may extend it by the messages of
+    each step."""
+
+    def __init__(
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        parties: int,
+        dealers: int = 3,
+        watch: Watch = unwatched,
+    ) -> None:
+        """counts: marginals of the presumed table. dealers, watch: as for `IdealOracle`."""
+        self.facts = facts
+        self._parties = parties
+        self._shared_cells = 0
+
+        def counted(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+            tables = counts(cliques)
+            self._shared_cells += sum(len(cells) for cells in tables)
+            return tables
+
+        chance = np.random.default_rng(SEED).bytes  # of nobody's data: the same study is always told the same
+        self._ideal = IdealOracle(facts, counted, AllowAll(), chance, dealers, watch)
+
+    @property
+    def rounds(self) -> int:
+        return 0
+
+    @property
+    def sent(self) -> Sequence[int]:
+        return [0] * self._parties
+
+    @property
+    def marks(self) -> Sequence[tuple[int, int]]:
+        return []
+
+    @property
+    def shared_cells(self) -> int:
+        return self._shared_cells
+
+    @property
+    def seconds(self) -> float:
+        return 0.0
+
+    @property
+    def row_bound(self) -> int:
+        return self._ideal.row_bound
+
+    @property
+    def noisy_total(self) -> float | None:
+        return self._ideal.noisy_total
+
+    def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
+        return self._ideal.prepare(cliques, levels)
+
+    def expect(self, sigma2: Fraction) -> None:
+        self._ideal.expect(sigma2)
+
+    def select(
+        self,
+        handles: Sequence[Handle],
+        answers: Sequence[NDArray[np.float64]],
+        weights: Sequence[Fraction],
+        penalties: Sequence[Fraction],
+        epsilon: Fraction,
+        picks: int = 1,
+        conflicts: Sequence[tuple[int, int]] = (),
+    ) -> list[int]:
+        return self._ideal.select(handles, answers, weights, penalties, epsilon, picks, conflicts)
+
+    def measure(
+        self, handles: Sequence[Handle], sigma2: Fraction | Sequence[Fraction]
+    ) -> list[NDArray[np.int64]]:
+        return self._ideal.measure(handles, sigma2)
+
+    def distances(
+        self, handles: Sequence[Handle], answers: Sequence[NDArray[np.float64]], sigma2: Fraction
+    ) -> NDArray[np.int64]:
+        return self._ideal.distances(handles, answers, sigma2)
+
+    def total(self, sigma2: Fraction) -> int:
+        return self._ideal.total(sigma2)
+
+    def close(self) -> None:
+        """Nothing is sent at the end either."""

@@ -1,0 +1,184 @@
+"""Pools of random oblivious transfers in both directions: all the correlated randomness of the two-party
+engine.
+
+A transfer is random: the choosing party has a bit a and the string m[a], the offering one both strings, of
+which it keeps m[0] and the difference d = m[0] ^ m[1]. Three kinds, which differ in what is kept of the 128
+bits of a string:
+
+    bits     one bit each, packed: what an AND takes, one transfer in each direction (`gmw`)
+    shorts   32 bits: entries of a small table (`lookup`)
+    rows     all 128 bits: one secret bit with a string, or with a ring element (`gmw`, `correlated`)
+
+Transfers do not depend on data, so a protocol that knows its gates asks for all of them before it begins
+(`Transfers.reserve`): one round, whatever is asked for, up to BATCH words. What was not asked for is made
+when it is needed, for a round of its own, and then as much as the run has used of it so far, up to AHEAD:
+what is left over serves what comes next. Every transfer is given away once.
+
+Sizes are public and alike at both parties: a `Demand` counts words of 64 transfers by the party that CHOOSES,
+(of party 0, of party 1). Cost and threat model: `ot_extension`; 130 to 190 ns and 3.125 bytes a party for one
+transfer in each direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpc_protocols.backends.pair.link import Link
+from mpc_protocols.backends.pair.transfers.fixed_key import Blocks
+from mpc_protocols.backends.pair.transfers.ot_extension import Choosing, Offering, start
+from mpc_protocols.backends.pair.transfers.transfer_pool import (
+    Both,
+    Counts,
+    Demand,
+    Growth,
+    PoolLevel,
+    Pools,
+    Shorts,
+)
+from mpc_protocols.engine.bitwise.bitslice import Words
+
+BATCH = 1 << 15
+"""Words that are made in one round: 2^21 transfers, 8 MB in each direction on their way."""
+
+
+@dataclass(frozen=True, repr=False)
+class ChosenBits:
+    """Transfers in which this party chooses: its choices a, and m[a]; words of shape (n,)."""
+
+    choices: Words
+    values: Words
+
+
+@dataclass(frozen=True, repr=False)
+class OfferedBits:
+    """Transfers in which this party offers: m[0], and m[0] ^ m[1]; words of shape (n,)."""
+
+    base: Words
+    difference: Words
+
+
+@dataclass(frozen=True, repr=False)
+class ChosenRows:
+    """As `ChosenBits`; values: (64, n, 2), numbered as in `bit_matrix`."""
+
+    choices: Words
+    values: Blocks
+
+
+@dataclass(frozen=True, repr=False)
+class ChosenShorts:
+    """As `ChosenRows`; values: (64, n)."""
+
+    choices: Words
+    values: Shorts
+
+
+@dataclass(frozen=True, repr=False)
+class OfferedShorts:
+    """As `OfferedBits`; both of shape (64, n)."""
+
+    base: Shorts
+    difference: Shorts
+
+
+@dataclass(frozen=True, repr=False)
+class OfferedRows:
+    """As `OfferedBits`; both of shape (64, n, 2)."""
+
+    base: Blocks
+    difference: Blocks
+
+
+class Transfers:
+    """Random transfers over one link, in both directions. One protocol at a time. Secret, without a printed
+    form."""
+
+    def __init__(self, link: Link, choosing: Choosing, offering: Offering) -> None:
+        """choosing, offering: this party's parts in both directions (`ot_extension.start`)."""
+        self.link = link
+        self._choosing, self._offering = choosing, offering
+        self._chosen, self._offered = Pools(1, 1), Pools(0, 2)
+        self._operation = 0
+
+    @classmethod
+    def start(cls, link: Link) -> Transfers:
+        """Base transfers and trees: 3 rounds. Once for a run; raises `ProtocolAborted`."""
+        return cls(link, *start(link))
+
+    def fork(self, link: Link) -> Transfers:
+        """Transfers over a fork of the link, from streams of its own; no message."""
+        return Transfers(link, self._choosing.fork(link), self._offering.fork(link))
+
+    def reserve(self, demand: Demand) -> None:
+        """Make what the pools lack of a demand: 1 round for each BATCH of words, none if they lack nothing."""
+        self._ask(demand, PoolLevel.shortfall)
+
+    def need(self, demand: Demand) -> None:
+        """As `reserve`, for one step of a protocol: what the pools lack is made with more for the steps to
+        come."""
+        self._ask(demand, PoolLevel.refill)
+
+    def _ask(self, demand: Demand, question: Callable[[PoolLevel, int], int]) -> None:
+        self._make(
+            self._chosen.ask(question, demand.of(self.link.me)),
+            self._offered.ask(question, demand.of(self.link.peer)),
+        )
+
+    def operation(self, label: bytes) -> bytes:
+        """32 public bytes for one operation, alike at both parties, that no other one of the run has."""
+        self._operation += 1
+        return self.link.context(label, self._operation.to_bytes(8, "big"))
+
+    def chosen_bits(self, words: int) -> ChosenBits:
+        """The next words of one-bit transfers in which this party chooses; the peer calls `offered_bits`."""
+        self.need(Demand(bits=self._at(words, 0)))
+        return ChosenBits(*self._chosen.bits.take(words))
+
+    def offered_bits(self, words: int) -> OfferedBits:
+        """The next words of one-bit transfers in which this party offers; the peer calls `chosen_bits`."""
+        self.need(Demand(bits=self._at(0, words)))
+        return OfferedBits(*self._offered.bits.take(words))
+
+    def chosen_shorts(self, words: int) -> ChosenShorts:
+        """As `chosen_bits`, of 32-bit strings."""
+        self.need(Demand(shorts=self._at(words, 0)))
+        return ChosenShorts(*self._chosen.shorts.take(words))
+
+    def offered_shorts(self, words: int) -> OfferedShorts:
+        """As `offered_bits`, of 32-bit strings."""
+        self.need(Demand(shorts=self._at(0, words)))
+        return OfferedShorts(*self._offered.shorts.take(words))
+
+    def chosen_rows(self, words: int) -> ChosenRows:
+        """As `chosen_bits`, of 128-bit strings."""
+        self.need(Demand(rows=self._at(words, 0)))
+        return ChosenRows(*self._chosen.rows.take(words))
+
+    def offered_rows(self, words: int) -> OfferedRows:
+        """As `offered_bits`, of 128-bit strings."""
+        self.need(Demand(rows=self._at(0, words)))
+        return OfferedRows(*self._offered.rows.take(words))
+
+    def _at(self, mine: int, others: int) -> Both:
+        return (mine, others) if self.link.me == 0 else (others, mine)
+
+    def _make(self, chosen: Counts, offered: Counts) -> None:
+        """chosen, offered: words of each kind, made one kind after the other."""
+        if not sum(chosen) and not sum(offered):
+            return
+        choosing, offering = Growth(chosen, 1, 1), Growth(offered, 0, 2)
+        for offset in range(0, max(sum(chosen), sum(offered)), BATCH):
+            for piece, choices, values in self._choosing.extend(_within(sum(chosen), offset)):
+                choosing.add(offset + piece.start, (choices,), (values,))
+            self.link.turn()
+            for piece, first, second in self._offering.extend(_within(sum(offered), offset)):
+                second ^= first
+                offering.add(offset + piece.start, (), (first, second))
+        self._chosen.put(chosen, choosing)
+        self._offered.put(offered, offering)
+
+
+def _within(words: int, start: int) -> int:
+    """Words of the next batch."""
+    return max(0, min(words - start, BATCH))

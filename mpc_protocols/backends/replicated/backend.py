@@ -1,0 +1,74 @@
+"""Descriptor of `replicated`: three parties on replicated secret shares, no two of them working together.
+
+Semi-honest, or with proofs against one that deviates (`proved.backend`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpc_protocols.backend import KEYED, Backend, CohortParts, EngineBackend, OracleParts, semi_honest
+
+if TYPE_CHECKING:
+    from mpc_protocols.in_memory.engine_dry_run import BlankParts
+
+_ONE_OF_THREE = (
+    "At most one of the three computing parties is corrupted, together with any number of recipients and "
+    "contributors. Two computing parties that pool what they hold can reconstruct {pooled}."
+)
+_NOISE = "The noise is drawn inside the protocol: no party knows any part of it, so nobody can subtract it."
+
+
+class Replicated(EngineBackend):
+    """Three parties on replicated secret shares (Araki et al. 2016)."""
+
+    name = "replicated"
+    rank = 0
+    summary = "three parties on secret shares"
+    computing = (3, 3)
+    by_default = 3
+    bundles = True
+    cohorts = True
+    securities = ("semi-honest", "malicious")
+    together = "no two of them work together"
+    assumption = KEYED
+    known_traffic = (85147, 131)
+    unchecked = ""
+    compares_openings = True
+    shows = "random-looking shares"
+    how = "The parties computed these statistics on secret shares: nobody gathered the data, and only noisy results were opened."
+
+    def threat(self, vertical: bool) -> tuple[str, ...]:
+        return semi_honest(vertical, _ONE_OF_THREE, _NOISE)
+
+    def parts(self) -> OracleParts:
+        from mpc_protocols.backends.replicated.oracle import (
+            ReplicatedOracle,
+            computing_party,
+            contribute,
+            follow,
+        )
+
+        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
+
+    def secured(self, security: str) -> Backend:
+        """With "malicious" the parties prove what they compute."""
+        if security != "malicious":
+            return self
+        from mpc_protocols.backends.replicated.proved.backend import ReplicatedWithProofs
+
+        return ReplicatedWithProofs()
+
+    def cohort_parts(self) -> CohortParts:
+        from mpc_protocols.backends.replicated.cohort_costs import ReplicatedCohortsDryRun
+        from mpc_protocols.backends.replicated.cohorts import ReplicatedCohorts, answer, follow
+
+        return CohortParts(ReplicatedCohorts, follow, answer, ReplicatedCohortsDryRun)
+
+    def blank_parts(self, computing: int, contributing: int) -> BlankParts:
+        from mpc_protocols.backends.replicated.blank import blank_parts
+
+        return blank_parts()
+
+
+BACKEND = Replicated()

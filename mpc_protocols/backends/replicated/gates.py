@@ -1,0 +1,208 @@
+"""Replicated arithmetic as the shared code of the engine uses it (`engine.interface.Gates`), and the arg max
+of many candidates.
+
+Of many candidates (`in_groups`: where bytes outweigh rounds, from some 430 on one machine), groups of GROUP
+first find their winners, on shares: an AND over the opponents, the one-hot vector as ring elements, its dot
+product with the keys; the groups' winners are compared as in `engine.argmax`, and of the winning group the
+place is opened. 14 rounds more than there, whatever n is; about 320 bytes a candidate. The group's number and
+the place are the index: nothing else is opened.
+
+    arg max, all pairs: 5 rounds for 32-bit keys; 9.2 bytes a pair and party, and 32 a candidate
+
+Threat model, masking and assumption: `trio`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.backends.replicated.scores.dealer import DEALERS
+from mpc_protocols.backends.replicated.scores.masked_sign import bit_rows, steps
+from mpc_protocols.backends.replicated.scores.shared_sign import shared_signs
+from mpc_protocols.backends.replicated.sharing import conversion, ring
+from mpc_protocols.backends.replicated.sharing.bit_gates import TrioBitGates, standing_of
+from mpc_protocols.backends.replicated.sharing.boolean import BitShare
+from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.sharing.sign import signs
+from mpc_protocols.engine.bitwise.adders import adder_for
+from mpc_protocols.engine.bitwise.argmax import NO_CANDIDATE, PAIRS, argmax_rows, loss_vectors, losses, peel
+from mpc_protocols.engine.bitwise.bitslice import UInt, words_for
+from mpc_protocols.engine.by_shape import by_shape
+from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.mechanisms.selection import SelectionPlan
+
+GROUP = 64
+"""Candidates of a group, a power of two."""
+ONE_BY_ONE_ROUNDS, ONE_BY_ONE_BYTES = 19, 320
+"""What a pick of its own costs among many candidates, about; bytes are a candidate's."""
+
+
+COMPUTED = 3
+"""What computing one comparison is worth in bytes: a quarter of a microsecond."""
+
+
+class TrioGates(TrioBitGates):
+    """The gates of a trio."""
+
+    def weighted_sum(self, bits: BitShare, weights: Sequence[int], cells: int, ring: UInt) -> RingShare:
+        return conversion.weighted_sum(self.trio, bits, weights, cells, ring)
+
+    def add_public(self, x: RingShare, public: NDArray[Any]) -> RingShare:
+        return ring.add_public(self.trio, x, public)
+
+    def scaled(self, x: RingShare, factor: int) -> RingShare:
+        return x.scaled(factor)
+
+    def concatenate(self, numbers: Sequence[RingShare]) -> RingShare:
+        return ring.concatenate(list(numbers))
+
+    def open_place(self, x: RingShare) -> int:
+        """Reveal where in its group a selection's winner stands: x of shape (1,). 1 round."""
+        return int(ring.open_ring(self.trio, x)[0])
+
+    @by_shape(lambda gates, x: (x.shape, x.dtype))
+    def negative(self, x: RingShare) -> BitShare:
+        """See `engine.interface.Gates`; the cheaper adder."""
+        planes = 8 * np.dtype(x.dtype).itemsize
+        return signs(self.trio, x, planes, adder_for(planes - 1, words_for(len(x)), self.trio.latency_bytes))
+
+    @by_shape(lambda gates, left, right: (left.shape, left.dtype))
+    def less(self, left: RingShare, right: RingShare) -> BitShare:
+        """See `engine.interface.Gates`; 4 rounds for 32 bits (`scores.shared_sign`)."""
+        return shared_signs(self.trio, left - right, 8 * np.dtype(left.dtype).itemsize)
+
+
+def comparison_cost(pairs: int, element: int, latency_bytes: int) -> int:
+    """Of so many comparisons of `element` bytes: rounds * latency_bytes, bytes sent by each party, and
+    COMPUTED for each."""
+    schedule = steps(8 * element, "tree")
+    bits = sum(2 * exchanged + dealt for exchanged, dealt in schedule) + bit_rows(8 * element) + 1
+    rounds = -(-pairs // PAIRS) * (1 + len(schedule))
+    return rounds * latency_bytes + 8 * bits * words_for(pairs) // DEALERS + COMPUTED * pairs
+
+
+def in_groups(count: int, element: int, latency_bytes: int) -> bool:
+    """Whether so many keys of `element` bytes are compared in groups: the least rounds * latency_bytes +
+    bytes, in one batch."""
+
+    def comparisons(pairs: int) -> int:
+        return comparison_cost(pairs, element, latency_bytes)
+
+    groups = -(-count // GROUP)
+    grouped = comparisons(groups * (GROUP * (GROUP - 1) // 2)) + comparisons(groups * (groups - 1) // 2)
+    pairs = count * (count - 1) // 2
+    return pairs > PAIRS or comparisons(pairs) > grouped + (GROUP.bit_length() + 3) * latency_bytes
+
+
+def argmax(gates: TrioGates, keys: RingShare) -> int:
+    """Open the position of the largest of the shared keys, shape (n,), read as signed ring elements; 0 for n
+    = 1."""
+    if in_groups(len(keys), np.dtype(keys.dtype).itemsize, gates.latency_bytes):
+        return _argmax_in_groups(gates, keys)
+    return int(argmax_rows(gates, keys.reshape(1, -1))[0])
+
+
+PicksForm = Literal["at once", "families", "one by one"]
+
+
+def picks_form(
+    picks: int, count: int, families: Sequence[int], element: int, latency_bytes: int
+) -> PicksForm:
+    """How so many picks of `count` keys are made: the least rounds * latency_bytes + bytes, alike at all
+    parties.
+
+    families: members of each family of candidates, which leave together.
+    """
+
+    def comparisons(pairs: int) -> int:
+        return comparison_cost(pairs, element, latency_bytes)
+
+    cost: dict[PicksForm, int] = {"at once": comparisons(picks * (count * (count - 1) // 2))}
+    width, several = max(families), len(families)
+    if width > 1:
+        members = picks * several * width
+        cost["families"] = (
+            comparisons(members * (width - 1) // 2)
+            + comparisons(picks * (several * (several - 1) // 2))
+            + ((width - 2).bit_length() + 3) * latency_bytes
+            + 2 * element * members
+        )
+    if in_groups(count, element, latency_bytes):
+        cost["one by one"] = picks * (ONE_BY_ONE_ROUNDS * latency_bytes + ONE_BY_ONE_BYTES * count)
+    return min(cost, key=lambda form: cost[form])
+
+
+def pick_several(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
+    """As `engine.bitwise.argmax.peel`, of the plan's contenders, in the form of `picks_form`.
+
+    Of many candidates each pick is an arg max of its own, on the list that the earlier ones leave: bytes grow
+    with candidates and no longer with their pairs, rounds with the picks.
+    """
+    rows, count = keys.shape
+    form = picks_form(
+        rows, count, list(map(len, plan.families)), np.dtype(keys.dtype).itemsize, gates.latency_bytes
+    )
+    if form == "at once":
+        return peel(gates, keys, plan.candidates, plan.contenders)
+    if form == "families":
+        return pick_by_families(gates, keys, plan)
+    column = {member: place for place, member in enumerate(plan.contenders)}
+    picked: list[int] = []
+    while len(picked) < rows and (left := plan.candidates(picked)):
+        places = np.array([column[member] for member in left])
+        picked.append(left[argmax(gates, keys[len(picked)][places])])
+    return picked
+
+
+def pick_by_families(gates: TrioGates, keys: RingShare, plan: SelectionPlan) -> list[int]:
+    """Picks where candidates leave in families (`docs/design/mechanisms.md` 1.6).
+
+    The largest of each family is found first, on shares, for all picks at once; then `peel` of the families,
+    and the place in its family of every pick, opened together. Smaller families are filled with their last
+    member, whose copies lose every tie.
+    """
+    rows, _ = keys.shape
+    families, width = plan.families, max(map(len, plan.families))
+    assert width > 1  # or there is no place in a family to be opened
+    column = {member: place for place, member in enumerate(plan.contenders)}
+    places = np.array(
+        [[column[family[min(place, len(family) - 1)]] for place in range(width)] for family in families]
+    )
+    members = keys[:, places]
+    lost = loss_vectors(gates, losses(gates, members.reshape(rows * len(families), width)), width)
+    largest = conversion.chosen_sums(
+        gates.trio, standing_of(gates, lost), members.reshape(rows * len(families), width)
+    ).reshape(rows, len(families))
+
+    def left(picked: Sequence[int]) -> Sequence[int]:
+        return plan.families_of(plan.candidates([families[family][0] for family in picked]))
+
+    picked = peel(gates, largest, left, range(len(families)))
+    at = np.arange(len(picked)) * len(families) + np.array(picked)
+    won = gates.zero_rows((len(picked), width), [(slice(None), lost[at])])
+    if not won.any(axis=1).all():
+        raise ProtocolAborted(NO_CANDIDATE)
+    return [
+        families[family][place] for family, place in zip(picked, won.argmax(axis=1).tolist(), strict=True)
+    ]
+
+
+def _argmax_in_groups(gates: TrioGates, keys: RingShare) -> int:
+    """The winner of the groups' winners; the last group is filled with its last candidate, whose copies lose
+    every tie."""
+    groups = -(-len(keys) // GROUP)
+    members = keys[np.minimum(np.arange(groups * GROUP), len(keys) - 1)]
+    lost = loss_vectors(gates, losses(gates, members.reshape(groups, GROUP)), GROUP)
+    standing = standing_of(gates, lost)[np.newaxis]
+    flags = gates.weighted_sum(standing, (1,), len(members), keys.dtype).reshape(groups, GROUP)
+    winners = ring.dot(gates.trio, flags, members.reshape(groups, GROUP))
+    group = int(argmax_rows(gates, winners.reshape(1, -1))[0])
+    places = flags[group].scaled(np.arange(GROUP))
+    position = group * GROUP + gates.open_place(ring.segment_sums(places, np.array([GROUP])))
+    if position >= len(keys):
+        raise ProtocolAborted(NO_CANDIDATE)
+    return position

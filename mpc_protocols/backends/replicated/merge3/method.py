@@ -1,0 +1,92 @@
+"""Descriptor of `merge3`: sorted, merged and compared as secret shares of the three computing parties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mpc_protocols.psu.method import AlignmentMethod, Misfit
+
+if TYPE_CHECKING:
+    from mpc_protocols.functionality import Adjacency
+    from mpc_protocols.psu.forecast import Forecast
+    from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
+    from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.randomness import Entropy
+    from mpc_protocols.wire import Wire
+
+
+UNPROVED_BYTES = 4
+"""Of a product while it is noted and proved (measured)."""
+
+
+class Merge3(AlignmentMethod):
+    """Two to eight owners, computing or not; replicated shares of three computing parties."""
+
+    name = "merge3"
+    rank = 0
+    hides_members = True
+    automatic = True
+    pairs = True
+    way = "inside the three-party computation (merge3)"
+    matched = "{together}, inside the three-party computation: sorted, merged and compared as secret shares (merge3)."
+    trust = "This rests on what everything after it rests on: no two of the three computing parties pool what they hold."
+    owners = "2 to 8, computing or not"
+    adversary = "two of the three computing parties together"
+    speed = "seconds, 1 kB per identifier"
+
+    @property
+    def claim(self) -> str:
+        return (
+            "nobody learns which of its records another owner holds, as long as no two of the three computing parties work "
+            "together"
+        )
+
+    def misfit(self, owners: Sequence[str], computing: Sequence[str]) -> Misfit | None:
+        if len(computing) != 3:
+            return Misfit(
+                f"needs exactly three computing parties, and {len(computing)} compute",
+                "let three parties compute",
+            )
+        return None
+
+    def weakness(self, adjacency: Adjacency) -> str:
+        return ""
+
+    def align(
+        self,
+        wire: Wire,
+        own: Sequence[bytes] | int | None,
+        kinds: Sequence[str],
+        spec: AlignmentSpec,
+        context: Context,
+        group: Group | None,
+        entropy: Entropy,
+    ) -> Alignment:
+        from mpc_protocols.backends.replicated.merge3 import protocol
+
+        assert not isinstance(own, int)
+        return protocol.align(wire, own, kinds, spec, context)
+
+    def forecast(
+        self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
+    ) -> Forecast:
+        from mpc_protocols.backends.replicated.merge3.cost import merge3_cost
+        from mpc_protocols.backends.replicated.merge3.keys import false_merges
+        from mpc_protocols.backends.replicated.proved.dry_run import PRODUCT_S
+        from mpc_protocols.backends.replicated.proved.gates import MAX_UNPROVED
+        from mpc_protocols.psu.forecast import HASH_S, WORD_S, Forecast
+
+        tally, products = merge3_cost(context, spec, lengths, union, columns)
+        local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
+        seconds = {
+            number: HASH_S * local.get(number, 0)
+            + (PRODUCT_S * products + WORD_S * tally.sent[number] if number < 3 else 0.0)
+            for number in range(len(tally.sent))
+        }
+        merges = float(false_merges(sum(lengths), len(lengths)))
+        beside = UNPROVED_BYTES * min(products, MAX_UNPROVED)
+        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside, tally.proofs)
+
+
+METHOD = Merge3()

@@ -1,0 +1,237 @@
+"""Shared bits of the cells that were compared before: they travel once per sharing and cell
+(`docs/design/engine.md` 8).
+
+The public answer c of the model is subtracted from the component that the dealer of a cell lacks, so the
+dealer's part of the cell does not change from one selection to the next, and the evaluators' shares of its
+bits (`masked_sign.share_bits`) are used again. They are shares, not masks: what is opened between evaluators
+contains fresh masks each time. Which cells are compared is public (c is not 0 there), so each cell's bits are
+shared when it is first compared, and kept cell by cell, since the next selection compares other cells. A
+range that is not large and almost empty shares the bits of all cells at once (`shares_all`): sharing the
+remaining bits later would cost each later selection a round.
+
+At most MAX_CACHED cells are kept: a group that does not fit beside the others drops all of them, and so does
+another width k of the integers. What was dropped is shared anew.
+
+Where c is 0, |x - c| = x: the dealer's part of the cell and the first evaluator's are two numbers that add up
+to x, so each adds its own to what it reshares anyway (`l1_distance.add_l1_sums`).
+
+Memory at a party: 5 bytes for each cell kept, and 4 ceil((1.5 (k-1)) / 32) if it evaluates it, as for two
+thirds of them. Threat model: `dealer`; nothing is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc_protocols.backends.replicated.scores.dealer import DEALERS
+from mpc_protocols.backends.replicated.scores.l1_distance import DealerCells, addend_of
+from mpc_protocols.backends.replicated.scores.masked_sign import Packed, packed_words, share_bits
+from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.engine.bitwise.bitslice import Elements
+from mpc_protocols.public.answers import MAX_GROUP, Answers, CellRange, DealerLayout, Flags
+
+MAX_UNASKED = 1 << 13
+"""Cells of a range whose bits are shared whether they are compared or not: some 25 kB of all parties
+together."""
+SPARSE = 16
+MAX_CACHED = MAX_GROUP
+"""Most cells that are kept: those of one group, so that memory is flat beyond it."""
+
+
+def shares_all(compared: int, cells: int) -> bool:
+    """Whether a range of so many cells, so many of them compared, shares the bits of all of them."""
+    return cells <= MAX_UNASKED or SPARSE * compared >= cells
+
+
+def _fits(layout: DealerLayout, cached: Collection[CellRange]) -> bool:
+    """Whether a group fits beside the ranges that are in the cache."""
+    return (
+        sum(cells.cells for cells in cached)
+        + sum(cells.cells for cells in layout.ranges if cells not in cached)
+        <= MAX_CACHED
+    )
+
+
+class _Store:
+    """What a party keeps of the cells of one dealer, a column per cell; whether all their bits are shared
+    (`complete`)."""
+
+    def __init__(self, planes: int, evaluates: bool) -> None:
+        self.evaluates = evaluates
+        self.complete = True
+        self.columns: dict[CellRange, slice] = {}
+        self.addends = np.empty(0, np.uint32)
+        self.has_bits = np.empty(0, np.bool_)
+        self.bits: Packed = np.empty((packed_words(planes), 0), np.uint32)
+
+    def add(self, parts: Sequence[tuple[CellRange, Elements]]) -> None:
+        """The cells of ranges that are new."""
+        count = len(self.addends)
+        for cell_range, part in parts:
+            self.columns[cell_range] = slice(count, count + len(part))
+            count += len(part)
+        count -= len(self.addends)
+        if count:
+            self.complete = False
+            self.addends = np.concatenate([self.addends, *(part for _, part in parts)])
+            self.has_bits = np.concatenate((self.has_bits, np.zeros(count, np.bool_)))
+            if self.evaluates:
+                self.bits = np.concatenate((self.bits, np.zeros((len(self.bits), count), np.uint32)), axis=1)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The cells of a group in a `_Store`: `columns` of consecutive ones, in dealt order."""
+
+    columns: Sequence[slice]
+
+    @classmethod
+    def of(cls, columns: Sequence[slice]) -> _Choice:
+        """Neighbours become one."""
+        joined: list[slice] = []
+        for each in columns:
+            if joined and joined[-1].stop == each.start:
+                joined[-1] = slice(joined[-1].start, each.stop)
+            else:
+                joined.append(each)
+        return cls(joined)
+
+    def take(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """These columns of an array of shape (..., columns): a view if they lie together."""
+        if len(self.columns) == 1:
+            return rows[..., self.columns[0]]
+        return np.concatenate([rows[..., :0], *(rows[..., each] for each in self.columns)], axis=-1)
+
+    def flagged(self, rows: NDArray[Any], flags: Flags) -> Iterator[tuple[NDArray[Any], Flags | slice]]:
+        """The columns of an array, neighbours together, with what picks the flagged ones among them."""
+        start = 0
+        for each in self.columns:
+            part = flags[start : start + each.stop - each.start]
+            start += len(part)
+            yield rows[..., each], slice(None) if part.all() else part
+
+
+class BitShareCache:
+    """One party's shares of the bits of compared cells."""
+
+    def __init__(self, trio: Trio) -> None:
+        self._trio = trio
+        self._planes = 0
+        self._stores: list[_Store] = []
+        self._cached: set[CellRange] = set()
+        self._ranges: tuple[CellRange, ...] = ()
+        self._choices: list[_Choice] = []
+
+    def dealer_cells(
+        self, share: Callable[[CellRange], RingShare], answers: Answers, planes: int
+    ) -> tuple[list[DealerCells], Elements]:
+        """Input of `add_l1_sums` for |x - c| over a group: the cells whose c is not 0, a segment for each
+        candidate, and this party's part of the others' sums.
+
+        share: this party's share of a range, the same in each selection; asked for where it is not kept. One
+        round if cells are shared, because they are compared for the first time or were dropped,
+        `bit_rows(planes)` bits each; else none.
+        """
+        layout = answers.layout
+        new = self._find(share, layout, planes)
+        if not all(store.complete for store in self._stores):
+            self._share(self._with_shared_ranges(answers, new))
+        parts = np.zeros(layout.counts.shape[1], np.uint32)
+        return [self._dealer_cells(dealer, answers, parts) for dealer in range(DEALERS)], parts
+
+    def _dealer_cells(self, dealer: int, answers: Answers, parts: Elements) -> DealerCells:
+        """The compared cells of one dealer; what its other cells are to this party is added to the
+        candidates' `parts`."""
+        store, choice, place = self._stores[dealer], self._choices[dealer], answers.layout.places[dealer]
+        addends: Elements = choice.take(store.addends)
+        bits: Packed = choice.take(store.bits) if store.evaluates else store.bits
+        nonzero, lengths = answers.nonzero[place], answers.layout.counts[dealer]
+        if not nonzero.all():
+            if self._trio.right != dealer:  # of the two evaluators, the first adds what both know
+                parts += answers.layout.sums(dealer, addends * ~nonzero, np.uint32)
+            where = np.flatnonzero(nonzero)
+            lengths = np.diff(np.searchsorted(where, np.append(0, np.cumsum(lengths))))
+            addends, bits = addends.take(where), bits.take(where, axis=1) if store.evaluates else bits
+            if store.evaluates:
+                addends -= answers.cells[place].take(where)
+        elif store.evaluates:
+            addends = addends - answers.cells[place]
+        return DealerCells(addends, bits, lengths)
+
+    def _find(
+        self, share: Callable[[CellRange], RingShare], layout: DealerLayout, planes: int
+    ) -> set[CellRange]:
+        """Where the group's cells are; what is new is stored. Returns which ranges are new."""
+        if planes == self._planes and self._ranges == layout.ranges and layout.size <= MAX_CACHED:
+            return set()
+        if planes != self._planes or not _fits(layout, self._cached):
+            self._stores = [_Store(planes, dealer != self._trio.me) for dealer in range(DEALERS)]
+            self._cached.clear()
+        self._planes = planes
+        new = set(layout.ranges) - self._cached
+        self._cached |= new
+        self._ranges, self._choices = layout.ranges, []
+        for dealer, (store, owned) in enumerate(zip(self._stores, layout.slices, strict=True)):
+            fresh = [(n, piece) for n, piece in owned if layout.ranges[n] in new]
+            store.add(
+                [
+                    (layout.ranges[n], addend_of(self._trio, share(layout.ranges[n])[piece], dealer))
+                    for n, piece in fresh
+                ]
+            )
+            self._choices.append(_Choice.of([store.columns[layout.ranges[n]] for n, _ in owned]))
+        return new
+
+    def _with_shared_ranges(self, answers: Answers, new: set[CellRange]) -> list[Flags]:
+        """Of each dealer, the compared cells, and all cells of new ranges that share the bits of all."""
+        layout, flags = answers.layout, [answers.nonzero[place] for place in answers.layout.places]
+        if not new:
+            return flags
+        compared = np.zeros(len(layout.ranges), np.int64)
+        numbers = [np.array([number for number, _ in owned], np.intp) for owned in layout.slices]
+        for dealer, (part, of) in enumerate(zip(flags, numbers, strict=True)):
+            np.add.at(compared, of, layout.slice_sums(dealer, part, np.int64))
+        whole = np.array(
+            [
+                cell_range in new and shares_all(count, cell_range.cells)
+                for cell_range, count in zip(layout.ranges, compared.tolist(), strict=True)
+            ]
+        )
+        return [
+            part | np.repeat(whole[of], counts)
+            for part, of, counts in zip(flags, numbers, layout.slice_cells, strict=True)
+        ]
+
+    def _share(self, flags: Sequence[Flags]) -> None:
+        """Share the bits of those of these cells whose bits are not shared yet."""
+        stores, choices = self._stores, self._choices
+        fresh = [
+            part & ~choice.take(store.has_bits)
+            for part, choice, store in zip(flags, choices, stores, strict=True)
+        ]
+        if not any(part.any() for part in fresh):
+            return
+        addends = [
+            np.concatenate(
+                [store.addends[:0], *(columns[new] for columns, new in choice.flagged(store.addends, part))]
+            )
+            for store, choice, part in zip(stores, choices, fresh, strict=True)
+        ]
+        for store, choice, part, bits in zip(
+            stores, choices, fresh, share_bits(self._trio, addends, self._planes), strict=True
+        ):
+            for columns, new in choice.flagged(store.has_bits, part):
+                columns[new] = True
+            store.complete = bool(store.has_bits.all())
+            if store.evaluates:
+                start = 0
+                for columns, new in choice.flagged(store.bits, part):
+                    count = columns[0, new].size
+                    columns[:, new] = bits[:, start : start + count]
+                    start += count

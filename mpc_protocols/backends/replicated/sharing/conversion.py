@@ -1,0 +1,114 @@
+"""From bits to ring elements, and from one ring to a wider one (`docs/design/engine.md` 2.4).
+
+A shared bit x = u ^ m with u = x_0 ^ x_1 known to P0 and m = x_2 known to P1 and P2 is, as an integer, u (1 -
+2m) + m. P0 inputs u as ring elements (u = u' + u'': u' = F(k_0) known to P0 and P2, u'' sent to P1); the rest
+is local:
+
+    P1: u'' (1 - 2m) + m        P2: u' (1 - 2m)        P0: 0        then one zero-masked reshare
+
+so weighted sums of many bits cost K bits per bit from P0 to P1 and ONE reshared element per sum, 2 rounds.
+Numbers that bits choose are added up in as many (`chosen_sums`).
+
+Threat model, masking and assumption: `trio`. Nothing is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_protocols.backends.replicated.sharing.boolean import BitShare
+from mpc_protocols.backends.replicated.sharing.ring import RingShare, reshare, share_from
+from mpc_protocols.backends.replicated.sharing.sign import carry, operand, share_operands
+from mpc_protocols.backends.replicated.sharing.trio import Trio
+from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, to_bits
+
+
+def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int, dtype: UInt) -> RingShare:
+    """sum_j weights[j] * bits[j] for every cell, modulo 2^K: planes of shape (len(weights), words) to a share
+    of (cells,).
+
+    Weights are public integers, also negative ones. 2 rounds: len(weights) * K bits a cell from P0 to P1,
+    then one element a cell from each party.
+    """
+    if len(bits) != len(weights):
+        raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits.")
+    modulus = 1 << 8 * np.dtype(dtype).itemsize
+    factors = [dtype(weight % modulus) for weight in weights]
+    operation = trio.operation()
+    shape = (len(weights), cells)
+    parts: Elements = np.zeros(cells, dtype)
+    if trio.me == 0:
+        columns = to_bits(bits.own ^ bits.next, cells, dtype)
+        trio.send(1, columns - trio.own_mask(shape, dtype, operation))
+        trio.turn()
+    else:
+        trio.turn()
+        columns = trio.receive(0, shape, dtype) if trio.me == 1 else trio.next_mask(shape, dtype, operation)
+        for j, factor in enumerate(factors):
+            known = to_bits(bits.next[j] if trio.me == 1 else bits.own[j], cells, dtype)
+            term = (dtype(1) - (known << dtype(1))) * columns[j]
+            if trio.me == 1:
+                term += known
+            term *= factor
+            parts += term
+    return reshare(trio, parts)
+
+
+def chosen_sums(trio: Trio, bits: BitShare, x: RingShare) -> RingShare:
+    """Of each row of x, shape (rows, width), the sum of the numbers whose bit is 1: a share of (rows,).
+
+    bits: a plane of the rows' cells, one row after the other, shape (words,).
+
+    With x = a + b, a known to P0 and shared by the two others as they are (x_1 at P1, x_0 at P2), b known to
+    them, a term is
+
+        (u ^ m)(a + b) = m (a - 2 u a) + u a + u (1 - 2m) b + m b
+
+    so P0 inputs u and u a. 2 rounds: two elements a cell from P0 to P1, then one element a row from each
+    party.
+    """
+    cells, dtype = x.shape[0] * x.shape[1], x.dtype
+    operation = trio.operation()
+    flat = x.reshape(cells)
+    parts: Elements = np.zeros(cells, dtype)
+    if trio.me == 0:
+        columns = np.empty((2, cells), dtype)
+        columns[0] = to_bits(bits.own ^ bits.next, cells, dtype)
+        np.multiply(columns[0], flat.own + flat.next, out=columns[1])
+        columns -= trio.own_mask((2, cells), dtype, operation)
+        trio.send(1, columns)
+        trio.turn()
+    else:
+        trio.turn()
+        if trio.me == 1:
+            flags, products = trio.receive(0, (2, cells), dtype)
+            known, of_a, b = to_bits(bits.next, cells, dtype), flat.own, flat.next
+            parts += known * b
+        else:
+            flags, products = trio.next_mask((2, cells), dtype, operation)
+            known, of_a, b = to_bits(bits.own, cells, dtype), flat.next, flat.own
+        flip = dtype(1) - (known << dtype(1))
+        parts += known * of_a + flip * (products + flags * b)
+    return reshare(trio, parts.reshape(x.shape).sum(axis=1, dtype=dtype))
+
+
+def lift(trio: Trio, x: RingShare, dtype: UInt = np.uint64) -> RingShare:
+    """A share modulo 2^K of integers in [0, 2^K) as a share of the same integers in a wider ring, that of
+    `dtype`.
+
+    x = a + b - 2^K o with a known to P0, b to P1 and P2, o the carry out of K planes: for a few sums, not for
+    cells. 9 rounds from 2^32 to 2^64, 8 from 2^16: planes of a (and a itself), lg K + 1 for the carry, 2 for
+    its injection. Two elements of the wider ring and K bits a cell from P0 besides.
+    """
+    bits = 8 * x.own.dtype.itemsize
+    known = operand(trio, x)
+    overflow = carry(trio, share_operands(trio, known, bits), bits, "tree")
+    wide = known.astype(dtype)
+    total = share_from(trio, 0, wide if trio.me == 0 else None, known.shape, dtype)
+    if trio.me == 1:
+        total = RingShare(total.own, total.next + wide)
+    elif trio.me == 2:
+        total = RingShare(total.own + wide, total.next)
+    return total + weighted_sum(trio, overflow[np.newaxis], (-(1 << bits),), len(x), dtype)

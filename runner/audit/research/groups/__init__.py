@@ -1,1 +1,0 @@
-"""Groups of checks, found as those of `runner/audit/groups` are."""

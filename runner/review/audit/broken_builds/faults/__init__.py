@@ -1,0 +1,2 @@
+"""Faults that break a build on purpose, by what they break; `runner.review.audit.broken_builds.mutations` has
+them all."""

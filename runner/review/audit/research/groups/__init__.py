@@ -1,0 +1,1 @@
+"""Groups of checks, found as those of `runner/review/audit/groups` are."""

@@ -1,0 +1,143 @@
+"""An evaluation of linked tables in words: a sentence a part, lines for a terminal, JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from runner.review.evaluation import words
+from runner.review.evaluation.judge import Figure
+from runner.review.evaluation.linked import ChildEvaluation, LinkedEvaluation, Sums, Within
+
+MARGIN = 0.02
+"""Of a distance, beside twice that of real people: what is farther is the table's doing."""
+MEAN = 0.1
+"""Of a mean of sums: how far it may be off, relative to it."""
+STEPS = {1: "the next", 2: "the next but one"}
+
+
+def verdict(found: LinkedEvaluation) -> list[str]:
+    """What the figures come to: a sentence or two of each part."""
+    said = [f"{found.parent}: {' '.join(words.verdict(found.people))}"]
+    for child in found.children:
+        far = _far(child.counts)
+        said.append(
+            f"Numbers of {child.name} {'are not right' if far else 'are right'}: {child.mean[0]:.2f} a person where "
+            f"{child.mean[1]:.2f} are real, distributions {child.counts.value:.3f} apart."
+        )
+        said.append(f"{child.name}, each with its person: {' '.join(words.verdict(child.rows))}")
+        said.append(_within(child))
+        said += _sums(child)
+    ours, real = found.nearest.value, found.nearest.real
+    said.append(
+        f"Synthetic people are {'closer to' if ours < 0.9 * real else 'no closer to'} real ones than real people are to each "
+        f"other ({ours:.3f}, {real:.3f})" + (": look for copies." if ours < 0.9 * real else ".")
+    )
+    if found.prediction is not None:
+        said.append(
+            f"A model of {found.label}, by a person's row and what its children are like, reaches {found.prediction.value:.2f} "
+            f"on real people if trained on the tables, {found.prediction.real:.2f} if trained on real ones."
+        )
+    return said
+
+
+def _far(figure: Figure) -> bool:
+    return figure.value > 2 * figure.real + MARGIN
+
+
+def _within(child: ChildEvaluation) -> str:
+    alike = [one for one in child.within if one.lag == 1 and one.likeness.carried is not None]
+    if not alike:
+        return f"{child.name} of one person are no more alike than any: there is no likeness to keep."
+    lost = [one.column for one in alike if not one.likeness.kept]
+    named = f"; lost: {', '.join(lost)}" if lost else ""
+    return (
+        f"Likeness of {child.name} of one person kept: {len(alike) - len(lost)} of {len(alike)} columns whose value goes with "
+        f"the next one's{named}."
+    )
+
+
+def _sums(child: ChildEvaluation) -> list[str]:
+    return [
+        f"Sums of {child.name}' {one.column} over a person {'are right' if _right(one) else 'are not right'}: mean "
+        f"{one.mean[0]:.4g} where {one.mean[1]:.4g} is real, spread (sd) {one.sd[0]:.4g} where {one.sd[1]:.4g}."
+        for one in child.sums
+    ]
+
+
+def _right(one: Sums) -> bool:
+    return not _far(one.distance) and abs(one.mean[0] - one.mean[1]) <= MEAN * abs(one.mean[1])
+
+
+def _rows(found: LinkedEvaluation) -> list[tuple[str, Figure, str]]:
+    """The figures: what, the figure (its `apart` is of children dealt at random), which are better."""
+    rows = [(f"{found.parent}: {what}", figure, good) for what, figure, good in words.rows_of(found.people)]
+    for child in found.children:
+        rows.append((f"{child.name} a person: distance of distributions", child.counts, "lower"))
+        rows += [
+            (f"{child.name} with persons: {what}", figure, good)
+            for what, figure, good in words.rows_of(child.rows)
+        ]
+        rows += [(_named(child, one), one.distance, "lower") for one in child.within]
+        rows += [
+            (f"{child.name}: sum of {one.column} a person (KS)", one.distance, "lower") for one in child.sums
+        ]
+    rows.append(("distance to the nearest real person", found.nearest, "as real rows"))
+    if found.prediction is not None:
+        rows.append((f"prediction of {found.label} by children", found.prediction, "higher"))
+    return rows
+
+
+def _named(child: ChildEvaluation, one: Within) -> str:
+    return f"{child.name}: {one.column} and {STEPS[one.lag]}"
+
+
+def lines(found: LinkedEvaluation) -> list[str]:
+    """For a terminal."""
+    likeness = [
+        f"{_named(child, one)} {one.likeness.real:.2f} / {one.likeness.table:.2f}"
+        for child in found.children
+        for one in child.within
+    ]
+    return [
+        words.NOT_PRIVATE,
+        f"{found.people.rows[0]:,} synthetic people against {found.people.rows[1]:,} real ones.",
+        "",
+        *verdict(found),
+        "",
+        *words.table(_rows(found)),
+        "",
+        f"Likeness, Cramer's V of the real rows / of the tables: {'; '.join(likeness)}.",
+        "Columns apart: without any relation; within a person, sums and nearest: the same children dealt to people at random, as "
+        "a flat table has them.",
+        words.FAR,
+    ]
+
+
+def to_json(found: LinkedEvaluation) -> str:
+    """One object."""
+
+    def child(of: ChildEvaluation) -> dict[str, Any]:
+        return {
+            "counts": {**words.figure(of.counts), "mean": list(of.mean)},
+            "rows": words.facts(of.rows),
+            "within": [{**asdict(one), "distance": words.figure(one.distance)} for one in of.within],
+            "sums": [{**asdict(one), "distance": words.figure(one.distance)} for one in of.sums],
+        }
+
+    return json.dumps(
+        {
+            "note": words.NOT_PRIVATE,
+            "verdict": verdict(found),
+            "people": words.facts(found.people),
+            "tables": {one.name: child(one) for one in found.children},
+            "nearest": words.figure(found.nearest),
+            **(
+                {"prediction": {"label": found.label, **words.figure(found.prediction)}}
+                if found.prediction is not None
+                else {}
+            ),
+        },
+        indent=1,
+    )
