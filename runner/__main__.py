@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NoReturn
 
-from runner.cli import main
+from runner.commands.cli import main
 
 __all__ = ["main", "program"]
 

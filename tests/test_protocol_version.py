@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.results.outdir import RUN
 from runner.version import PROTOCOL, VERSION
 from synth.mrf import storage

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols import errors
-from runner.cli import main
+from runner.commands.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import uniform_permutation
 
 Entropy = Callable[[int], bytes]
 """n -> n uniform secret bytes, independent of all others."""

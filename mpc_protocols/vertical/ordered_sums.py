@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt
-from mpc_protocols.engine.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import uniform_permutation
 from mpc_protocols.engine.prg import Reader
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.vertical.layout import Layout

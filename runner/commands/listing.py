@@ -7,7 +7,7 @@ asked for.
 
 from __future__ import annotations
 
-GROUPS: dict[str, dict[str, str]] = {
+FOLDERS: dict[str, dict[str, str]] = {
     "begin": {
         "demo": "see it work: three custodians, one machine, no questions",
         "init": "write a commented study to start from",
@@ -19,31 +19,46 @@ GROUPS: dict[str, dict[str, str]] = {
         "ids": "try how identifiers are normalised",
         "tally": "count one part of a custodian's table",
     },
-    "run": {
+    "running": {
         "run": "run a study: all parties here, or one party of a deployment",
         "watch": "follow a run on a page of this machine",
         "contribute": "leave this contributor's counts as a sealed bundle",
         "inbox": "a computing party's inbox for contributors' bundles",
     },
-    "use the result, without further budget": {
+    "using": {
         "sample": "more rows from a finished run, without further budget",
         "query": "a marginal from a finished run, without further budget",
         "infer": "means, shares and regressions of a finished run, with intervals, without further budget",
         "predict": "the label of people, by both owners of a trained model",
         "graph": "a run's graph of columns, or its junction tree, as GraphML",
     },
-    "judge it, and keep account": {
+    "judging": {
         "report": "rebuild a run's report",
         "evaluate": "judge a run's table by real rows (not private)",
         "verify": "recompute what a run claims: files, study, signatures, budget",
         "ledger": "what this custodian's data has spent",
     },
-    "of the program itself": {
+    "program": {
         "completion": "what a shell reads to complete commands, files and parties",
         "bench": "what every protocol costs, beside MPyC and plain NumPy",
         "audit": "attack this build, and see what is found",
         "conformance": "whether an algorithm, a backend or an alignment method keeps its promises",
     },
 }
-"""By title: names, each a file of `runner.commands`, and what they do."""
-HELP = {name: line for commands in GROUPS.values() for name, line in commands.items()}
+"""By folder of `runner/commands`: names, each a file there, and what they do."""
+TITLES = {
+    "begin": "begin",
+    "prepare": "prepare",
+    "running": "run",
+    "using": "use the result, without further budget",
+    "judging": "judge it, and keep account",
+    "program": "of the program itself",
+}
+"""Of the folders, in the help of the whole."""
+HELP = {name: line for commands in FOLDERS.values() for name, line in commands.items()}
+
+
+def module_of(name: str) -> str:
+    """The module of a command."""
+    [folder] = (folder for folder, commands in FOLDERS.items() if name in commands)
+    return f"runner.commands.{folder}.{name}"

@@ -27,7 +27,7 @@ from synth.algorithm import ALGORITHMS
 
 IMPORTED = (
     "runner.__main__",
-    "runner.commands.run",
+    "runner.commands.running.run",
     "runner.party.process",
     "runner.party.own_counts",
     "runner.party.course.table",

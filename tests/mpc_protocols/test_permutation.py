@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from mpc_protocols.engine import permutation
-from mpc_protocols.engine.permutation import uniform_permutation
+from mpc_protocols.engine.noise import permutation
+from mpc_protocols.engine.noise.permutation import uniform_permutation
 from mpc_protocols.engine.prg import KeyStream
 
 pytestmark = pytest.mark.parametrize("packed", [0, 1 << 18])

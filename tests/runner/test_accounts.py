@@ -21,7 +21,7 @@ from mpc_protocols.wire import Traffic
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Proposal
 from runner import run_study
-from runner.cli import main
+from runner.commands.cli import main
 from runner.party.custodian import Custodian
 from runner.party.record import events
 from runner.party.record.events import UNTIMED, WITHHELD, Meter

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from parties.budget.ledger import Ledger
-from runner.cli import main
+from runner.commands.cli import main
 from tests.runner import small
 from tests.runner.folders import Folder, Folders
 from tests.runner.processes import results, run

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from mpc_protocols.errors import UsageError
 from runner.api import Run
-from runner.cli import main
+from runner.commands.cli import main
 
 ROWS = 900
 STUDY = """\

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import UsageError
 from parties.budget.ledger import Ledger
-from runner.cli import main
+from runner.commands.cli import main
 from runner.report.files import Run, load
 from runner.results.finished_run import agreed_study
 from runner.review.evaluation import private_score

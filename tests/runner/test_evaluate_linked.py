@@ -15,7 +15,7 @@ import pytest
 from mpc_protocols.errors import CosynthError, UsageError
 from parties.data.linked.rows import CodedTables
 from runner.api.run import Run
-from runner.cli import main
+from runner.commands.cli import main
 from runner.report.files import load
 from runner.results.finished_run import agreed_study
 from runner.results.linked import linked_of

@@ -19,7 +19,7 @@ import pytest
 
 from mpc_protocols.errors import OutOfResources, PeerLost
 from parties.budget.spending import STARTED
-from runner.cli import main
+from runner.commands.cli import main
 from runner.failures import describe
 from runner.launch.first_failure import unexplained
 from runner.party.alignment import Account

@@ -16,7 +16,7 @@ from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import StudyFacts, unobserved
 from runner.__main__ import main
 from runner.api.conditions import allowed
-from runner.commands.plan import Meter
+from runner.commands.prepare.plan import Meter
 from runner.forecast.intervals import foretold
 from runner.forecast.presumed.presumed_tables import PresumedTable
 from runner.party.synthesis import plan_of

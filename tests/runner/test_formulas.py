@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.results.formulas import harmless, is_formula
 from runner.study import Study
 

@@ -14,7 +14,7 @@ from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import Rules
 from runner.api import Run
-from runner.cli import main
+from runner.commands.cli import main
 from runner.study import load, private_file
 from synth.domain import Domain
 

@@ -86,7 +86,7 @@ def test_a_command_that_does_all_the_work_says_so_before_numpy_is_loaded(
         "    print('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])\n"
         "    raise KeyboardInterrupt\n"
         "told, commands.one_thread = commands.one_thread, one_thread\n"
-        "from runner.cli import main\n"
+        "from runner.commands.cli import main\n"
         "main(sys.argv[1:])\n"
     )
     arguments = {"plan": ["study.toml"], "sample": ["out", "--rows", "1"]}[command]
@@ -105,7 +105,7 @@ def test_a_command_that_does_all_the_work_says_so_before_numpy_is_loaded(
 def test_the_help_of_the_whole_loads_no_command(given: str) -> None:
     program = (
         "import sys\n"
-        "from runner.cli import main\n"
+        "from runner.commands.cli import main\n"
         f"assert main([{given!r}]) == 0\n"
         "print(*sys.modules, file=sys.stderr)\n"
     )
@@ -118,6 +118,6 @@ def test_the_help_of_the_whole_loads_no_command(given: str) -> None:
         check=True,
     )
     loaded = set(done.stderr.splitlines()[-1].split())
-    assert "runner.cli" in loaded and not foreign(loaded, OURS)
+    assert "runner.commands.cli" in loaded and not foreign(loaded, OURS)
     commands = {name for name in loaded if name.startswith("runner.commands.")}
-    assert commands == {"runner.commands.listing"} and "synth" not in loaded
+    assert commands == {"runner.commands.cli", "runner.commands.listing"} and "synth" not in loaded

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cosynth import CosynthWarning, Study, Synthesizer, load, run_study
-from runner.cli import main
+from runner.commands.cli import main
 from runner.results.warnings import emphasised, of_columns, texts_of, warnings_of
 from runner.study import problems
 from synth.algorithm import proposed

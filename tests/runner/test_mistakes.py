@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from tests.runner.studies import STUDY
 
 IDEAL = ('backend = "replicated"', 'backend = "ideal"')

@@ -17,7 +17,7 @@ import pytest
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.process.plug_ins import GROUPS, plug_ins
 from mpc_protocols.registry import Registry
-from runner.cli import main
+from runner.commands.cli import main
 from synth.algorithm import ALGORITHMS, Algorithm
 from tests.runner import small
 from tests.worlds.site import distribution

@@ -241,7 +241,7 @@ def test_the_account_of_the_training_is_charged_or_none(
 
 def tell(*given: object) -> int:
     """The command in this process."""
-    from runner.cli import main
+    from runner.commands.cli import main
 
     return main([str(each) for each in given])
 
@@ -418,7 +418,7 @@ def test_a_cap_refuses_what_has_no_claim(world: World) -> None:
 def test_what_makes_no_sense_is_told(
     world: World, change: tuple[str, ...], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from runner.cli import main
+    from runner.commands.cli import main
 
     world.ask(["p1"])
     given = ["predict", world.root, world.study, "--people", world.asked, *change]
@@ -427,7 +427,7 @@ def test_what_makes_no_sense_is_told(
 
 
 def test_files_that_do_not_fit_are_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    from runner.cli import main
+    from runner.commands.cli import main
 
     def told(code: int, *given: object) -> str:
         assert main(["predict", *map(str, given)]) == code

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
-from runner.cli import main
+from runner.commands.cli import main
 from runner.results import release as releases
 from runner.results.outdir import RUN
 from runner.study import digest, load

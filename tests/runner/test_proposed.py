@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mpc_protocols.errors import DataRefused, UsageError
-from runner.cli import main
+from runner.commands.cli import main
 from runner.starting.custodians import compared
 from runner.starting.proposals import BINS, Texts, _bins, _outwards
 from runner.study import Study, load

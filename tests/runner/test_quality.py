@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.forecast import trial
 from runner.forecast.presumed.invented_table import invented_rows
 from runner.forecast.quality import CLEAR, Quality, quality

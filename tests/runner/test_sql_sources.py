@@ -22,7 +22,7 @@ import duckdb
 import pytest
 from scipy import stats
 
-from runner.cli import main
+from runner.commands.cli import main
 from tests.postgres import PASSWORD, Postgres
 from tests.runner import small, split
 from tests.runner.folders import Folders

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from parties.data.sql.addresses import SCHEMES, is_server
-from runner.cli import main
+from runner.commands.cli import main
 from runner.starting.files import proposal_file
 from runner.starting.proposals import proposal
 from runner.starting.template import template

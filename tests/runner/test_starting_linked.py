@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.study import read
 
 VISITS = [(number, visit) for number in range(120) for visit in range(number % 5)]

@@ -13,7 +13,7 @@ import pytest
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from parties.budget.notion import ProtectedUnit
-from runner.cli import main
+from runner.commands.cli import main
 from runner.study import Study, digest, load, private_file, problems
 from runner.study.declared.table import parse_toml
 from runner.study.hashing import agreed_tree

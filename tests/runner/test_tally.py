@@ -11,7 +11,7 @@ import pytest
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from parties.data.counting.counters import Counters
-from runner.cli import main
+from runner.commands.cli import main
 from runner.party.custodian import Custodian
 from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, load, private_file

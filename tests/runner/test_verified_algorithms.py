@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.party.synthesis import plan_of
 from runner.review.audit.second_accountant import rho
 from runner.review.audit.subjects.forgeries import Forger, copies

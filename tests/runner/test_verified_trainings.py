@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.review.audit.subjects.forgeries import Forger
 from tests.runner import split, trained
 from tests.runner.test_vertigan import ADDED, NAMED, TABLE

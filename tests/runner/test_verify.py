@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from mpc_protocols.errors import PeerIdentity, ProtocolAborted, UsageError
 from parties import certificates
-from runner.cli import main
+from runner.commands.cli import main
 from runner.party.options import CertificateFiles
 from runner.party.record.software import commit_of, software
 from runner.report import render

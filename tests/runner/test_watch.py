@@ -23,7 +23,7 @@ import pytest
 from rich.console import Console
 
 from mpc_protocols.errors import PeerUnreachable, UsageError
-from runner.cli import main
+from runner.commands.cli import main
 from runner.report.watch.bars import Bars, duration, words
 from runner.report.watch.follow import Follower
 from runner.report.watch.server import MAX_CONNECTIONS, Watch

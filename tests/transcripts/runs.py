@@ -21,8 +21,8 @@ from mpc_protocols.in_memory.memory_wire import Frame
 from mpc_protocols.psu.method import AlignmentMethod
 from mpc_protocols.registry import not_installed
 from mpc_protocols.vertical.partition import OwnRows, Partition, Population, VerticalData
-from runner.review.audit.subjects.arena import SESSION, Arena, Codes, Coins
-from runner.review.audit.subjects.union import identifiers, methods, run_alignment
+from runner.review.audit.subjects.in_memory.arena import SESSION, Arena, Codes, Coins
+from runner.review.audit.subjects.in_memory.union import identifiers, methods, run_alignment
 from runner.review.conformance.oracle.questions import Questions
 from runner.review.conformance.oracle.runs import SIZES, table
 

@@ -10,7 +10,7 @@ from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.bent_wire import Bend, bent
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent
 from runner.review.conformance.guards import Recorder
 from tests.worlds.tables import facts
 

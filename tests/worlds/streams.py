@@ -8,7 +8,7 @@ drawn.check()
 
 from __future__ import annotations
 
-from runner.review.audit.subjects import streams
+from runner.review.audit.subjects.in_memory import streams
 
 
 class Streams(streams.Streams):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
-from runner.review.audit.subjects import arena
+from runner.review.audit.subjects.in_memory import arena
 from runner.review.conformance.oracle.runs import SMALL
 
 SIZES = {"a": 3, "b": 4, "c": 5, "d": 2}

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc_protocols.engine.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import uniform_permutation
 from mpc_protocols.engine.prg import KeyStream
 
 _EPOCH_STREAMS = 1 << 32  # tries of one epoch's permutation

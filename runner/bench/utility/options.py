@@ -13,7 +13,7 @@ from mpc_protocols.process.installation import program
 
 def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json") -> argparse.ArgumentParser:
     """Options of one form: those that all have, `--data` and `--json`."""
-    from runner.cli import Parser
+    from runner.commands.cli import Parser
 
     made = Parser(
         prog=f"{program()} bench utility",

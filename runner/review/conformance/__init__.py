@@ -6,7 +6,7 @@
     def test_my_backend(check: Check) -> None:
         check()
 
-or, where no test stands around it, `cosynth conformance backend NAME` (`runner/commands/conformance.py`).
+or, where no test stands around it, `cosynth conformance backend NAME` (`runner/commands/program/conformance.py`).
 
 `check_oracle`, `check_alignment` and `check_algorithm` each return a list of `Check`: a name in words and a
 body that raises `NonconformingError`, an AssertionError whose message says which promise is broken and how.

@@ -19,7 +19,7 @@ from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, M
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, AlignmentMethod
 from mpc_protocols.wire import Traffic, Wire
-from runner.review.audit.subjects.bent_wire import Bend, bent, change
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent, change
 from runner.review.conformance.checks import Check, expect, refusal
 from runner.review.conformance.guards import Recorder, refusing
 from runner.review.conformance.misshapen import Ways, misshapen

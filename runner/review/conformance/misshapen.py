@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from mpc_protocols.in_memory.memory_wire import Frame
-from runner.review.audit.subjects.bent_wire import Way
+from runner.review.audit.subjects.in_memory.bent_wire import Way
 
 
 class Ways:

@@ -20,7 +20,7 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.arena import Arena, Coins
+from runner.review.audit.subjects.in_memory.arena import Arena, Coins
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]

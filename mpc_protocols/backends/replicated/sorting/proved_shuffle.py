@@ -36,7 +36,7 @@ from mpc_protocols.backends.replicated.proof.word_field import inner
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.engine.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import uniform_permutation
 from mpc_protocols.engine.prg import binding
 
 Order = NDArray[np.int64]

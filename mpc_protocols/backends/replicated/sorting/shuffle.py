@@ -27,7 +27,7 @@ import numpy as np
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.bitwise.bitslice import Words
-from mpc_protocols.engine.permutation import uniform_permutation
+from mpc_protocols.engine.noise.permutation import uniform_permutation
 
 BLOCK = 1 << 19
 """Words of one message."""

@@ -60,7 +60,7 @@ class Papers(Survey):
 
 
 def _parser() -> argparse.ArgumentParser:
-    from runner.cli import Parser
+    from runner.commands.cli import Parser
 
     made = Parser(
         prog=f"{program()} bench paper",

@@ -19,10 +19,17 @@ from mpc_protocols.psu.method import AlignmentMethod
 from runner.review.audit import statistics
 from runner.review.audit.check import Check, Finding, Group, Profile, judged, tallied
 from runner.review.audit.groups.hostile import endings
-from runner.review.audit.subjects.bent_wire import Bend
 from runner.review.audit.subjects.ends import unless_stuck
+from runner.review.audit.subjects.in_memory.bent_wire import Bend
+from runner.review.audit.subjects.in_memory.union import (
+    COMPUTING,
+    OWNERS,
+    Aligned,
+    identifiers,
+    methods,
+    run_alignment,
+)
 from runner.review.audit.subjects.subject import Subject
-from runner.review.audit.subjects.union import COMPUTING, OWNERS, Aligned, identifiers, methods, run_alignment
 
 MINE, COMMON = 24, 10
 """Identifiers of an owner, and how many of them the other one has too."""

@@ -20,12 +20,12 @@ from mpc_protocols.errors import BadInput, CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.public.steps import MeasureStep, parse
 from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, judged, tallied
-from runner.review.audit.subjects.arena import Arena, Codes, Ran
-from runner.review.audit.subjects.bent_wire import Bend, Way, change
-from runner.review.audit.subjects.deviations import chosen, flipped, judged_outcome, settings
 from runner.review.audit.subjects.ends import STUCK, judged_ends, unless_stuck
-from runner.review.audit.subjects.openings import Openings, Party
-from runner.review.audit.subjects.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Ran
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, Way, change
+from runner.review.audit.subjects.in_memory.deviations import chosen, flipped, judged_outcome, settings
+from runner.review.audit.subjects.in_memory.openings import Openings, Party
+from runner.review.audit.subjects.in_memory.proved_products import BET, WORDS, one_bit, outcomes, unseen_under
 from runner.review.audit.subjects.questions import NO_NOISE, every_kind
 from runner.review.audit.subjects.subject import Subject
 

@@ -22,9 +22,9 @@ from mpc_protocols.functionality import MarginalOracle
 from parties.budget.run_state import NAME, Opened, RunState
 from runner.party.resume.resumption import Offer, continuation
 from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, judged
-from runner.review.audit.subjects.arena import Codes
-from runner.review.audit.subjects.bent_wire import Way, change
-from runner.review.audit.subjects.openings import Openings, Party
+from runner.review.audit.subjects.in_memory.arena import Codes
+from runner.review.audit.subjects.in_memory.bent_wire import Way, change
+from runner.review.audit.subjects.in_memory.openings import Openings, Party
 from runner.review.audit.subjects.processes.faults import cases, run_with
 from runner.review.audit.subjects.questions import every_kind
 from runner.review.audit.subjects.subject import Subject

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from runner.review.audit.check import Check, Finding, Group, Profile, judged, tallied
-from runner.review.audit.subjects.arena import Arena, Ran
-from runner.review.audit.subjects.bent_wire import Bend, Way, change
 from runner.review.audit.subjects.ends import judged_ends, unless_stuck
+from runner.review.audit.subjects.in_memory.arena import Arena, Ran
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, Way, change
 from runner.review.audit.subjects.questions import NO_NOISE, every_kind
 from runner.review.audit.subjects.readers import Reader, readers
 from runner.review.audit.subjects.subject import Subject

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Clique, MarginalOracle, StudyFacts, unobserved
 from runner.review.audit import statistics
 from runner.review.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
-from runner.review.audit.subjects.arena import SESSION, Codes, clear
+from runner.review.audit.subjects.in_memory.arena import SESSION, Codes, clear
 from runner.review.audit.subjects.questions import NO_NOISE
 from runner.review.audit.subjects.subject import Subject
 from runner.review.audit.subjects.whole_run import not_run, whole_run

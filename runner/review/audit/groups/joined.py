@@ -19,9 +19,9 @@ from mpc_protocols.functionality import Clique, MarginalOracle
 from mpc_protocols.vertical.ordered_sums import OwnerShuffle
 from runner.review.audit.check import Check, Finding, Group, Verdict, judged
 from runner.review.audit.groups import views
-from runner.review.audit.subjects.arena import Arena, Coins, Ran
+from runner.review.audit.subjects.in_memory.arena import Arena, Coins, Ran
+from runner.review.audit.subjects.in_memory.split_columns import Split, split, split_arena, vertical
 from runner.review.audit.subjects.questions import NO_NOISE
-from runner.review.audit.subjects.split_columns import Split, split, split_arena, vertical
 from runner.review.audit.subjects.subject import Subject
 
 ALARM = 1e-7

@@ -17,7 +17,7 @@ from mpc_protocols.functionality import Event, MarginalOracle, StudyFacts
 from mpc_protocols.mechanisms.measurement import plan_total
 from runner.review.audit import statistics
 from runner.review.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
-from runner.review.audit.subjects.arena import SESSION, Arena, Codes, clear
+from runner.review.audit.subjects.in_memory.arena import SESSION, Arena, Codes, clear
 from runner.review.audit.subjects.many_runs import Pair, score
 from runner.review.audit.subjects.questions import NO_NOISE
 from runner.review.audit.subjects.subject import Subject

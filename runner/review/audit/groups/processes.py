@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from mpc_protocols.errors import DataRefused
 from parties import certificates
 from parties.budget import journal
-from runner.cli import main
+from runner.commands.cli import main
 from runner.results import outdir
 from runner.review.audit.check import Check, Finding, Group, Profile, judged
 from runner.review.audit.subjects.forgeries import FORGERIES, copies

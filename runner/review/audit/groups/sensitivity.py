@@ -20,7 +20,7 @@ from mpc_protocols.functionality import Clique, MarginalOracle
 from parties.data.location import locate
 from parties.data.source import open_source
 from runner.review.audit.check import Check, Finding, Group, Profile, judged
-from runner.review.audit.subjects.arena import Arena, Codes
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes
 from runner.review.audit.subjects.questions import NO_NOISE
 from runner.review.audit.subjects.subject import Subject
 

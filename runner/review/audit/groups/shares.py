@@ -19,8 +19,8 @@ from mpc_protocols.engine.bitwise.bitslice import from_planes, to_bits, to_plane
 from parties.session.admission.keys import SharedKeys
 from runner.review.audit import statistics
 from runner.review.audit.check import Check, Finding, Group, Profile, Verdict, judged
-from runner.review.audit.subjects.arena import SESSION, Arena
-from runner.review.audit.subjects.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
+from runner.review.audit.subjects.in_memory.arena import SESSION, Arena
+from runner.review.audit.subjects.in_memory.gates import LESS, PRODUCT, SUM, GateRun, Message, run_gates
 from runner.review.audit.subjects.subject import Subject
 
 CELLS = {Profile.QUICK: 1 << 15, Profile.DEFAULT: 1 << 16, Profile.DEEP: 1 << 18}

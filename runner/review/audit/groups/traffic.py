@@ -12,7 +12,7 @@ from mpc_protocols.backend import BACKENDS, DistributedBackend
 from mpc_protocols.functionality import MarginalOracle
 from runner.review.audit.check import Check, Finding, Group, judged
 from runner.review.audit.groups.views import run_views, same_outputs
-from runner.review.audit.subjects.arena import Arena, Codes, Coins, counter
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins, counter
 from runner.review.audit.subjects.questions import every_kind
 from runner.review.audit.subjects.subject import Subject
 

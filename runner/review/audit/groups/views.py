@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from mpc_protocols.functionality import MarginalOracle
 from runner.review.audit.check import Check, Finding, Group, Verdict, judged
-from runner.review.audit.subjects.arena import Arena, Codes, Coins, Ran
-from runner.review.audit.subjects.openings import Openings, Party
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins, Ran
+from runner.review.audit.subjects.in_memory.openings import Openings, Party
+from runner.review.audit.subjects.in_memory.streams import Streams
 from runner.review.audit.subjects.questions import NO_NOISE, PICKS, every_kind
-from runner.review.audit.subjects.streams import Streams
 from runner.review.audit.subjects.subject import Subject
 
 REDRAWS = 38

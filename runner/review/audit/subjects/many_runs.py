@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpc_protocols.functionality import Clique, Level, MarginalOracle, unobserved
 from mpc_protocols.public.cliques import counts_at_levels
 from runner.party.synthesis import facts_of, plan_of, synthesize
-from runner.review.audit.subjects.arena import SESSION, Codes, clear, counter
+from runner.review.audit.subjects.in_memory.arena import SESSION, Codes, clear, counter
 from runner.review.audit.subjects.subject import Subject
 from runner.study import Study
 from synth.budget import accounting

@@ -22,7 +22,7 @@ from mpc_protocols.backend import BACKENDS, ClearBackend, DistributedBackend
 from mpc_protocols.errors import UsageError
 from mpc_protocols.registry import not_installed
 from runner.review.audit.check import Profile
-from runner.review.audit.subjects.arena import Arena, Codes, Coins
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins
 from runner.study import Study, load
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mpc_protocols.functionality import Event, unobserved
 from runner.party.course.server_training import InTheClear, authorise
-from runner.review.audit.subjects.arena import Codes, Recorder, clear
+from runner.review.audit.subjects.in_memory.arena import Codes, Recorder, clear
 from runner.review.audit.subjects.subject import Subject
 from runner.study import Study
 from runner.study.method import algorithm_of

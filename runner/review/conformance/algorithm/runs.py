@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.functionality import Adjacency, Guard, MarginalOracle, Observe, StudyFacts, unobserved
 from mpc_protocols.public.history import NO_HISTORY, History
-from runner.review.audit.subjects.arena import counter
+from runner.review.audit.subjects.in_memory.arena import counter
 from runner.review.conformance.algorithm.watched import Watched
 from synth.algorithm import Algorithm, WhileArriving
 from synth.budget.accounting import Accountant

@@ -11,7 +11,7 @@ import numpy as np
 from mpc_protocols.backend import Backend
 from mpc_protocols.errors import CosynthError, ProtocolAborted
 from mpc_protocols.functionality import MarginalOracle
-from runner.review.audit.subjects.bent_wire import Way, change
+from runner.review.audit.subjects.in_memory.bent_wire import Way, change
 from runner.review.conformance.checks import expect, refusal
 from runner.review.conformance.misshapen import Ways, misshapen
 from runner.review.conformance.oracle.questions import everything

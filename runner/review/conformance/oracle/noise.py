@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import Backend
 from mpc_protocols.functionality import LocalCounts, MarginalOracle, StudyFacts
-from runner.review.audit.subjects.arena import counter
+from runner.review.audit.subjects.in_memory.arena import counter
 from runner.review.conformance.checks import expect
 from runner.review.conformance.oracle.law import MISSING, Suspicions
 from runner.review.conformance.oracle.runs import (

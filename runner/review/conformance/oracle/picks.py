@@ -23,7 +23,7 @@ import numpy as np
 
 from mpc_protocols.backend import Backend
 from mpc_protocols.functionality import MarginalOracle
-from runner.review.audit.subjects.arena import counter
+from runner.review.audit.subjects.in_memory.arena import counter
 from runner.review.conformance.checks import expect
 from runner.review.conformance.guards import Recorder
 from runner.review.conformance.oracle.law import FALSE_ALARM, MISSED

@@ -19,8 +19,8 @@ from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Traffic, Wire
-from runner.review.audit.subjects.arena import counter
-from runner.review.audit.subjects.bent_wire import Bend, bent
+from runner.review.audit.subjects.in_memory.arena import counter
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent
 from runner.review.conformance.guards import Recorder
 
 Body = Callable[[MarginalOracle], Any]

@@ -24,7 +24,7 @@ from mpc_protocols.engine.bitwise.bitslice import Elements
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.bent_wire import Bend, bent, change
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent, change
 from tests.mpc_protocols.backends.pair.pair_run import extended
 from tests.worlds.tables import facts
 

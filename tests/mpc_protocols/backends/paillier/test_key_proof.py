@@ -16,7 +16,7 @@ from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.functionality import unobserved
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.bent_wire import Way, bent
+from runner.review.audit.subjects.in_memory.bent_wire import Way, bent
 from runner.review.conformance.guards import Recorder
 from tests.mpc_protocols.backends.paillier.conftest import BITS
 from tests.worlds.tables import CONTRIBUTORS, PARTS, counter, facts

@@ -27,11 +27,11 @@ from runner.review.audit.broken_builds.faults.noise import noise_times
 from runner.review.audit.check import MAX_ALARM, Check, Finding, Group, Profile, Verdict, load
 from runner.review.audit.groups import processes, views
 from runner.review.audit.groups.traffic import reference_answer
-from runner.review.audit.subjects.deviations import Deviation, Outcome, judged_outcome
 from runner.review.audit.subjects.ends import STUCK, judged_ends, unless_stuck
+from runner.review.audit.subjects.in_memory.deviations import Deviation, Outcome, judged_outcome
+from runner.review.audit.subjects.in_memory.streams import Streams
 from runner.review.audit.subjects.processes.deployment import End
 from runner.review.audit.subjects.processes.faults import FAULTS, MOMENTS, cases
-from runner.review.audit.subjects.streams import Streams
 from runner.review.audit.subjects.subject import Part, Subject, subject
 from runner.starting.demo import CUSTODIANS
 from tests.conformance.test_howto import example
@@ -221,7 +221,7 @@ def test_a_traceback_of_an_alignment_is_found(audited: Subject) -> None:
             lambda self, peer, size: self._take(peer),
         )
         patch.setattr(
-            "runner.review.audit.subjects.union.PATIENCE_S", 10.0
+            "runner.review.audit.subjects.in_memory.union.PATIENCE_S", 10.0
         )  # of the party that then waits in vain
         finding = found(audited, "P.changed")
     assert finding.verdict is Verdict.FAIL and "ends in" in finding.evidence

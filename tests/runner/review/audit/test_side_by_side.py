@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runner.cli import main
+from runner.commands.cli import main
 from runner.launch import ports
 from runner.review.audit import driver
 from runner.review.audit.check import Check, Finding, Group, Verdict

@@ -9,7 +9,7 @@ from mpc_protocols.backends.replicated.proved.addition import add_up
 from mpc_protocols.backends.replicated.proved.engine import ProvedEngine
 from mpc_protocols.backends.replicated.sharing.ring import centred
 from runner.review.audit.broken_builds.faults.mutation import Mutation, Patch, replaced
-from runner.review.audit.subjects.proved_products import BET
+from runner.review.audit.subjects.in_memory.proved_products import BET
 
 _PRODUCTS = "mpc_protocols.backends.replicated.proof.bit_products.products"
 

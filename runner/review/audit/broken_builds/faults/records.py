@@ -19,7 +19,7 @@ from mpc_protocols.vertical import ordered_sums
 from mpc_protocols.vertical.records import CodedRows
 from parties.data.counting.coding import Coder
 from runner.review.audit.broken_builds.faults.mutation import Aside, Mutation, Patch
-from runner.review.audit.subjects import arena
+from runner.review.audit.subjects.in_memory import arena
 from synth.mrf import Model
 
 

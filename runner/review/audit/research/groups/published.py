@@ -18,7 +18,7 @@ from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
 from runner.review.audit.check import Check, Finding, Group, judged
 from runner.review.audit.research.read_off import read_off, sketches_in
-from runner.review.audit.subjects.arena import PATIENCE_S, SESSION, Codes
+from runner.review.audit.subjects.in_memory.arena import PATIENCE_S, SESSION, Codes
 from runner.review.audit.subjects.subject import Subject
 from synth.algorithms.vertimrf.algorithm import ALGORITHM, VertiMrfConfig
 from synth.domain import Domain

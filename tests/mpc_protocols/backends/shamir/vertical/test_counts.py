@@ -28,7 +28,7 @@ from mpc_protocols.engine.prg import KeyStream
 from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.bent_wire import bent, change
+from runner.review.audit.subjects.in_memory.bent_wire import bent, change
 from tests.mpc_protocols.backends.shamir.mesh_run import run_mesh
 
 ENDS = [0, 1, 2, 14, 15, 16, 255, 256, 32_768, PRIME - 2, PRIME - 1]

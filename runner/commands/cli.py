@@ -1,7 +1,7 @@
 """The command line (`docs/reference/command-line.md`): parsing, help that teaches, and one sentence and exit
 code for every failure.
 
-Each command is a file in `runner/commands` with `add(commands)`, which declares its arguments and sets `run`,
+Each command is a file in a folder of `runner/commands` with `add(commands)`, which declares its arguments and sets `run`,
 a function of the parsed arguments. Importing this file loads the standard library only, so that help, the
 launcher and the checks of a study start at once; only the command that is asked for is imported, and it loads
 what it needs when it runs.
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import as_started, program
-from runner.commands.listing import GROUPS, HELP
+from runner.commands.listing import FOLDERS, HELP, TITLES, module_of
 from runner.failures import complain, describe
 from runner.version import VERSION
 
@@ -101,8 +101,8 @@ class Main(Parser):
         (listed,) = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))
         told = {action.dest: action for action in listed._get_subactions()}
         formatter.start_section("commands")
-        for title, names in GROUPS.items():
-            formatter.start_section(title)
+        for folder, names in FOLDERS.items():
+            formatter.start_section(TITLES[folder])
             formatter.add_arguments([told[name] for name in names if name in told])
             formatter.end_section()
         formatter.end_section()
@@ -126,7 +126,7 @@ def parser(asked: Collection[str] = tuple(HELP)) -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name in asked:
-        import_module(f"runner.commands.{name}").add(commands)
+        import_module(module_of(name)).add(commands)
     if not asked:
         for name, line in HELP.items():
             commands.add_parser(name, help=line)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
-from runner.review.audit.subjects.arena import Arena, Codes
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes
 from runner.review.audit.subjects.subject import Subject
 
 

@@ -63,7 +63,7 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     """The command's own arguments."""
     from mpc_protocols.process.installation import as_started, program
     from runner.bench.parameters import TLS
-    from runner.cli import Parser
+    from runner.commands.cli import Parser
 
     made = Parser(
         prog=f"{program()} bench",

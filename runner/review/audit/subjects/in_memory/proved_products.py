@@ -22,8 +22,8 @@ from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.errors import PeerLost, ProtocolAborted
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.arena import PATIENCE_S, SESSION
-from runner.review.audit.subjects.bent_wire import Bend, bent
+from runner.review.audit.subjects.in_memory.arena import PATIENCE_S, SESSION
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent
 
 Words = NDArray[np.uint64]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mpc_protocols.engine.bitwise.bitslice import to_planes, words_for
 from mpc_protocols.engine.step import ComputingParty
 from mpc_protocols.in_memory.memory_wire import MemoryWire
-from runner.review.audit.subjects.arena import Arena, Coins
+from runner.review.audit.subjects.in_memory.arena import Arena, Coins
 
 RELEASE = bytes(range(32))
 PRODUCT, SUM, LESS = "an AND", "bits made numbers", "a comparison"

@@ -25,9 +25,9 @@ from mpc_protocols.psu.groups.ristretto import Ristretto255
 from mpc_protocols.psu.identifiers.normalise import Identifiers
 from mpc_protocols.psu.method import METHODS, AlignmentMethod
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.arena import PATIENCE_S, SESSION, Coins, drawing, ordered_view
-from runner.review.audit.subjects.bent_wire import Bend, bent
 from runner.review.audit.subjects.ends import noting
+from runner.review.audit.subjects.in_memory.arena import PATIENCE_S, SESSION, Coins, drawing, ordered_view
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent
 
 OWNERS, COMPUTING = 2, 3
 TRAPS = 8

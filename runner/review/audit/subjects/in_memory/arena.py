@@ -39,8 +39,8 @@ from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.vertical.partition import VerticalData
 from mpc_protocols.wire import Wire
-from runner.review.audit.subjects.bent_wire import Bend, bent
 from runner.review.audit.subjects.ends import noting
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, bent
 
 Script = Callable[[MarginalOracle], Any]
 """What the leader asks; what it returns is the run's answer."""

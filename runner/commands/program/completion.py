@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
             "Completion is written by shtab, which is not installed; run "
             f"`{pip_install(['completion']) or 'python -m pip install shtab'}`."
         ) from None
-    from runner.cli import parser
+    from runner.commands.cli import parser
 
     whole = parser()
     whole.prog = COMMAND

@@ -23,12 +23,12 @@ from mpc_protocols.backends.replicated.sharing.blame import suspects_of
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import MarginalOracle
 from mpc_protocols.vertical.partition import VerticalData
-from runner.review.audit.subjects.arena import Arena, Codes, Coins
-from runner.review.audit.subjects.bent_wire import Bend, Way
 from runner.review.audit.subjects.ends import STUCK, is_stuck, wrong_end
-from runner.review.audit.subjects.openings import Openings, Party
+from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins
+from runner.review.audit.subjects.in_memory.bent_wire import Bend, Way
+from runner.review.audit.subjects.in_memory.openings import Openings, Party
+from runner.review.audit.subjects.in_memory.split_columns import split, split_arena
 from runner.review.audit.subjects.questions import NO_NOISE, every_kind
-from runner.review.audit.subjects.split_columns import split, split_arena
 from runner.review.audit.subjects.subject import Subject
 
 ROWS, ALONE, NOBODY = 10, 2, 1
