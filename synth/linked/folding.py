@@ -77,7 +77,7 @@ def fold_beneath(
     state = np.asarray(rows, dtype=np.int64)[own.person]
     state[:, [place[name] for name in child.first_names]] = own.codes
     if child.order is not None:
-        before = [place[child.second(name)] for name in child.domain.names]
+        before = np.array([place[child.second(name)] for name in child.domain.names], dtype=np.int64)
         state[:, before] = [model.sizes[child.second(name)] - 1 for name in child.domain.names]
         later = np.flatnonzero(own.person[1:] == own.person[:-1]) + 1
         state[np.ix_(later, before)] = own.codes[later - 1]

@@ -257,7 +257,7 @@ class LinkedTables:
 def _cliques(child: ChildTable, owner: tuple[str, ...]) -> dict[tuple[str, ...], None]:
     """What the workload asks of a table of children. owner: the columns of whose they are."""
     drawn = child.first_names
-    found = dict.fromkeys(combinations([*owner, child.count], 2))
+    found: dict[tuple[str, ...], None] = dict.fromkeys(combinations([*owner, child.count], 2))
     found |= dict.fromkeys((name, one) for name in (*owner, child.count) for one in drawn)
     found |= dict.fromkeys(combinations(drawn, 2))
     found |= dict.fromkeys((child.first(name), child.second(name)) for name in child.domain.names)

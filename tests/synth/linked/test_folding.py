@@ -197,11 +197,13 @@ def test_what_belongs_to_a_child_has_the_law_of_its_child_and_person(order: Any)
     for group in range(2):
         add(0.5 * 0.2, group=group)
     assert abs(joint.sum() - 1) < 1e-9
-    axes = list(range(joint.ndim))
+    axes = "abcdefg"
     stated = [
-        Measurement(clique, np.einsum(joint, axes, [place[name] for name in clique]).ravel() * ROWS, 1.0)
+        Measurement(
+            clique, np.einsum(f"{axes}->{''.join(axes[place[name]] for name in clique)}", joint).ravel() * ROWS, 1.0
+        )
         for clique in linked.cliques
-    ]
+    ]  # fmt: skip
     sizes = linked.unfolded.sizes
     model = fit(
         sizes, stated, total=ROWS, impossible=linked.unfolded.impossible, tolerance=0, iterations=3000
