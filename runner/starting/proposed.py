@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mpc_protocols.errors import UsageError
 from parties.data.scratch import Scratch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from parties.data.harmony.rules import Dialect
     from parties.data.location import Location
 
-    Given = pd.DataFrame | str | os.PathLike[str]
+    Given: TypeAlias = pd.DataFrame | str | os.PathLike[str]
 
 
 @dataclass(frozen=True)

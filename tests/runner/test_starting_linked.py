@@ -133,4 +133,4 @@ def test_what_python_cannot_propose_is_said_in_a_sentence(tmp_path: Path) -> Non
         (one, {"key": "pid"}, "linked tables of one custodian"),
     ):
         with pytest.raises(UsageError, match=said):
-            Study.propose(given, **more)  # type: ignore[arg-type]
+            Study.propose(given, **more)

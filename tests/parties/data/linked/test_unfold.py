@@ -226,7 +226,9 @@ def test_what_belongs_to_the_child_drawn_comes_with_it(tmp_path: Path, order: An
 
 def test_a_whole_person_moves_one_row_with_what_belongs_to_its_children(tmp_path: Path) -> None:
     people = [[f"k{i}", "f"] for i in range(4)]
-    visits = [[f"k{i}", f"{i}{n}", f"2024-0{n + 1}-01", "pqr"[n % 3], n] for i in range(4) for n in range(i)]
+    visits: list[list[Any]] = [
+        [f"k{i}", f"{i}{n}", f"2024-0{n + 1}-01", "pqr"[n % 3], n] for i in range(4) for n in range(i)
+    ]
     drugs = [[visit[1], dose] for visit in visits for dose in range(int(visit[1][1]) + 1)]
     rows, _ = prescribed(tmp_path, people, visits, drugs)
     for key, _ in people:
