@@ -250,7 +250,7 @@ def errors(
             abs(repeats - float((exact**2).sum())),
         )
         found.setdefault("repeats, off by", []).append(told)
-    return {name: tuple(np.mean(each, axis=0).tolist()) for name, each in found.items()}  # type: ignore[misc]
+    return {name: tuple(np.mean(each, axis=0).tolist()) for name, each in found.items()}
 
 
 def main() -> int:
