@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from runner.check.finding import Finding, fine, note
 from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
+    from parties.budget.spending import Entry
     from runner.study import Study
     from runner.study.sections.prior import StudyPrior
     from synth.plan import Plan
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     """What the run begins from, and what that means for who is in both."""
     from runner.study.sections.prior import DISJOINT
-    from synth.budget.accounting import epsilon_of
+    from synth.budget.accounting import epsilon_beside
 
     of = "public rows" if before.name is None else f"the release of {before.name}, session {before.run}"
     yield fine(
@@ -32,7 +34,8 @@ def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
             "its people have spent; have it from who made it, or pin all of them, who must then have signed it"
         )
     delta = float(study.privacy.delta)
-    epsilon = f"{rounded_up(epsilon_of(before.together(float(plan.budget.rho_cap)), delta)):g}"
+    rho, beta = before.together(float(plan.budget.rho_cap)), before.beta_together(float(plan.budget.beta_cap))
+    epsilon = f"{rounded_up(epsilon_beside(Fraction(rho), delta, Fraction(beta))):g}"
     if before.people == DISJOINT:
         counted = "ledgers count so" if before.apart else "ledgers add both up, for nobody has attested it"
         yield note(
@@ -41,3 +44,24 @@ def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
         )
     else:
         yield fine(f"who is in both has spent epsilon {epsilon} at delta {delta:g} together")
+
+
+def on_record(party: str, before: StudyPrior, entries: Sequence[Entry], dataset: str) -> Iterator[Finding]:
+    """Whether the release stands in the party's ledger under the data set's name of now: only what does is
+    added up.
+
+    entries: of all data sets.
+    """
+    if before.run is None:
+        return
+    names = {entry.reservation.dataset for entry in entries if entry.reservation.run == before.run}
+    if not names:
+        yield note(
+            f"{party}: the release that this run begins from is not in your ledger; what your people have spent there, if they "
+            "were in it, is not counted"
+        )
+    elif dataset not in names:
+        yield note(
+            f"{party}: your ledger has the release that this run begins from under the data set {min(names)}, and this run under "
+            f"{dataset}: they are not added up; name one data set in your private file if the people are the same"
+        )

@@ -9,6 +9,7 @@ from mpc_protocols.errors import BudgetRefused, CosynthError, OutOfResources
 from parties.budget.account import Account, cap_problem
 from parties.budget.ledger import Ledger
 from runner.check import contributors, vertical
+from runner.check.begins import on_record
 from runner.check.finding import Finding, fine, note, problem
 from runner.party.custodian import Custodian
 from runner.study import DataLocation, Study, VerticalStudy
@@ -35,6 +36,12 @@ def budget(
     if isinstance(study, VerticalStudy):
         yield from vertical.quota(study, party, own, ledger, dataset)
     yield from contributors.waves(study, party, dataset, ledger)
+    if study.prior is not None:
+        try:
+            yield from on_record(party, study.prior, ledger.entries(), dataset)
+        except CosynthError as error:
+            yield problem(error)
+            return
     if cap.epsilon is None or cap.delta is None:
         yield note(f"{ledger.path}: no cap is set, the ledger only counts")
         return

@@ -33,16 +33,16 @@ def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
     except CosynthError:
         return
     for one in told:
-        child = next(each for each in place.linked.linked.children if each.name == one.name)
+        owner = place.linked.linked.owner(one.name)
+        whose = "people" if owner == place.linked.linked.parent else f"rows of {owner}"
+        child = next(each for each in place.linked.linked.tables if each.name == one.name)
         yield note(
             f"{party}: what follows is private, about {one.children:,} rows of {one.name}: do not pass it on"
         )
         if one.orphans:
-            yield note(
-                f"{party}: {one.orphans:,} rows of {one.name} have no row of {place.linked.linked.parent}"
-            )
+            yield note(f"{party}: {one.orphans:,} rows of {one.name} have no row of {owner}")
         yield note(
-            f"{party}: {one.truncated:,} people have more than max_rows = {child.max_rows:,} rows of {one.name}; "
+            f"{party}: {one.truncated:,} {whose} have more than max_rows = {child.max_rows:,} rows of {one.name}; "
             f"{one.left_out:,} rows "
             "are left out, drawn at random"
         )

@@ -22,7 +22,7 @@ from runner.results.formulas import harmless
 from runner.results.outdir import RUN
 from runner.results.outputs import BLOCK_ROWS, decoded, shown_in_csv
 from synth.domain.categorical import Categorical
-from synth.linked.folding import fold
+from synth.linked.folding import fold, fold_beneath
 from synth.linked.tables import LinkedTables
 
 if TYPE_CHECKING:
@@ -121,19 +121,33 @@ def write_tables(
 ) -> list[Path]:
     """Write PARENT.csv and a file for each table of children; hand back where.
 
-    seed: public, of the fold. safe: as `write_table`. A person's key is its number among the rows, from 1;
-    children stand by person, and in their order.
+    seed: public, of the fold. safe: as `write_table`. A person's key is its number among the rows, from 1,
+    and likewise that of a child that has rows of its own; children stand by person, and in their order.
     """
     number = np.arange(1, len(people.codes) + 1)
     written = [folder / f"{linked.parent}.csv"]
     _write(written[0], (linked.key, *linked.people.names), [number.tolist(), *people.values], safe)
     for place, child in enumerate(linked.children):
         draws = np.random.default_rng([seed, FOLD, place])
-        found = fold(model, linked, child, people.codes, people.counts[child.name], draws)
-        values = shown_in_csv(_values(found, np.random.default_rng([seed, VALUES, place])), child.domain)
-        written.append(folder / f"{child.name}.csv")
-        _write(written[-1], (linked.key, *child.domain.names), [number[found.person].tolist(), *values], safe)
+        found = fold(model, linked.people.names, child, people.codes, people.counts[child.name], draws)
+        keys = {linked.key: number[found.person]}
+        if child.key is not None:
+            keys[child.key] = np.arange(1, len(found.person) + 1)
+        written.append(_write_children(folder, found, keys, [seed, VALUES, place], safe))
+        for at, own in enumerate(fold_beneath(model, linked.people.names, found, people.codes, draws)):
+            keys = {str(child.key): own.person + 1}
+            written.append(_write_children(folder, own, keys, [seed, VALUES, place, at], safe))
     return written
+
+
+def _write_children(
+    folder: Path, found: Children, keys: Mapping[str, NDArray[np.int64]], seed: Sequence[int], safe: bool
+) -> Path:
+    """The file of a table of children. keys: columns before its own."""
+    domain, path = found.table.domain, folder / f"{found.table.name}.csv"
+    values = shown_in_csv(_values(found, np.random.default_rng(seed)), domain)
+    _write(path, (*keys, *domain.names), [*(own.tolist() for own in keys.values()), *values], safe)
+    return path
 
 
 def _values(found: Children, rng: np.random.Generator) -> list[list[Any]]:

@@ -113,16 +113,22 @@ def texts_of(location: Location) -> Texts:
 
 def texts_of_frame(frame: pd.DataFrame) -> Texts:
     """Of a pandas DataFrame. Raises `DataRefused` for columns that no table can have."""
+    table = table_of(frame)
+    return _texts(table.column_names, table.to_batches())
+
+
+def table_of(frame: pd.DataFrame) -> pa.Table:
+    """A pandas DataFrame with its columns' names as text. Raises `DataRefused` for columns that no table can
+    have."""
     import pyarrow as pa
 
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise DataRefused("Two columns of the frame have the same name; rename one.")
     try:
-        table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+        return pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise DataRefused("A column of the frame mixes kinds of values; make it texts or numbers.") from None
-    return _texts(names, table.to_batches())
 
 
 def _texts(names: list[str], batches: Iterable[pa.RecordBatch]) -> Texts:

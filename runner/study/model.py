@@ -220,19 +220,27 @@ class Study:
 
     @staticmethod
     def propose(
-        table: pd.DataFrame | str | os.PathLike[str] | None = None,
+        table: pd.DataFrame
+        | str
+        | os.PathLike[str]
+        | Mapping[str, pd.DataFrame | str | os.PathLike[str]]
+        | None = None,
         /,
+        *,
+        key: str | None = None,
         **custodians: pd.DataFrame | str | os.PathLike[str],
     ) -> Proposed:
         """Columns for `Study.of`, from a frame or file, or from one of each custodian:
-        `Study.propose(north=a, south=b)`.
+        `Study.propose(north=a, south=b)`; of one custodian's linked tables, people first:
+        `Study.propose({"patients": a, "visits": b})`.
 
-        Several are compared: names without capitals, codes, units. What comes back was read off rows and is
-        private until `to_confirm` is confirmed by what is publicly known. Raises `UsageError`, `DataRefused`.
+        Several custodians' are compared: names without capitals, codes, units. key: of linked tables, the
+        column that names the person, where several could. What comes back was read off rows and is private
+        until `to_confirm` is confirmed by what is publicly known. Raises `UsageError`, `DataRefused`.
         """
         from runner.starting.proposed import propose
 
-        return propose(table, custodians)
+        return propose(table, custodians, key)
 
     def to_toml(self) -> str:
         """The text of a study file that holds this study, without its comments."""

@@ -52,16 +52,20 @@ def _bins(chains: Chains, name: str) -> NDArray[np.intp] | None:
 class ConditionalLaw:
     """The law of the columns `free` of a model, given all the others.
 
-    allowed: of a free column, which codes it may have. Columns that no potential joins with a free one need
-    no value.
+    allowed: of a free column, which codes it may have. unknown: columns that are not given either, and not
+    asked for. Columns that no potential joins with one of these need no value.
     """
 
     def __init__(
-        self, model: Model, free: Sequence[str], allowed: Mapping[str, NDArray[np.bool_]] | None = None
+        self,
+        model: Model,
+        free: Sequence[str],
+        allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+        unknown: Sequence[str] = (),
     ) -> None:
         chains = Chains.used(model.sizes, model.used_levels, model.cliques)
         self._columns = tuple(free)
-        self._free = tuple(one for name in free for one in (*chains.coarser[name], name))
+        self._free = tuple(one for name in (*free, *unknown) for one in (*chains.coarser[name], name))
         self._sizes = {name: chains.sizes[name] for name in self._free}
         self._place = {name: j for j, name in enumerate(model.sizes)}
         self._potentials: list[tuple[tuple[str, ...], tuple[_Evidence, ...], Array]] = []

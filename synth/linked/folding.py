@@ -7,7 +7,7 @@ No budget: released values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from synth.domain import Domain
 from synth.linked.conditional import Codes, ConditionalLaw
 from synth.linked.kernel import kernel
 from synth.linked.order import Correction, OrderChain
-from synth.linked.tables import ChildTable, LinkedTables
+from synth.linked.tables import ChildTable
 from synth.mrf import Model
 
 
@@ -34,15 +35,15 @@ class Children:
 
 def fold(
     model: Model,
-    linked: LinkedTables,
+    owner: Sequence[str],
     child: ChildTable,
     rows: NDArray[np.integer[Any]],
     counts: NDArray[np.integer[Any]],
     rng: np.random.Generator,
 ) -> Children:
-    """The children of synthetic people. rows: codes of people in all columns of the model; counts: how many
-    children each has."""
-    laws = _Laws(model, linked, child)
+    """The children of synthetic people. owner: the names of these people's columns. rows: their codes in all
+    columns of the model; counts: how many children each has."""
+    laws = _Laws(model, owner, child)
     state = np.asarray(rows, dtype=np.int64).copy()
     made, people = [laws.none], [np.zeros(0, dtype=np.int64)]
     for number in range(int(counts.max(initial=0))):
@@ -62,13 +63,48 @@ def fold(
     return Children(child, person[by_person], np.concatenate(made)[by_person])
 
 
+def fold_beneath(
+    model: Model,
+    people: Sequence[str],
+    own: Children,
+    rows: NDArray[np.integer[Any]],
+    rng: np.random.Generator,
+) -> list[Children]:
+    """What belongs to folded children, a table each; their `person` is the place among these. people, rows:
+    as in `fold`.
+
+    A child's number of rows is drawn from its conditional law, given the person, the child and the one
+    before; then they are folded as a person's are, the child in the person's place.
+    """
+    child, place = own.table, {name: j for j, name in enumerate(model.sizes)}
+    state = np.asarray(rows, dtype=np.int64)[own.person]
+    state[:, [place[name] for name in child.first_names]] = own.codes
+    if child.order is not None:
+        before = np.array([place[child.second(name)] for name in child.domain.names], dtype=np.int64)
+        state[:, before] = [model.sizes[child.second(name)] - 1 for name in child.domain.names]
+        later = np.flatnonzero(own.person[1:] == own.person[:-1]) + 1
+        state[np.ix_(later, before)] = own.codes[later - 1]
+    found = []
+    for table in child.children:
+        law = ConditionalLaw(model, list(table.names))
+        codes = law.draw(state, rng)[:, 0]
+        state[:, place[table.count]] = codes
+        many = Domain((table.count,), (table.unfolded[table.count],))
+        counts = np.asarray(many.decode(codes[:, None], rng)[0], dtype=np.int64)
+        found.append(fold(model, (*people, *child.first_names), table, state, counts, rng))
+    return found
+
+
 class _Laws:
     """Of a person's children. second: the places of B's columns in a row. none: no children."""
 
-    def __init__(self, model: Model, linked: LinkedTables, child: ChildTable) -> None:
-        self._model, self._linked, self._child = model, linked, child
+    def __init__(self, model: Model, owner: Sequence[str], child: ChildTable) -> None:
+        self._model, self._owner, self._child = model, owner, child
         place = {name: j for j, name in enumerate(model.sizes)}
-        self._first = [child.first(name) for name in child.domain.names]
+        self._first = list(child.first_names)
+        self._beneath = [
+            name for own in child.children for name in own.names
+        ]  # of no child but the one drawn
         self._second = [child.second(name) for name in child.domain.names]
         self.second = np.array([place[name] for name in self._second], dtype=np.int64)
         self.none = np.zeros((0, len(self._first)), dtype=np.int64)
@@ -83,22 +119,22 @@ class _Laws:
 
     @cached_property
     def _alone(self) -> ConditionalLaw:
-        """A, given everything else."""
-        return ConditionalLaw(self._model, self._first, self._allowed)
+        """A, given everything else that does not belong to A itself."""
+        return ConditionalLaw(self._model, self._first, self._allowed, self._beneath)
 
     @cached_property
     def _both(self) -> ConditionalLaw:
         """A and B, both there."""
         allowed = {**self._allowed, **dict(zip(self._second, self._codes, strict=True))}
-        return ConditionalLaw(self._model, [*self._first, *self._second], allowed)
+        return ConditionalLaw(self._model, [*self._first, *self._second], allowed, self._beneath)
 
     @cached_property
     def _kernel(self) -> Model:
-        return kernel(self._model, self._linked, self._child)
+        return kernel(self._model, self._owner, self._child)
 
     @cached_property
     def _next(self) -> ConditionalLaw:
-        return ConditionalLaw(self._kernel, self._first, self._allowed)
+        return ConditionalLaw(self._kernel, self._first, self._allowed, self._beneath)
 
     @cached_property
     def _chain(self) -> OrderChain | None:

@@ -16,13 +16,13 @@ the person's columns last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from mpc_protocols.functionality import Clique
 from synth.domain.numbers import Binned
-from synth.linked.tables import ChildTable, LinkedTables
+from synth.linked.tables import ChildTable
 from synth.mrf import Model
 from synth.mrf.factor import Array
 from synth.mrf.fit import Measurement, fit
@@ -37,15 +37,16 @@ MIN_ROWS = 1e-9
 """Rows of an empty cell of the association, so that margins can be met."""
 
 
-def kernel(model: Model, linked: LinkedTables, child: ChildTable) -> Model:
+def kernel(model: Model, owner: Collection[str], child: ChildTable) -> Model:
     """The model of the next child: its law of A given B and the person is that of the next child given the
-    one before.
+    one before. owner: the columns of whose it is: of people, and for what belongs to a child those of the
+    child.
 
     Where no column of the table orders it, A and B have one law: the table of all that A is tied to,
     reweighted from one child a person to one pair of children, states B as well as A, and what was measured
     of A with B is fitted to its margins.
     """
-    own = {*linked.people.names, *child.unfolded}
+    own = {*owner, *child.unfolded}
     of = {name: model.used_levels[name].column for name in model.used_levels}
     second = {child.second(name) for name in child.domain.names}
     kept = [clique for clique in model.cliques if all(of.get(name, name) in own for name in clique)]
@@ -59,7 +60,7 @@ def kernel(model: Model, linked: LinkedTables, child: ChildTable) -> Model:
     ]
     limit = max(MAX_MB, 1.5 * SizeEstimator(chains.sizes, [*kept, *model.impossible], chains.coarser).mb)
     chosen: list[Clique] = []
-    for source, tied in _ties(kept, of, linked, child):
+    for source, tied in _ties(kept, of, child):
         if SizeEstimator(chains.sizes, [*kept, *chosen, tied, *model.impossible], chains.coarser).mb > limit:
             continue
         chosen.append(tied)
@@ -153,9 +154,7 @@ class _Reweighted:
         return binned
 
 
-def _ties(
-    cliques: list[Clique], of: Mapping[str, str], linked: LinkedTables, child: ChildTable
-) -> list[tuple[Clique, Clique]]:
+def _ties(cliques: list[Clique], of: Mapping[str, str], child: ChildTable) -> list[tuple[Clique, Clique]]:
     """Cliques of A's columns (at full resolution) and the same of B's, those with the person's columns first."""
     second = {child.first(name): child.second(name) for name in child.domain.names}
     others = set(second.values())

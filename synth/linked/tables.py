@@ -6,7 +6,7 @@ Public, part of the study. Standard library only.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -30,12 +30,15 @@ SINGLE_COUNTS = 16
 @dataclass(frozen=True)
 class ChildTable:
     """One table of children. max_rows: of one person. order: the column that orders a person's children;
-    None: they have no order."""
+    None: they have no order. children: tables whose rows belong to a row of this one; key: the column of
+    these and of this table that names it."""
 
     name: str
     max_rows: int
     order: str | None
     domain: Domain
+    key: str | None = None
+    children: tuple[ChildTable, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_rows <= MAX_CHILDREN:
@@ -52,6 +55,16 @@ class ChildTable:
     def ordered_by(self) -> int | None:
         """The place of the order among the table's columns, if it is one of them."""
         return self.domain.names.index(self.order) if self.order in self.domain else None
+
+    @property
+    def first_names(self) -> tuple[str, ...]:
+        """The unfolded columns of A, in order."""
+        return tuple(map(self.first, self.domain.names))
+
+    @property
+    def beneath(self) -> LinkedTables | None:
+        """This table as that of people, with what belongs to its rows; None where nothing does."""
+        return LinkedTables(self.name, str(self.key), self.domain, self.children) if self.children else None
 
     def first(self, column: str) -> str:
         """The unfolded column of A: the child drawn."""
@@ -89,6 +102,7 @@ class ChildTable:
             elif name != certain[0]:
                 none.append({"if": {self.second(name): missing}, "then": {self.second(certain[0]): missing}})
                 none.append({"if": {self.second(certain[0]): missing}, "then": {self.second(name): missing}})
+        none += [{"if": {self.count: 0}, "then": {own.count: 0}} for own in self.children]
         return tuple(none)
 
 
@@ -109,22 +123,40 @@ class LinkedTables:
         for where, domain in ((self.parent, self.people), *((one.name, one.domain) for one in self.children)):
             if self.key in domain:
                 raise StudyInvalid(
-                    f"The key {self.key} is among the columns of {where}: a key names a person and cannot be synthesised; "
+                    f"The key {self.key} is among the columns of {where}: a key tells rows apart and cannot be synthesised; "
                     "take it out of the columns."
                 )
-        names = list(self.people.names)
         for child in self.children:
             if child.order == self.key:
                 raise StudyInvalid(
                     f"{child.name} is ordered by the key {self.key}, which all rows of a person share; name another column, "
                     "or leave order out."
                 )
+            self._check_beneath(child)
+        names = list(self.people.names)
+        for child in self.tables:
             for name in child.names:
                 if name in names or name == self.key:
                     raise StudyInvalid(
                         f"Unfolding {child.name} makes a column {name}, and there is one of that name already; rename it."
                     )
                 names.append(name)
+
+    def _check_beneath(self, child: ChildTable) -> None:
+        """Raise `StudyInvalid` for a table whose rows have rows of their own that do not fit."""
+        if child.beneath is None:
+            return
+        if any(own.children for own in child.children):
+            raise StudyInvalid(
+                f"What belongs to rows of {child.name} cannot have rows of its own: tables go as far as the rows of a "
+                "person's rows."
+            )
+        for own in (child, *child.children):
+            if child.key in (self.key, own.order) or self.key in own.domain:
+                raise StudyInvalid(
+                    f"{child.name} and what belongs to it need a key of their own, other than {self.key} and than an order, "
+                    f"and {self.key} cannot be a column of {own.name}."
+                )
 
     def _check_tables(self) -> None:
         """Raise `StudyInvalid` for names that no files can have beside each other: they may be those of a
@@ -143,16 +175,28 @@ class LinkedTables:
     @property
     def names(self) -> tuple[str, ...]:
         """Of all tables, the parent's first."""
-        return self.parent, *(child.name for child in self.children)
+        return self.parent, *(child.name for child in self.tables)
+
+    @property
+    def tables(self) -> tuple[ChildTable, ...]:
+        """All tables of children, those of people first, then those of their rows."""
+        return *self.children, *(own for child in self.children for own in child.children)
+
+    def owner(self, name: str) -> str:
+        """The table to whose rows those of a table of children belong."""
+        return next(
+            (child.name for child in self.children if name in (own.name for own in child.children)),
+            self.parent,
+        )
 
     @cached_property
     def unfolded(self) -> Domain:
         """The domain of a person's row. The parent's constraints hold in it."""
         columns = dict(zip(self.people.names, self.people.columns, strict=True))
-        for child in self.children:
+        for child in self.tables:
             columns |= child.unfolded
         together = [
-            constraint_from_spec(spec, columns) for child in self.children for spec in child.present_together
+            constraint_from_spec(spec, columns) for child in self.tables for spec in child.present_together
         ]
         return replace(
             self.people,
@@ -166,18 +210,14 @@ class LinkedTables:
         """The workload of a study that states none."""
         found: dict[tuple[str, ...], None] = dict.fromkeys(combinations(self.people.names, 2))
         for child in self.children:
-            drawn = [child.first(name) for name in child.domain.names]
-            found |= dict.fromkeys(combinations([*self.people.names, child.count], 2))
-            found |= dict.fromkeys((name, one) for name in (*self.people.names, child.count) for one in drawn)
-            found |= dict.fromkeys(combinations(drawn, 2))
-            found |= dict.fromkeys((child.first(name), child.second(name)) for name in child.domain.names)
-            if child.ordered_by is not None:  # the earliest of many is earlier than that of few
-                found[child.count, child.first(str(child.order)), child.second(str(child.order))] = None
+            found |= _cliques(child, self.people.names)
+            for own in child.children:
+                found |= _cliques(own, (*self.people.names, *child.first_names))
         return tuple(found)
 
     def expanded(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Columns of the unfolded domain, of which some may be named by their table."""
-        of = {child.name: tuple(child.unfolded) for child in self.children}
+        of = {child.name: tuple(child.unfolded) for child in self.tables}
         return tuple(dict.fromkeys(name for one in columns for name in of.get(one, (one,))))
 
     def to_spec(self) -> dict[str, Any]:
@@ -186,13 +226,12 @@ class LinkedTables:
             "parent": self.parent,
             "key": self.key,
             "tables": [
-                {
-                    "name": child.name,
-                    "max_rows": child.max_rows,
-                    **({} if child.order is None else {"order": child.order}),
-                    "columns": child.domain.to_spec()["columns"],
-                }
-                for child in self.children
+                *(_spec(child) for child in self.children),
+                *(
+                    _spec(own) | {"parent": child.name, "key": child.key}
+                    for child in self.children
+                    for own in child.children
+                ),
             ],
         }
 
@@ -203,20 +242,49 @@ class LinkedTables:
         Raises `StudyInvalid`, KeyError, TypeError or AttributeError for anything else.
         """
         children = tuple(
-            ChildTable(
-                str(one["name"]),
-                int(one["max_rows"]),
-                one.get("order"),
-                Domain.from_spec({"columns": one["columns"]}),
-            )
+            _child_of(one, [own for own in spec["tables"] if own.get("parent") == one["name"]])
             for one in spec["tables"]
+            if "parent" not in one
         )
-        own = {name for child in children for name in child.unfolded}
+        own = {name for child in children for one in (child, *child.children) for name in one.unfolded}
         people = unfolded.subset(name for name in unfolded.names if name not in own)
         found = cls(str(spec["parent"]), str(spec["key"]), people, children)
         if found.unfolded.sizes != unfolded.sizes:
             raise StudyInvalid("The linked tables do not make the columns of the run.")
         return found
+
+
+def _cliques(child: ChildTable, owner: tuple[str, ...]) -> dict[tuple[str, ...], None]:
+    """What the workload asks of a table of children. owner: the columns of whose they are."""
+    drawn = child.first_names
+    found: dict[tuple[str, ...], None] = dict.fromkeys(combinations([*owner, child.count], 2))
+    found |= dict.fromkeys((name, one) for name in (*owner, child.count) for one in drawn)
+    found |= dict.fromkeys(combinations(drawn, 2))
+    found |= dict.fromkeys((child.first(name), child.second(name)) for name in child.domain.names)
+    if child.ordered_by is not None:  # the earliest of many is earlier than that of few
+        found[child.count, child.first(str(child.order)), child.second(str(child.order))] = None
+    return found
+
+
+def _spec(child: ChildTable) -> dict[str, Any]:
+    return {
+        "name": child.name,
+        "max_rows": child.max_rows,
+        **({} if child.order is None else {"order": child.order}),
+        "columns": child.domain.to_spec()["columns"],
+    }
+
+
+def _child_of(one: Mapping[str, Any], children: Sequence[Mapping[str, Any]]) -> ChildTable:
+    """Of what `_spec` wrote. children: the same of what belongs to its rows."""
+    return ChildTable(
+        str(one["name"]),
+        int(one["max_rows"]),
+        one.get("order"),
+        Domain.from_spec({"columns": one["columns"]}),
+        str(children[0]["key"]) if children else None,
+        tuple(_child_of(own, ()) for own in children),
+    )
 
 
 def _counts(most: int) -> Column:

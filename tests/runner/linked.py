@@ -3,6 +3,7 @@
     trial = linked.write(tmp_path)                                  # three custodians, each with both tables
     trial = linked.write(tmp_path, vertical=True)                   # north has patients, south their visits, west computes
     trial = linked.write(tmp_path, changes=[("max_rows = 4", "max_rows = 2")])
+    trial = linked.write(tmp_path, drugs=True)                      # visits have drugs, of their own key
 
 Some patients have no visits, some more than the study allows. `Trial.marginal` counts what does not depend on
 which visit is drawn, by plain Python, as an oracle that shares no code with the product.
@@ -66,16 +67,27 @@ id = "pid"
 population = "intersection"
 min_size = 20
 """
+DRUGS = """[table.drugs]
+parent = "visits"
+key = "vid"
+max_rows = 3
+
+[table.drugs.columns]
+drug = { kind = "categorical", values = ["x", "y", "z"] }
+dose = { kind = "integer", low = 1, high = 4 }
+
+[session]"""
 Rows = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A study on disk, and all patients and visits that were written."""
+    """A study on disk, and all patients, visits and drugs that were written."""
 
     path: Path
     patients: Rows
     visits: Rows
+    drugs: Rows
 
     def marginal(self, clique: Sequence[str]) -> list[int]:
         """Counts of people, of columns that do not depend on a draw, row-major."""
@@ -112,6 +124,18 @@ def people(prefix: str, seed: int, count: int) -> tuple[Rows, Rows]:
     return patients, visits
 
 
+def prescribed(visits: Rows, seed: int) -> Rows:
+    """The drugs of visits, which get a key: w has most, and each diagnosis a drug of its own more often."""
+    rng, found = np.random.default_rng([seed, 1]), Rows()
+    for number, visit in enumerate(visits):
+        visit["vid"] = f"{visit['pid']}.{number}"
+        for _ in range(int(rng.integers(0, 2 + DIAGNOSES.index(visit["diag"])))):
+            drug = "xyz"[DIAGNOSES.index(visit["diag"]) if rng.random() < 0.6 else int(rng.integers(0, 3))]
+            found.append({"vid": visit["vid"], "drug": drug, "dose": str(int(rng.integers(1, 5)))})
+    rng.shuffle(found)
+    return found
+
+
 def write_csv(path: Path, rows: Rows, names: Sequence[str]) -> None:
     """A file with these columns."""
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -125,13 +149,17 @@ def write(
     *,
     count: int = 200,
     vertical: bool = False,
+    drugs: bool = False,
     changes: Sequence[tuple[str, str]] = (),
     data: Mapping[str, str] | None = None,
 ) -> Trial:
     """Write study.toml and the custodians' tables. changes: texts of the study to replace. data: a party's
     own `data` line."""
     directory.mkdir(parents=True, exist_ok=True)
-    text, patients, visits = STUDY, Rows(), Rows()
+    text, patients, visits, prescriptions = STUDY, Rows(), Rows(), Rows()
+    if drugs:
+        text = text.replace("[session]", DRUGS)
+    header = ("pid", *(["vid"] if drugs else []), "day", "diag", "cost")
     if vertical:
         text = text.replace('"horizontal"', '"vertical"') + JOINED
     for old, new in changes:
@@ -140,21 +168,30 @@ def write(
     for number, (name, port) in enumerate(zip(NAMES, free_ports(3), strict=True)):
         own, theirs = people(name[0], number, count)
         patients, visits = patients + own, visits + theirs
-        line = f'data = {{ patients = "{name}_patients.csv", visits = "{name}_visits.csv" }}'
+        also = prescribed(theirs, number) if drugs else []
+        prescriptions += also
+        tables = ("patients", "visits", *(["drugs"] if drugs else []))
+        line = "data = { " + ", ".join(f'{one} = "{name}_{one}.csv"' for one in tables) + " }"
         if not vertical:
             write_csv(directory / f"{name}_patients.csv", own, ("pid", "age", "sex"))
-            write_csv(directory / f"{name}_visits.csv", theirs, ("pid", "day", "diag", "cost"))
+            write_csv(directory / f"{name}_visits.csv", theirs, header)
+            if drugs:
+                write_csv(directory / f"{name}_drugs.csv", also, ("vid", "drug", "dose"))
         else:
             line = {
                 "north": 'data = "patients.csv"\ncolumns = ["age", "sex"]',
-                "south": 'data = { patients = "members.csv", visits = "visits.csv" }\ncolumns = ["visits"]',
+                "south": 'data = { patients = "members.csv", visits = "visits.csv" }\ncolumns = ["visits"]'
+                if not drugs
+                else 'data = { patients = "members.csv", visits = "visits.csv", drugs = "drugs.csv" }\n'
+                'columns = ["visits", "drugs"]',
             }.get(name, "")
         line = (data or {}).get(name, line)
         text += f'\n[[party]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\n{line}\n'
     if vertical:
         write_csv(directory / "patients.csv", patients, ("pid", "age", "sex"))
         write_csv(directory / "members.csv", patients[::-1], ("pid",))
-        write_csv(directory / "visits.csv", visits, ("pid", "day", "diag", "cost"))
+        write_csv(directory / "visits.csv", visits, header)
+        write_csv(directory / "drugs.csv", prescriptions, ("vid", "drug", "dose"))
     path = directory / "study.toml"
     path.write_text(text, encoding="utf-8")
-    return Trial(path, patients, visits)
+    return Trial(path, patients, visits, prescriptions)

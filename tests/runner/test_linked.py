@@ -21,6 +21,7 @@ from runner.study import load, private_file
 from runner.study.hashing import digest
 from runner.study.read import problems
 from tests.runner import linked
+from tests.runner.linked import DRUGS
 from tests.runner.processes import run
 
 CLEAR = ('backend = "replicated"', 'backend = "ideal"')
@@ -141,6 +142,64 @@ def test_patients_here_and_visits_there_are_joined_by_person(tmp_path: Path) -> 
     assert run("verify", out, ledger=tmp_path / "ledger.db", scratch=tmp_path).code == 0
 
 
+def check_drugs(out: Any) -> None:
+    """Every drug has its visit, visits have keys of their own, and a diagnosis' own drug is the most frequent
+    one with it."""
+    visits, drugs = read(out / "visits.csv"), read(out / "drugs.csv")
+    assert list(visits[0]) == ["pid", "vid", "day", "diag", "cost"] and list(drugs[0]) == [
+        "vid",
+        "drug",
+        "dose",
+    ]
+    assert [row["vid"] for row in visits] == [str(number) for number in range(1, len(visits) + 1)]
+    diag = {row["vid"]: row["diag"] for row in visits}
+    many = Counter(row["vid"] for row in drugs)
+    assert many.keys() <= diag.keys() and max(many.values()) <= 3
+    cells = Counter((diag[row["vid"]], row["drug"]) for row in drugs)
+    for own, drug in zip("uvw", "xyz", strict=True):
+        assert cells[own, drug] == max(cells[own, other] for other in "xyz"), cells
+
+
+def test_what_belongs_to_visits_is_made_with_them_and_what_reads_tables_knows_it(tmp_path: Path) -> None:
+    trial = linked.write(tmp_path, drugs=True, changes=[CLEAR, LOUD, PLAIN], count=400)
+    out = carried_out(tmp_path, trial)
+    check_drugs(out)
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
+
+    def ask(*arguments: Any) -> Any:
+        return run(*arguments, ledger=tmp_path / "ledger.db", scratch=tmp_path)
+
+    assert "patients.csv and visits.csv and drugs.csv are what the model makes" in ask("verify", out).output
+    assert ask("sample", out, "--rows", 300, "--seed", 1, "--out", tmp_path / "more").code == 0
+    check_drugs(tmp_path / "more")
+    end = ask("query", out, "drugs_count")
+    assert end.code == 2 and "A marginal is about people" in end.complaint
+    reals = [f"--real={name}={tmp_path / f'north_{name}.csv'}" for name in ("patients", "visits", "drugs")]
+    judged = ask("evaluate", out, *reals)
+    assert judged.code == 0 and "Numbers of drugs are right" in judged.output, (
+        judged.output + judged.complaint
+    )
+    assert "a row of visits where" in judged.output
+    assert json.loads(ask("evaluate", out, *reals, "--json").output)["beneath"]["visits"][
+        "tables"
+    ].keys() == {"drugs"}
+    with (tmp_path / "north_drugs.csv").open("a", newline="") as file:
+        file.write("nothing,x,1\r\n")
+    told = ask("check", trial.path, "--party", "north")
+    assert told.code == 30 and 'column "vid"' in told.complaint and "needs a row of visits" in told.complaint
+    assert "1 rows of drugs have no row of visits" in told.output
+    assert "0 rows of visits have more than max_rows = 3 rows of drugs" in told.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("vertical", [False, True])
+def test_processes_make_what_belongs_to_visits_too(tmp_path: Path, vertical: bool) -> None:
+    trial = linked.write(tmp_path, drugs=True, vertical=vertical, changes=[LOUD], count=300)
+    out = carried_out(tmp_path, trial)
+    check_drugs(out)
+    assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
+
+
 def test_a_run_over_an_earlier_one_leaves_no_table_of_it_behind(tmp_path: Path) -> None:
     trial = linked.write(tmp_path / "one", changes=[CLEAR], count=40)
     carried_out(tmp_path, trial)
@@ -213,7 +272,15 @@ def test_the_order_of_a_tables_columns_is_part_of_what_is_agreed(tmp_path: Path)
         ("[session]", '[table.Visits]\nparent = "patients"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
          "visits and Visits differ by case alone"),
         ("[session]", '[table.drugs]\nparent = "visits"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
-         "tables of grandchildren are not supported"),
+         "need a key of their own, other than pid"),
+        ("[session]", DRUGS.replace('parent = "visits"', 'parent = "drugs"'), "is this table itself"),
+        ("[session]", DRUGS.replace('key = "vid"', 'key = "day"'), "The key day is among the columns of visits"),
+        ("[session]", DRUGS.replace('key = "vid"', 'key = "drug"'), "The key drug is among the columns of drugs"),
+        ("[session]", DRUGS.replace("[session]", DRUGS.replace("drugs", "packs").replace('"visits"', '"drugs"')),
+         "tables go as far as the rows of a person's rows"),
+        ("[session]", DRUGS.replace("[session]", DRUGS.replace("drugs", "packs").replace('"vid"', '"wid"')),
+         'is another one than the key of drugs, "vid"'),
+        ("[session]", DRUGS, "data lacks the table drugs"),
         ("[session]", '[table.drugs]\nparent = "others"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
          "is another one than the parent of visits"),
         ("[session]", '[table.drugs]\nparent = "patients"\nkey = "pid"\nmax_rows = 2\ncolumns.x = 3\n\n[session]',
@@ -280,6 +347,22 @@ def test_tables_that_a_database_unfolds_make_the_same_run_and_check_tells_their_
     out = carried_out(tmp_path, trial)
     check_tables(out)
     assert all(abs(noise) <= 10 * sigma for noise, sigma in deviations(out, trial))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('data = { patients = "members.csv", drugs = "drugs.csv" }', "data names drugs without visits"),
+        ("data = { patients = %s, visits = %s, drugs = %s }", "leave push_down out"),
+    ],
+)
+def test_what_belongs_to_visits_lies_where_they_do_and_is_unfolded_outside_databases(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    line = line.replace("%s", '{ url = "duckdb://x.db", table = "t", push_down = true }')
+    line += '\ncolumns = ["visits", "drugs"]'
+    found = problems(linked.write(tmp_path, vertical=True, drugs=True, count=4, data={"south": line}).path)
+    assert any(said in sentence for sentence in found), found
 
 
 def test_a_missing_file_of_children_ends_a_run_with_its_name(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
+from parties.budget.ledger import Ledger
 from runner.commands.cli import main
 from runner.results import release as releases
 from runner.results.outdir import RUN
@@ -81,8 +82,85 @@ def test_a_run_begins_from_a_release_tells_so_and_is_verified(
     capsys.readouterr()
     assert main(["verify", str(out)]) == 0
     assert "what this run began from, and what its people had spent before" in capsys.readouterr().out
+    assert told["beta_together"] == pytest.approx(facts["privacy"]["beta"] + before["privacy"]["beta"])
+    assert main(["verify", str(out), "--prior", str(may)]) == 0
+    said = capsys.readouterr().out
+    assert f"began from is {may}: its digest, its session and what its people had spent are as agreed" in said
+    assert "its files are not here" not in said
     edited(out / RUN, lambda form: form["prior"].update(inherited=1))
     assert main(["report", str(out)]) == 0 and main(["verify", str(out)]) == 22
+
+
+def test_verify_holds_what_a_run_began_from_against_the_folder_itself(
+    may: Path, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert (
+        main(["run", str(study(tmp_path / "june", f'release = "{may}"')), "--out", str(out), "--quiet"]) == 0
+    )
+
+    def asked(prior: Path, run: Path = out) -> tuple[int, str]:
+        capsys.readouterr()
+        code = main(["verify", str(run), "--prior", str(prior)])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    assert asked(copy)[0] == 0  # wherever it lies
+    edited(copy / RUN, lambda form: form.update(wall_s=1.0))
+    code, said = asked(copy)
+    assert code == 22 and f"says that the run began from another release than {copy} has" in said
+    edited(copy / RUN, lambda form: form["privacy"].update(rho_spent=form["privacy"]["rho_spent"] * 2))
+    assert "began from another release, rho than" in asked(copy)[1]
+    (copy / "measurements.json").write_text("{}")
+    code, said = asked(copy)
+    assert code == 22 and "its files were altered" in said
+    code, said = asked(tmp_path / "nowhere")
+    assert code == 22 and "which cannot be read" in said
+    code, said = asked(copy, may)
+    assert code == 2 and "this run began from nothing" in said
+
+
+def test_verify_looks_at_public_rows_and_at_how_far_samplers_are_off_in_both(
+    may: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "public.csv").write_text("sick,work\n" + "yes,Gov\nno,\n" * 20)
+    june, out = study(tmp_path / "june", 'table = "../public.csv"'), tmp_path / "out"
+    assert main(["run", str(june), "--out", str(out), "--quiet"]) == 0
+    assert main(["verify", str(out), "--prior", str(tmp_path / "public.csv")]) == 0
+    assert "its digest is as agreed" in capsys.readouterr().out
+    (tmp_path / "public.csv").write_text("sick,work\nno,Gov\n")
+    assert main(["verify", str(out), "--prior", str(tmp_path / "public.csv")]) == 22
+    assert "began from another table, rows than" in "".join(capsys.readouterr())
+    july = study(tmp_path / "july", f'release = "{may}"')
+    assert main(["run", str(july), "--out", str(tmp_path / "other"), "--quiet"]) == 0
+    edited(tmp_path / "other" / RUN, lambda form: form["prior"].update(beta_together=0.0))
+    assert main(["report", str(tmp_path / "other")]) == 0 and main(["verify", str(tmp_path / "other")]) == 22
+
+
+def test_a_folder_as_public_table_is_named_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").mkdir()
+    told = refused(tmp_path / "a", 'table = "../rows.csv"')
+    assert "rows.csv must be a file, and is a folder, a pipe or a device" in told and "names 3" not in told
+
+
+def test_check_tells_a_party_under_which_data_set_its_ledger_has_the_earlier_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COSYNTH_LEDGER", str(tmp_path / "ledger.db"))
+    assert main(["run", str(study(tmp_path / "may")), "--out", str(tmp_path / "release"), "--quiet"]) == 0
+    june = study(tmp_path / "june", 'release = "../release"')
+    own = tmp_path / "north.toml"
+
+    def asked(ledger: str) -> str:
+        own.write_text(f"[ledger]\n{ledger}\n")
+        main(["check", str(june), "--party", "north", "--private", str(own)])
+        return capsys.readouterr().out
+
+    dataset = "trial/north"
+    assert dataset in {entry.reservation.dataset for entry in Ledger(tmp_path / "ledger.db").entries()}
+    assert f"under the data set {dataset}, and this run under people" in asked('dataset = "people"')
+    assert "they are not added up" not in asked(f"dataset = {json.dumps(dataset)}")
+    assert "is not in your ledger" in asked(f'file = "{tmp_path / "new.db"}"')
 
 
 def test_the_next_release_takes_over_what_this_one_inherited(may: Path, tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ import stat
 import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from mpc_protocols.errors import UsageError
 from runner.commands.cli import main
-from runner.study import read
+from runner.study import Study, read
 
 VISITS = [(number, visit) for number in range(120) for visit in range(number % 5)]
 
@@ -95,3 +97,40 @@ def test_one_table_and_a_key_without_tables_are_refused(
     assert "what belongs to them" in capsys.readouterr().err
     assert main(["init", str(tmp_path / "a"), "--key", "pid"]) == 2
     assert "name these by --linked" in capsys.readouterr().err
+
+
+def test_frames_and_files_are_proposed_in_python_as_init_does(tmp_path: Path) -> None:
+    write(tmp_path)
+    files = {"patients": tmp_path / "patients.csv", "visits": tmp_path / "Visits 2024.csv"}
+    frames = {name: pd.read_csv(file, dtype=str, keep_default_na=False) for name, file in files.items()}
+    found = Study.propose(frames)
+    assert found.columns.keys() == {"age", "ward"} and found.tables == Study.propose(files).tables
+    own = dict(found.tables["visits"])
+    assert own.pop("columns").keys() == {"day", "diag", "cost"}
+    assert own == {"parent": "patients", "key": "pid", "max_rows": 4, "order": "day"}
+    asked = {(column, key) for column, key, _ in found.to_confirm}
+    assert {
+        ("age", "high"),
+        ("visits", "max_rows"),
+        ("visits.cost", "low"),
+        ("visits.diag", "values"),
+    } <= asked
+    assert any("visits.cost: NA would have to be empty" in note for note in found.notes)
+    assert tomllib.loads(found.to_toml())["table"]["visits"]["max_rows"] == 4
+    study = Study.of("clinic", found.columns, ("a", "b", "c"), epsilon=1, delta=1e-6, table=found.tables)
+    assert study.linked is not None and study.linked.names == ("patients", "visits")
+
+
+def test_what_python_cannot_propose_is_said_in_a_sentence(tmp_path: Path) -> None:
+    write(tmp_path)
+    one = tmp_path / "patients.csv"
+    for given, more, said in (
+        ({"patients": one}, {}, "and what belongs to them"),
+        ({"patients": one, "my visits": one}, {}, "by names of small letters"),
+        ({"patients": one, "visits": one}, {"key": "sex"}, "is not a column of all tables"),
+        ({"patients": one, "visits": 5}, {}, "got int for visits"),
+        ({"patients": one, "visits": one}, {"north": one}, "linked tables of one custodian"),
+        (one, {"key": "pid"}, "linked tables of one custodian"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            Study.propose(given, **more)

@@ -489,7 +489,7 @@ def test_certificates_of_a_deployment(tmp_path: Path) -> None:
 def test_reading_studies_needs_the_standard_library_only(tmp_path: Path) -> None:
     script = (
         "import json, sys; from runner.study import load, digest, private_file; from runner.launch import launcher; "
-        "from runner import cli; "
+        "from runner.commands import cli; "
         f"digest(load({str(write_study(tmp_path))!r}), ''); cli.parser(); "
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))))"
     )

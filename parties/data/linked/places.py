@@ -43,10 +43,12 @@ def as_parquet(location: Location, linked: LinkedPlaces, folder: Path) -> Locati
 
 def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> DataRefused:
     """What is said of a row of the table `name` that has no parent. place: "" where no row was seen."""
-    where = f", {place}" if place else ", a row"
+    where, owner = f", {place}" if place else ", a row", linked.linked.owner(name)
+    keys = {child.name: str(child.key) for child in linked.linked.children}
+    parent = linked.children.get(owner, location)
     return DataRefused(
-        f'{linked.children[name].label}, column "{linked.linked.key}"{where}: no row of {location.label} has this key; '
-        f"every row of {name} needs a row of {linked.linked.parent}."
+        f'{linked.children[name].label}, column "{keys.get(owner, linked.linked.key)}"{where}: no row of {parent.label} '
+        f"has this key; every row of {name} needs a row of {owner}."
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from parties.data.linked.order import ranks
-from parties.data.linked.places import orphan
+from parties.data.linked.places import LinkedPlaces, orphan
 from parties.data.linked.unfold import MAX_ROWS, columns_of, keys_of, people_keys, within
 from parties.data.records import read
 from parties.data.source import open_source
@@ -20,7 +20,6 @@ from synth.linked.folding import Children
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from parties.data.linked.places import LinkedPlaces
     from parties.data.location import Location
     from parties.data.source import Source
     from synth.domain import Domain
@@ -31,10 +30,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class CodedTables:
     """people: codes, (people, the parent's columns). children: by name; a person's stand together, in their
-    order."""
+    order. beneath: of children that have rows of their own, by name, the same with all of these children as
+    people."""
 
     people: Codes = field(repr=False)
     children: Mapping[str, Children] = field(repr=False)
+    beneath: Mapping[str, CodedTables] = field(default_factory=dict, repr=False)
 
     def counts(self, name: str) -> Codes:
         """How many children of one table each person has."""
@@ -68,7 +69,14 @@ def coded(location: Location, rng: np.random.Generator, *, in_order: bool = Fals
         child.name: _children(location, places, child, keys, rng, in_order=in_order)
         for child in linked.children
     }
-    return CodedTables(people, children)
+    beneath = {}
+    for child in linked.children:
+        if child.beneath is not None:
+            own = LinkedPlaces(child.beneath, {one.name: places.children[one.name] for one in child.children})
+            beneath[child.name] = coded(
+                replace(places.children[child.name], linked=own), rng, in_order=in_order
+            )
+    return CodedTables(people, children, beneath)
 
 
 def _children(

@@ -43,7 +43,8 @@ log = logging.getLogger("cosynth.custodian.linked")  # below the logger whose li
 @dataclass(frozen=True)
 class Unfolding:
     """What the custodian alone is told of one table of children. orphans: children without a parent;
-    truncated: people with more than max_rows children, and left_out: how many children of theirs."""
+    truncated: people (rows of another table of children, if they belong to these) with more than max_rows
+    children, and left_out: how many of theirs."""
 
     name: str
     children: int = field(repr=False)
@@ -66,27 +67,39 @@ def unfold(
     _fits(people, linked.people.subset(names) if names else None)
     keys = people_keys(people, table, linked.key)
     columns = {linked.key: table[linked.key], **{name: table[name] for name in names}}
-    told = []
-    for child in linked.children:
-        if (source := children.get(child.name)) is None:
-            continue
-        own, own_columns = _children(source, child, linked, keys, key)
-        columns |= own_columns
-        told.append(own)
-        log.info(
-            "own data: %s: children %d; without a parent %d; people with more than %d: %d, children left out %d",
-            child.name, own.children, own.orphans, child.max_rows, own.truncated, own.left_out,
-        )  # fmt: skip
+    own_columns, told = _beneath(children, linked, keys, key)
+    columns |= own_columns
+    for child in linked.tables:
+        for own in (one for one in told if one.name == child.name):
+            log.info(
+                "own data: %s: children %d; without a parent %d; people with more than %d: %d, children left out %d",
+                child.name, own.children, own.orphans, child.max_rows, own.truncated, own.left_out,
+            )  # fmt: skip
     path = folder / COPY
     parquet.write_table(pa.table(columns), path)
     path.chmod(0o600)
     return path, told
 
 
+def _beneath(
+    sources: dict[str, Source], linked: LinkedTables, keys: pa.Array, key: bytes
+) -> tuple[dict[str, pa.Array], list[Unfolding]]:
+    """The columns that children add to the rows of these keys, and what their owner may know."""
+    columns, told = dict[str, pa.Array](), list[Unfolding]()
+    for child in linked.children:
+        if child.name in sources:
+            own_told, own = _children(sources, child, linked, keys, key)
+            columns |= own
+            told += own_told
+    return columns, told
+
+
 def _children(
-    source: Source, child: ChildTable, linked: LinkedTables, people: pa.Array, key: bytes
-) -> tuple[Unfolding, dict[str, pa.Array]]:
-    wanted = [*child.domain.names, *([child.order] if child.order and child.ordered_by is None else [])]
+    sources: dict[str, Source], child: ChildTable, linked: LinkedTables, people: pa.Array, key: bytes
+) -> tuple[list[Unfolding], dict[str, pa.Array]]:
+    source = sources[child.name]
+    besides = [child.order] if child.order and child.ordered_by is None else []
+    wanted = [*child.domain.names, *besides, *([] if child.key is None else [child.key])]
     for sentence in inspect(source, child.domain, keys=[linked.key, *wanted]).problems:
         raise DataRefused(sentence)
     table = columns_of(source, linked.key, tuple(wanted))
@@ -107,7 +120,16 @@ def _children(
         rows = pa.array(np.where(chosen < 0, 0, there[chosen] if len(there) else 0), mask=chosen < 0)
         for name in child.domain.names:
             columns[called(name)] = table[name].take(rows)
-    return Unfolding(child.name, len(owners), orphans, truncated, left_out, place), columns
+    told = [Unfolding(child.name, len(owners), orphans, truncated, left_out, place)]
+    if (beneath := child.beneath) is not None:
+        of_all, theirs = _beneath(sources, beneath, people_keys(source, table, beneath.key), key)
+        rows = pa.array(np.where(first < 0, 0, there[first] if len(there) else 0), mask=first < 0)
+        columns |= {name: values.take(rows) for name, values in of_all.items()}
+        columns |= {
+            own.count: columns[own.count].fill_null(0) for own in child.children if own.count in columns
+        }
+        told += theirs
+    return told, columns
 
 
 def draws(
@@ -226,8 +248,8 @@ def people_keys(source: Source, table: dict[str, pa.Array], key: str) -> pa.Arra
     keys = keys_of(source, table, key)
     if (repeated := _first_repeat(keys)) is not None:
         raise DataRefused(
-            f'{source.label}, column "{key}", {_place(source, repeated)}: its person is there already; a parent table has '
-            "one row a person."
+            f'{source.label}, column "{key}", {_place(source, repeated)}: this key is there already, and it names one row of '
+            "this table."
         )
     return keys
 

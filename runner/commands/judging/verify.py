@@ -30,7 +30,8 @@ A run of parties with certificates has been signed: without signatures it is ref
 these are as far as you know what each rests on, which is printed: the CA that issued a party's certificate,
 or the certificate that the study pins. Name the CA that the parties tell you by another way (--ca), or a
 study of your own that pins certificates (--study): without either, all is the word of whoever gave you the
-files, and `verify` says so. With --study the study that was agreed must be yours.
+files, and `verify` says so. With --study the study that was agreed must be yours. With --prior the run began
+from what lies there: its bytes, its session, what its people had spent, and the signatures that pins ask for.
 
 Ends with 0 if nothing is wrong, else with the exit code of the first problem.
 """
@@ -75,6 +76,12 @@ def add(commands: Commands) -> None:
         default=[],
         help="a party's private file, whose ledger is meant",
     )
+    parser.add_argument(
+        "--prior",
+        metavar="PATH",
+        type=Path,
+        help="the earlier release's folder, or the public table, that the run began from",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
 
 
@@ -86,6 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.review.verification.files import files
     from runner.review.verification.linked import linked_tables
     from runner.review.verification.place import Place
+    from runner.review.verification.prior import begun_from
     from runner.review.verification.recomputed import recomputed
     from runner.review.verification.signers import Authority
     from runner.review.verification.spending import spending
@@ -108,6 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
             yield from files(places, own, ca)
             yield from spending(places, ledgers, own)
             yield from recomputed(places[0], own)
+            yield from begun_from(places[0], arguments.prior)
             for place in places:
                 yield from linked_tables(place)
         except CosynthError as error:  # nothing after it can be read

@@ -195,6 +195,7 @@ def _prior(study: Study, plan: Plan, release: Release) -> dict[str, Any]:
             "dropped": verdict.is_dropped,
             "inherited": len(verdict.known),
             "rho_together": before.together(float(sum(event.rho for event in release.charged))),
+            "beta_together": before.beta_together(float(sum(event.beta for event in release.charged))),
             **({"runs": list(before.runs)} if before.runs else {}),
         }
     }

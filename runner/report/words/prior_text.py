@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from runner.report.number_format import bound, plain, whole
-from synth.budget.accounting import epsilon_of
+from synth.budget.accounting import epsilon_beside
 
 
 def prior_text(facts: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -43,7 +44,8 @@ def _use(told: Mapping[str, Any]) -> str:
 def _cost(told: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
     if "release" not in told:
         return "The public table that this run began from has cost nobody here anything."
-    epsilon = bound(epsilon_of(told["rho_together"], privacy["delta"]))
+    beta = Fraction(told.get("beta_together", 0))
+    epsilon = bound(epsilon_beside(Fraction(told["rho_together"]), privacy["delta"], beta))
     if told["people"] == "disjoint":
         return (
             "The study states that nobody in this run was in the earlier release that it began from: then a person has spent "

@@ -84,7 +84,8 @@ class ChildEvaluation:
 @dataclass(frozen=True)
 class LinkedEvaluation:
     """prediction: of a column of people, from their counts and their children's most frequent values; None if
-    not asked."""
+    not asked. beneath: of each table of children whose rows have rows of their own, the same with these
+    children as people."""
 
     parent: str
     people: Evaluation
@@ -92,6 +93,7 @@ class LinkedEvaluation:
     nearest: Figure
     label: str | None
     prediction: Figure | None
+    beneath: Sequence[LinkedEvaluation] = ()
 
     def __str__(self) -> str:
         from runner.review.evaluation.linked_words import lines
@@ -145,7 +147,20 @@ def judge_linked(
             f"--label {label}: the run has no such column; its columns are {', '.join([*linked.people.names, *names])}."
         )
     prediction = _from_children(linked, both, str(label)) if told else None
-    return LinkedEvaluation(linked.parent, people, children, _nearest(linked, both, rng), label, prediction)
+    beneath = [
+        judge_linked(
+            run,
+            own,
+            synthetic.beneath[own.parent],
+            real.beneath[own.parent],
+            None if held_out is None else held_out.beneath[own.parent],
+        )
+        for own in (child.beneath for child in linked.children)
+        if own is not None
+    ]
+    return LinkedEvaluation(
+        linked.parent, people, children, _nearest(linked, both, rng), label, prediction, beneath
+    )
 
 
 def _with_counts(linked: LinkedTables) -> Domain:

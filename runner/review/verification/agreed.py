@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc_protocols.errors import StudiesDiffer, UsageError
-from runner.check.finding import Finding, fine, note, problem
+from runner.check.finding import Finding, fine, problem
 from runner.report.split_training import KEY
 from runner.results.finished_run import agreed_study, columns_of, constraints_of
 from runner.results.outdir import RESEARCH_TABLE, RUN
@@ -107,9 +107,6 @@ def follows(place: Place) -> Iterator[Finding]:
         differing.append("parties")
     if (KEY in run) != (training_of(study) is not None):
         differing.append(KEY)
-    if (before := run["agreed"].get("prior")) is not None:
-        spent = ", and what its people had spent before" if "release" in before else ""
-        yield note(f"what this run began from{spent}: its files are not here; verify it by itself")
     if differing:
         yield problem(
             StudiesDiffer(

@@ -254,11 +254,13 @@ class Statements:
         if agreed is None or told is None or self._prior is None:
             return agreed is None and told is None
         least = together(float(sum(event.rho for event in self.run.events)), agreed)
+        beta = self.facts["privacy"]["beta"]
         runs_of(told)  # of a form that a later run takes
         return (
             {name: told.get(name) for name in agreed} == dict(agreed)
             and told["inherited"] == len(self.run.inherited)
             and bool(told["rho_together"] >= least * (1 - ROUNDING))
+            and bool(told.get("beta_together", beta) >= beta * (1 - ROUNDING))
         )
 
     @cached_property

@@ -345,12 +345,15 @@ class ChildKeys(Options):
         "text",
         "what the table of people is called, the same for all",
         shape="the name of the table of people",
+        meaning="what the table of people is called, the same for all; or another table of children, to whose "
+        "rows these belong",
     )
     key: str = required(
         "text",
         "the column of both tables that names the person",
         shape="the column that names a row's person",
-        meaning="the column of both tables that names the person; in no table's columns, the same for all",
+        meaning="the column of both tables that names the person, or the row of that other table; in no table's "
+        "columns, the same for all of one parent",
     )
     max_rows: int = required(
         "whole",

@@ -44,25 +44,31 @@ def read_linked(root: Table, people: Domain | None) -> LinkedTables | None:
         name: table.text("key", expected="the column that names a row's person")
         for name, table in tables.items()
     }
-    first = next(iter(tables))
-    children = [_child(name, table, tables, parents) for name, table in tables.items()]
+    tops = [name for name in tables if parents[name] not in tables]
+    first = next(iter(tops or tables))
     for name, table in tables.items():
-        if parents[name] != parents[first] and parents[name] not in tables:
+        one = next(other for other in tables if parents[other] == parents[name] or other == name)
+        if parents[name] not in tables and parents[name] != parents[first]:
             table.problem(
-                f'= "{parents[name]}" is another one than the parent of {first}, "{parents[first]}": all tables of '
-                f"children have one "
-                "parent, whose columns are those of [domain]",
+                f'= "{parents[name]}" is another one than the parent of {first}, "{parents[first]}": there is one table of '
+                "people, whose columns are those of [domain]",
                 "parent",
             )
-        if keys[name] != keys[first]:
-            table.problem(f'= "{keys[name]}" is another one than the key of {first}, "{keys[first]}"', "key")
+        elif keys[name] != keys[one]:
+            table.problem(f'= "{keys[name]}" is another one than the key of {one}, "{keys[one]}"', "key")
     _check_name(tables[first], parents[first], "parent")
+    beneath: dict[str, list[ChildTable]] = {}
+    for name in [*(name for name in tables if name not in tops), *tops]:
+        child = _child(name, tables[name], tables, parents)
+        if child is not None and child.name in beneath:
+            own = tuple(beneath[child.name])
+            child = replace(child, key=keys[own[0].name], children=own)
+        if child is not None:
+            beneath.setdefault(parents[name], []).append(child)
     if len(root.problems) > before or people is None:
         return None
     try:
-        return LinkedTables(
-            parents[first], keys[first], people, tuple(child for child in children if child is not None)
-        )
+        return LinkedTables(parents[first], keys[first], people, tuple(beneath[parents[first]]))
     except StudyInvalid as error:
         root.problems.append(f"{root.file}: [table.{first}]: {error.sentence}")
         return None
@@ -82,18 +88,17 @@ def _child(
 ) -> ChildTable | None:
     _check_name(table, name, None)
     parent = parents[name]
-    if parent in tables:
+    if parent == name:
         table.problem(
-            f'= "{parent}" is '
-            + (
-                "this table itself"
-                if parent == name
-                else "a table of children itself, and tables of grandchildren are not supported"
-            )
-            + "; name the table of people",
+            f'= "{parent}" is this table itself; name the table to whose rows these belong', "parent"
+        )
+    elif parent in tables and parents[parent] in tables:
+        table.problem(
+            f'= "{parent}" belongs to rows of {parents[parent]}, which are no people: tables go as far as the rows of a '
+            "person's rows",
             "parent",
         )
-    elif parent.casefold() in {other.casefold() for other in tables}:
+    elif parent not in tables and parent.casefold() in {other.casefold() for other in tables}:
         table.problem(
             f'= "{parent}" is called like a table of children; names must differ by more than case', "parent"
         )
@@ -195,6 +200,17 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
         raise StudyInvalid(
             f"{where}: data.{odd[0]} is neither a file nor a database's table, and linked tables need one."
         )
+    for child in linked.children:
+        if child.name not in tables and (own := [one.name for one in child.children if one.name in tables]):
+            raise StudyInvalid(
+                f"{where}: data names {own[0]} without {child.name}, to whose rows its rows belong; whoever has one table needs "
+                f"the other."
+            )
+        if child.children and any(place.push_down for place in tables.values()):
+            raise StudyInvalid(
+                f"{where}: a database unfolds people and what belongs to them, and {child.children[0].name} belongs to rows of "
+                f"{child.name}; leave push_down out."
+            )
     pushed = {(place.push_down, place.url if place.push_down else None) for place in tables.values()}
     if len(pushed) > 1:
         raise StudyInvalid(
@@ -235,8 +251,8 @@ def tree_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     else."""
     return {
         one["name"]: {
-            "parent": spec["parent"],
-            "key": spec["key"],
+            "parent": one.get("parent", spec["parent"]),
+            "key": one.get("key", spec["key"]),
             "max_rows": one["max_rows"],
             **({"order": one["order"]} if "order" in one else {}),
             "columns": {

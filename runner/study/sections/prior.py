@@ -54,8 +54,8 @@ class StudyPrior:
     content, hex. content: what is in it. name, run: of a release, its study and session. spent: rho of it,
     and of releases that it rests on, as far as one person can have been in all of them, as its files say.
     runs: its session and those of releases that it rests on, where all parties of this study, pinned, have
-    signed it: ledgers count by them, so nobody else's word will do. epsilon: that the release was to spend. A
-    public table has none of the last five."""
+    signed it: ledgers count by them, so nobody else's word will do. epsilon: that the release was to spend.
+    beta: of the samplers, as `spent` is of rho. A public table has none of the last six."""
 
     place: Path
     people: str
@@ -66,6 +66,7 @@ class StudyPrior:
     spent: float = 0.0
     runs: tuple[str, ...] = ()
     epsilon: float = 0.0
+    beta: float = 0.0
 
     def public(self) -> dict[str, Any]:
         """What the study's digest and run.json say of it."""
@@ -88,6 +89,10 @@ class StudyPrior:
     def together(self, rho: float) -> float:
         """rho that one person can have spent in this run, of so much, and in the earlier ones."""
         return together(rho, self.public())
+
+    def beta_together(self, beta: float) -> float:
+        """The same of the samplers' distance."""
+        return beta + self.beta if self.people == SAME else max(beta, self.beta)
 
 
 def together(rho: float, agreed: Mapping[str, Any]) -> float:
@@ -133,14 +138,23 @@ def read_prior(
     if len(table.problems) > before:
         return None
     try:
+        return prior_at(path, key, people, domain, parties)
+    except UsageError as error:
+        table.problem(f"names {error.sentence.rstrip('.')}", key)
+        return None
+
+
+def prior_at(path: Path, key: str, people: str, domain: Domain, parties: tuple[Party, ...]) -> StudyPrior:
+    """What lies there. key: "release" or "table". parties: the study's. Raises `UsageError`: the path, and
+    what is wrong."""
+    try:
         return _release(path, people, domain, parties) if key == "release" else _rows(path, people, domain)
     except OSError as error:
-        table.problem(f"names {error.filename or path}, which cannot be read ({reason(error)})", key)
+        raise UsageError(f"{error.filename or path}, which cannot be read ({reason(error)}).") from None
     except CosynthError as error:
-        table.problem(f"names {path}, which cannot be used: {error.sentence.rstrip('.')}", key)
+        raise UsageError(f"{path}, which cannot be used: {error.sentence}") from None
     except _Unusable as error:
-        table.problem(f"names {path}, which cannot be used: {error}", key)
-    return None
+        raise UsageError(f"{path}, which cannot be used: {error}.") from None
 
 
 def _bytes(path: Path) -> bytes:
@@ -199,7 +213,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
             runs_of(facts.get("prior") or {}),
         )
         runs = (run, *before) if all(party.fingerprint for party in parties) else ()
-        spent, epsilon = _spent(facts), float(facts["privacy"]["epsilon"])
+        spent, beta, epsilon = _spent(facts), _beta(facts), float(facts["privacy"]["epsilon"])
         learned = known_of(readable(facts, measured), model.total, inherited)
         if not all(0 < of.error < math.inf for of in learned):
             raise ValueError("A marginal without an error is none of a run.")
@@ -218,7 +232,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     marginals = tuple(replace(of, columns=tuple(n for n in shared if n in of.columns)) for of in known)
     digest = hashlib.sha256("".join(hashes[name] for name in FILES).encode()).hexdigest()
     return StudyPrior(
-        path, people, digest, Release(shared, model, marginals), study, run, spent, runs, epsilon
+        path, people, digest, Release(shared, model, marginals), study, run, spent, runs, epsilon, beta
     )
 
 
@@ -259,6 +273,15 @@ def _spent(facts: Mapping[str, Any]) -> float:
     ):
         raise ValueError("What a run has spent is out of range.")
     return rho
+
+
+def _beta(facts: Mapping[str, Any]) -> float:
+    """The samplers' distance of a run, with those that it rests on."""
+    own, before = facts["privacy"]["beta"], facts.get("prior") or {}
+    beta = before.get("beta_together", own)  # of no release before this was told
+    if not own <= beta * (1 + ROUNDING) or not 0 <= _rho(own) <= beta <= 1:
+        raise ValueError("The samplers' distance is none.")
+    return float(beta)
 
 
 def _rho(value: object) -> float:

@@ -69,7 +69,7 @@ def test_each_child_stands_where_the_real_ones_do_though_only_pairs_of_any_place
     rows[:, 1] = counts = np.repeat(np.arange(1, MOST + 1), 20_000)
 
     def worst() -> float:
-        made = fold(model, linked, child, rows, counts, np.random.default_rng(0))
+        made = fold(model, linked.people.names, child, rows, counts, np.random.default_rng(0))
         found = 0.0
         for count, own in months.items():
             mine = made.codes[counts[made.person] == count, 0].reshape(-1, count)

@@ -99,6 +99,38 @@ def test_keys_and_names_that_collide_are_refused(people: Any, visits: Any, said:
         linked(None, 3, Domain.from_spec({"columns": people}), Domain.from_spec({"columns": visits}))
 
 
+def deep(order: Any = None, key: str = "vid") -> Any:
+    """Visits with drugs."""
+    drugs = ChildTable("drugs", 3, order, Domain.from_spec({"columns": {"dose": 4}}))
+    return LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", 8, "day", VISITS, key, (drugs,)),))
+
+
+@pytest.mark.parametrize("order", [None, "dose", "at"])
+def test_what_belongs_to_a_child_adds_columns_of_the_child_drawn_and_cliques_with_it(order: Any) -> None:
+    own = deep(order)
+    b = "other" if order is None else "before"
+    assert list(own.unfolded.names)[-3:] == ["drugs_count", "drugs_dose", f"drugs_{b}_dose"]
+    assert own.names == ("patients", "visits", "drugs")
+    assert [own.owner(name) for name in ("visits", "drugs")] == ["patients", "visits"]
+    cliques = {frozenset(clique) for clique in own.cliques}
+    for pair in (("visits_diag", "drugs_dose"), ("visits_day", "drugs_count"), ("age", "drugs_dose")):
+        assert frozenset(pair) in cliques
+    assert not any({"visits_before_diag", "drugs_dose"} <= clique for clique in cliques)
+    zeros = {frozenset(clique): cells for clique, cells in own.unfolded.impossible.items()}
+    none = zeros[frozenset({"visits_count", "drugs_count"})]
+    assert none[0, 1:].all() and not none[0, 0] and not none[1:].any()
+    assert LinkedTables.from_spec(json.loads(json.dumps(own.to_spec())), own.unfolded) == own
+
+
+def test_tables_beneath_tables_beneath_children_are_refused() -> None:
+    packs = ChildTable("packs", 3, None, Domain.from_spec({"columns": {"size": 4}}))
+    drugs = ChildTable("drugs", 3, None, Domain.from_spec({"columns": {"dose": 4}}), "did", (packs,))
+    with pytest.raises(StudyInvalid, match="tables go as far as the rows of a person's rows"):
+        LinkedTables("patients", "pid", PEOPLE, (ChildTable("visits", 8, "day", VISITS, "vid", (drugs,)),))
+    with pytest.raises(StudyInvalid, match="a key of their own, other than pid"):
+        deep(key="pid")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -170,6 +170,97 @@ def test_a_whole_person_moves_one_row_whatever_is_theirs(tmp_path: Path, order: 
             assert {other: row for other, row in swapped.items() if other != key} == fewer
 
 
+DRUGS = Domain.from_spec({"columns": {"dose": 99}})
+
+
+def prescribed(folder: Any, people: Any, visits: Any, drugs: Any, order: Any = None) -> Any:
+    """The rows of the copy where visits (pid, vid, day, diag, cost) have drugs (vid, dose); what the owner is
+    told."""
+    child = ChildTable("drugs", 2, order, DRUGS)
+    tables = LinkedTables(
+        "patients", "pid", PEOPLE, (ChildTable("visits", 3, "day", VISITS, "vid", (child,)),)
+    )
+    location, where = places(folder, people, visits, tables, header=("pid", "vid", "day", "diag", "cost"))
+    own = locate(write(folder / "drugs.csv", ["vid", "dose"], drugs))
+    where = LinkedPlaces(tables, {**where.children, "drugs": own}, where.draws)
+    path, told = written(location, where, folder)
+    rows = pq.read_table(path).to_pylist()
+    as_parquet(location, where, folder)
+    return {row.pop("pid"): row for row in rows}, told
+
+
+@pytest.mark.parametrize("order", [None, "dose"])
+def test_what_belongs_to_the_child_drawn_comes_with_it(tmp_path: Path, order: Any) -> None:
+    """Visit p has no drug, q one, r three of which two stay; of 300 people all that can be drawn is."""
+    people = [[f"k{number}", "f"] for number in range(300)] + [["alone", "m"]]
+    visits = [[key, f"{key}{diag}", f"2024-0{month}-01", diag, 0]
+              for key, _ in people[:-1] for month, diag in enumerate("pqr", 1)]  # fmt: skip
+    drugs = [
+        [f"{key}{visit}", dose]
+        for key, _ in people[:-1]
+        for visit, dose in [("q", 1), ("r", 2), ("r", 3), ("r", 4)]
+    ]
+    rows, told = prescribed(tmp_path, people, visits, drugs, order)
+    b = "drugs_other_dose" if order is None else "drugs_before_dose"
+    alone = rows.pop("alone")
+    assert (alone["visits_count"], alone["drugs_count"], alone["drugs_dose"], alone[b]) == (0, 0, None, None)
+    seen = Counter(
+        (row["visits_diag"], row["drugs_count"], row["drugs_dose"], row[b]) for row in rows.values()
+    )
+    of_r = (
+        [(a, b) for a, b in permutations("234", 2)] if order is None else [("2", "3"), ("2", "4"), ("3", "4")]
+    )
+    if order is None:
+        expected = {("p", 0, None, None), ("q", 1, "1", None), *(("r", 2, *pair) for pair in of_r)}
+    else:
+        later = {("r", 2, after, before) for before, after in of_r}
+        expected = {
+            ("p", 0, None, None),
+            ("q", 1, "1", None),
+            *later,
+            *(("r", 2, dose, None) for dose in "23"),
+        }
+    assert seen.keys() == expected
+    one, own = told
+    assert (one.name, one.orphans) == ("visits", 0)
+    assert (own.name, own.children, own.orphans, own.truncated, own.left_out) == ("drugs", 1200, 0, 300, 300)
+
+
+def test_a_whole_person_moves_one_row_with_what_belongs_to_its_children(tmp_path: Path) -> None:
+    people = [[f"k{i}", "f"] for i in range(4)]
+    visits: list[list[Any]] = [
+        [f"k{i}", f"{i}{n}", f"2024-0{n + 1}-01", "pqr"[n % 3], n] for i in range(4) for n in range(i)
+    ]
+    drugs = [[visit[1], dose] for visit in visits for dose in range(int(visit[1][1]) + 1)]
+    rows, _ = prescribed(tmp_path, people, visits, drugs)
+    for key, _ in people:
+        rest = [row for row in visits if row[0] != key]
+        kept = {row[1] for row in rest}
+        fewer, _ = prescribed(
+            tmp_path,
+            [row for row in people if row[0] != key],
+            rest[::-1],
+            [row for row in drugs[::-1] if row[0] in kept],
+        )
+        assert fewer == {other: row for other, row in rows.items() if other != key}
+
+
+@pytest.mark.parametrize(
+    ("visits", "drugs", "said"),
+    [
+        ([["a", "v", "1", "p", 1]], [["w", 1]], 'drugs.csv, column "vid", line 2: no row of .*visits.csv has this key'),
+        ([["a", "v", "1", "p", 1], ["a", "v", "2", "p", 1]], [], 'visits.csv, column "vid", line 3: this key is there already'),
+        ([["a", "", "1", "p", 1]], [], 'visits.csv, column "vid", line 2: a row has no key'),
+        ([["a", "v", "1", "p", 1]], [["v", 100]], 'drugs.csv, column "dose", line 2'),
+    ],
+)  # fmt: skip
+def test_what_does_not_belong_to_a_child_is_refused_by_its_own_line(
+    tmp_path: Path, visits: Any, drugs: Any, said: str
+) -> None:
+    with pytest.raises(DataRefused, match=said):
+        prescribed(tmp_path, [["a", "f"]], visits, drugs)
+
+
 def test_equal_children_of_a_person_are_drawn_like_different_ones(tmp_path: Path) -> None:
     same = [["a", "2024-01-05", "p", 1]] * 4
     row = unfolded(tmp_path, [["a", "f"]], same, linked(most=3))["a"]
@@ -211,7 +302,7 @@ SECRET = "Krankheit-77"
 @pytest.mark.parametrize(
     ("people", "visits", "said"),
     [
-        ([["a", "f"], ["a", "m"]], ALICE, 'patients.csv, column "pid", line 3: its person is there already'),
+        ([["a", "f"], ["a", "m"]], ALICE, 'patients.csv, column "pid", line 3: this key is there already'),
         ([["a", "f"], ["", "m"]], ALICE, 'patients.csv, column "pid", line 3: a row has no key'),
         ([["a", "f"]], [*ALICE, [SECRET, "2024-01-01", "p", 1]], 'visits.csv, column "pid", line 5: no row of'),
         ([["a", "f"]], [*ALICE, ["", "2024-01-01", "p", 1]], 'visits.csv, column "pid", line 5: a row has no key'),
