@@ -90,6 +90,16 @@ def registered(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(((facts.get("public_study") or {}).get("inference") or {}).get("queries", ()))
 
 
+def note(facts: Mapping[str, Any]) -> str:
+    """What is to be known of all answers of a run; "" if nothing is. facts: run.json."""
+    prior = facts.get("prior")
+    if not isinstance(prior, Mapping) or not prior.get("inherited"):
+        return ""
+    return (
+        "Intervals rest on what this run has counted alone: what it inherited ([prior]) is in its table only."
+    )
+
+
 def row(answer: Answer) -> dict[str, Any]:
     """An answer as a row of a frame, or an object of JSON; numbers that there are not are None."""
     low, high = answer.bounds or (None, None)
@@ -99,12 +109,12 @@ def row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def frame(found: Sequence[Answer], level: float, target: Target) -> pd.DataFrame:
-    """Answers as a data frame, one row a number."""
+def frame(found: Sequence[Answer], level: float, target: Target, facts: Mapping[str, Any]) -> pd.DataFrame:
+    """Answers as a data frame, one row a number; `attrs` has level, target and `note`. facts: run.json."""
     import pandas as pd
 
     table = pd.DataFrame([row(answer) for answer in found], columns=["question", *COLUMNS])
     numbers = ["estimate", "low", "high", "standard_error", "noise_share", "bound_low", "bound_high", "table"]
     table[numbers] = table[numbers].astype(float)
-    table.attrs.update(level=level, target=target)
+    table.attrs.update(level=level, target=target, note=note(facts))
     return table
