@@ -44,7 +44,9 @@ class Answer:
     estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in their bins the values
     are. noise_share: of the variance, the part of the noise. table: what the released model says. note: what is to be known.
     licence: "measured", "measured over bins" (the interval allows for what these leave open), "not measured", "open", or
-    `NOT_COMPUTED`.
+    `NOT_COMPUTED`. missing: columns that no released marginal holds together, where that is the reason. unmeasured_bound: of two
+    such columns, where that says something, by how much at most the share of these rows with any of their values differs from the
+    model's (`unmeasured.py`).
     """
 
     question: str
@@ -61,6 +63,8 @@ class Answer:
     table: float | None = None
     note: str = ""
     reason: str = ""
+    missing: tuple[str, ...] = ()
+    unmeasured_bound: float | None = None
 
 
 def infer(
@@ -150,8 +154,10 @@ class _Release:
             return [_Refusal(Answer(text, text, 0.0, self._target, NOT_COMPUTED, reason=error.sentence))]
         except (NotMeasured, Uncertain) as error:
             self.by_model_or_none(question, text)
-            licence = "not measured" if isinstance(error, NotMeasured) else "open"
-            return [_Refusal(Answer(text, text, 0.0, self._target, licence, reason=error.sentence))]
+            missing = error.columns if isinstance(error, NotMeasured) else ()
+            licence = "not measured" if missing else "open"
+            refused = Answer(text, text, 0.0, self._target, licence, reason=error.sentence, missing=missing)
+            return [_Refusal(refused)]
         disturbances.append(Disturbance(read_off, self._model, moments.asked, rows))
         told = self.by_model_or_none(question, text)
         beside: list[Estimand | None] = (
