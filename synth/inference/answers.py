@@ -294,7 +294,7 @@ class Reading:
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
         low, high, noise, people = self._interval(scalar, z, within=True)
-        (less, more), (least, most) = self.disturbance.room(scalar)
+        (less, more), valued = self.disturbance.room(scalar, self._halves(scalar, z))
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -315,7 +315,9 @@ class Reading:
             clipped(scalar.value),
             clipped(low - less),
             clipped(high + more),
-            (clipped(low - max(less, least)), clipped(high + max(more, most))),
+            None
+            if valued is None
+            else (clipped(low - max(less, valued[0])), clipped(high + max(more, valued[1]))),
             math.sqrt(noise + people),
             noise_share,
             table,
@@ -323,6 +325,14 @@ class Reading:
                 filter(None, (note, self._selection(self.disturbance.columns(scalar.gradient), noise_share)))
             ),
         )
+
+    def _halves(self, scalar: Scalar, z: float) -> list[float]:
+        """Of the intervals of the parts of a coefficient's system."""
+        found = []
+        for one in scalar.solution.parts if scalar.solution else ():
+            weights = self.disturbance.weights(one.gradient)
+            found.append(z * math.sqrt(self.disturbance.noise(weights, weights) + self._people(one)))
+        return found
 
     def _selection(self, columns: frozenset[str], noise_share: float) -> str:
         """What a selection by the rows does to an answer about the people."""
