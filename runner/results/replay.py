@@ -45,7 +45,7 @@ class WatchedOracle(IdealOracle):
     """Keeps what was selected. picks: in order."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named, watch=self._begins)
+        super().__init__(*given, **{**named, "watch": self._begins})
         self.picks: list[Pick] = []
         self.levels: dict[str, Level] = {}
         self.begun: Begun | None = None
@@ -109,7 +109,7 @@ class _Told(NoHistory):
             return np.concatenate([m.values for m in taken])
         if isinstance(oracle.begun, BegunSelect):
             step = oracle.begun.step
-            taken, self._selected = self._selected[: step.picks], self._selected[step.picks :]
+            picks, self._selected = self._selected[: step.picks], self._selected[step.picks :]
             cliques = [oracle.state.cliques[handle] for handle in step.handles]
             levels = oracle.levels
             names = [
@@ -119,7 +119,7 @@ class _Told(NoHistory):
                 )
                 for clique in cliques
             ]
-            return np.array([names.index(pick) for pick in taken], np.int64)
+            return np.array([names.index(pick) for pick in picks], np.int64)
         if isinstance(oracle.begun, BegunTotal):
             return np.array([self._total], np.int64)
         raise UsageError("What was asked is not among what is released.")

@@ -201,8 +201,10 @@ class Known:
     ) -> None:
         self.found, self.bins_of, self.asked = found, bins or {}, list[object]()
 
-    def __call__(self, *arguments: object) -> list[list[tuple[float, float] | None]]:
-        self.asked.append(arguments)
+    def __call__(
+        self, of: str, groups: Sequence[Sequence[int]], by: str, lines: Sequence[Sequence[int]]
+    ) -> list[list[tuple[float, float] | None]]:
+        self.asked.append((of, groups, by, lines))
         return self.found
 
     def bins(self, pair: Sequence[str]) -> dict[str, Sequence[int]]:
