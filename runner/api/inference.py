@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
@@ -34,8 +36,11 @@ COLUMNS = (
     "table",
     "note",
     "reason",
+    "unmeasured_bound",
 )
 """Of `Run.infer`'s frame, after `question`."""
+MAX_FIT_S = 30.0
+"""Of a run whose models are fitted again for a question that they leave open: what its own fits took."""
 
 
 def answers(
@@ -62,7 +67,7 @@ def answers(
 
     if "linked" in run.facts:
         _check_of_people(run, questions, codes_of)
-    return infer(
+    found = infer(
         questions,
         domain,
         run.model,
@@ -73,6 +78,31 @@ def answers(
         target=target,
         joint=joint,
     )
+    return _bounded(run, measurements, found)
+
+
+def _bounded(run: FinishedRun, measurements: Sequence[Measured], found: Sequence[Answer]) -> list[Answer]:
+    """The answers; a refusal for want of a pair says what was selected instead tells of it, where that is
+    worth saying: where it halves what the single columns leave open of a cell."""
+    from runner.results.replay import fit_s, picks_of
+    from synth.inference.unmeasured import CHANCE, bounds, widest
+
+    told, far = list(found), dict[tuple[str, ...], float]()
+    missing = {pair for answer in found if len(pair := run.domain.ordered(answer.missing)) == 2}
+    if missing and fit_s(run) <= MAX_FIT_S and (picks := picks_of(run, measurements)):
+        known = bounds(picks, measurements, run.model, run.domain.names)
+        far = {
+            pair: known[pair] for pair in missing & known.keys() if known[pair] < widest(run.model, pair) / 2
+        }
+    for place, answer in enumerate(told):
+        if (most := far.get(run.domain.ordered(answer.missing))) is not None:
+            sentence = (
+                f"By what was selected instead, the share of these rows with any values of {' x '.join(answer.missing)} is at "
+                f"most {math.ceil(1000 * most) / 10:g} percentage points from what the model says, but for a chance of "
+                f"{CHANCE:g}."
+            )
+            told[place] = replace(answer, reason=f"{answer.reason} {sentence}", unmeasured_bound=most)
+    return told
 
 
 def _check_of_people(run: FinishedRun, questions: Sequence[str], codes_of: Codes_of) -> None:
@@ -91,6 +121,16 @@ def registered(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(((facts.get("public_study") or {}).get("inference") or {}).get("queries", ()))
 
 
+def note(facts: Mapping[str, Any]) -> str:
+    """What is to be known of all answers of a run; "" if nothing is. facts: run.json."""
+    prior = facts.get("prior")
+    if not isinstance(prior, Mapping) or not prior.get("inherited"):
+        return ""
+    return (
+        "Intervals rest on what this run has counted alone: what it inherited ([prior]) is in its table only."
+    )
+
+
 def row(answer: Answer) -> dict[str, Any]:
     """An answer as a row of a frame, or an object of JSON; numbers that there are not are None."""
     low, high = answer.bounds or (None, None)
@@ -100,12 +140,13 @@ def row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def frame(found: Sequence[Answer], level: float, target: Target) -> pd.DataFrame:
-    """Answers as a data frame, one row a number."""
+def frame(found: Sequence[Answer], level: float, target: Target, facts: Mapping[str, Any]) -> pd.DataFrame:
+    """Answers as a data frame, one row a number; `attrs` has level, target and `note`. facts: run.json."""
     import pandas as pd
 
     table = pd.DataFrame([row(answer) for answer in found], columns=["question", *COLUMNS])
     numbers = ["estimate", "low", "high", "standard_error", "noise_share", "bound_low", "bound_high", "table"]
+    numbers.append("unmeasured_bound")
     table[numbers] = table[numbers].astype(float)
-    table.attrs.update(level=level, target=target)
+    table.attrs.update(level=level, target=target, note=note(facts))
     return table

@@ -179,10 +179,11 @@ class Run:
         (`docs/howto/answer-a-question.md`); none: those that the study has registered. target: "population",
         of the people that the rows were drawn from, or "rows", these. joint: all intervals hold together at
         the level. Columns: `runner.api.inference.COLUMNS`; without an interval (`low` NaN) `reason` says why,
-        and what would have to be measured. Raises `UsageError` for a question that does not fit the run.
+        and what would have to be measured. `frame.attrs["note"]` says what is to be known of all answers of
+        this run, if anything is. Raises `UsageError` for a question that does not fit the run.
         """
         found = answers(self._opened, self._measurements, questions, level=level, target=target, joint=joint)
-        return frame(found, level, target)
+        return frame(found, level, target, self._opened.facts)
 
     def plot(self, *kinds: str) -> Picture:
         """The report's pictures, shown in a notebook or saved as a file: "pairs", "columns", "graph",

@@ -21,6 +21,7 @@ import numpy as np
 from mpc_protocols.errors import CosynthError, UsageError
 from mpc_protocols.functionality import Level
 from parties.data.files.arrow import entries, present
+from runner.report.words.prior_text import prior_text
 from runner.results.finished_run import domain_of
 from runner.results.outdir import table_of
 from synth.domain import Binned, Calendar, Categorical, Column, Domain
@@ -182,6 +183,7 @@ def _facts(text: str) -> dict[str, Any]:
         raise ValueError("an entry of another kind")
     if not (privacy["rho"] > 0 and privacy["epsilon"] > 0) or "unit" not in privacy:
         raise ValueError("privacy")
+    prior_text(facts)  # raises for what it cannot tell
     return facts
 
 

@@ -46,7 +46,10 @@ class Answer:
     estimate, low, high: None without an interval, then reason says why. bounds: the interval wherever in
     their bins the values are. noise_share: of the variance, the part of the noise. table: what the released
     model says. note: what is to be known. licence: "measured", "measured over bins" (the interval allows for
-    what these leave open), "not measured", "open", or `NOT_COMPUTED`.
+    what these leave open), "not measured", "open", or `NOT_COMPUTED`. missing: columns that no released
+    marginal holds together, where that is the reason. unmeasured_bound: of two such columns, where that says
+    something, by how much at most the share of these rows with any of their values differs from the model's
+    (`unmeasured.py`).
     """
 
     question: str
@@ -63,6 +66,8 @@ class Answer:
     table: float | None = None
     note: str = ""
     reason: str = ""
+    missing: tuple[str, ...] = ()
+    unmeasured_bound: float | None = None
 
 
 def infer(
@@ -153,8 +158,10 @@ class _Release:
             return [_Refusal(Answer(text, text, 0.0, self._target, NOT_COMPUTED, reason=error.sentence))]
         except (NotMeasured, Uncertain) as error:
             self.by_model_or_none(question, text)
-            licence = "not measured" if isinstance(error, NotMeasured) else "open"
-            return [_Refusal(Answer(text, text, 0.0, self._target, licence, reason=error.sentence))]
+            missing = error.columns if isinstance(error, NotMeasured) else ()
+            licence = "not measured" if missing else "open"
+            refused = Answer(text, text, 0.0, self._target, licence, reason=error.sentence, missing=missing)
+            return [_Refusal(refused)]
         disturbances.append(Disturbance(read_off, self._model, moments.asked, rows))
         told = self.by_model_or_none(question, text)
         beside: list[Estimand | None] = (
@@ -293,7 +300,7 @@ class Reading:
     def _scalar(self, z: float) -> Answer:
         scalar = self.estimand.scalar
         low, high, noise, people = self._interval(scalar, z, within=True)
-        (less, more), (least, most) = self.disturbance.room(scalar)
+        (less, more), valued = self.disturbance.room(scalar, self._halves(scalar, z))
 
         def clipped(value: float) -> float:
             return min(max(value, scalar.low), scalar.high)
@@ -314,7 +321,9 @@ class Reading:
             clipped(scalar.value),
             clipped(low - less),
             clipped(high + more),
-            (clipped(low - max(less, least)), clipped(high + max(more, most))),
+            None
+            if valued is None
+            else (clipped(low - max(less, valued[0])), clipped(high + max(more, valued[1]))),
             math.sqrt(noise + people),
             noise_share,
             table,
@@ -322,6 +331,14 @@ class Reading:
                 filter(None, (note, self._selection(self.disturbance.columns(scalar.gradient), noise_share)))
             ),
         )
+
+    def _halves(self, scalar: Scalar, z: float) -> list[float]:
+        """Of the intervals of the parts of a coefficient's system."""
+        found = []
+        for one in scalar.solution.parts if scalar.solution else ():
+            weights = self.disturbance.weights(one.gradient)
+            found.append(z * math.sqrt(self.disturbance.noise(weights, weights) + self._people(one)))
+        return found
 
     def _selection(self, columns: frozenset[str], noise_share: float) -> str:
         """What a selection by the rows does to an answer about the people."""

@@ -48,6 +48,18 @@ class Shares:
         self._read_off = ReadOff(domain.sizes, readable(facts, measurements), counts)
         self._z = intervals.critical(level, 1)
 
+    def bins(self, pair: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """At the finest resolution at which these columns were counted together, the bin of every value of
+        those that were counted over bins; nothing of columns that were not."""
+
+        def cells(m: Measured) -> int:
+            sizes = dict(zip(m.columns, m.shape(self._sizes), strict=True))
+            return math.prod(sizes[name] for name in pair)
+
+        together = [m for m in self._read_off.measured if set(pair) <= set(m.columns)]
+        bins = max(together, key=cells).bins if together else {}
+        return {name: of for name, of in bins.items() if name in pair}
+
     def __call__(
         self, of: str, groups: Sequence[Codes], by: str, lines: Sequence[Codes]
     ) -> list[list[Interval | None]]:

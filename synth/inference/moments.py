@@ -13,7 +13,7 @@ and the most that a row of that code can contribute.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,13 +84,27 @@ class Moment:
 
 
 @dataclass(frozen=True, eq=False)
+class Solution:
+    """How a coefficient follows from a system of equations with the positive definite matrix M = L L'.
+
+    matrix: its entries; () of a system that is not linear. parts: L' times all coefficients, by their
+    gradients. root: the inverse of L', float64 (coefficients, coefficients). place: the coefficient's.
+    """
+
+    place: int
+    matrix: Sequence[Sequence[Scalar]]
+    parts: Sequence[Scalar]
+    root: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Scalar:
     """A number computed from moments. gradient: by the moments, each by its number in `Moments`.
 
     ratio: numerator and denominator, where it is one of moments. is_share: of a ratio, that of rows among
     rows; without a ratio, a number of rows. pair: of what is the sum, difference or quotient of two ratios,
     its sign and these. line: of what is a number times one of these, and another number, the first number and
-    that one. low, high: the range of its values.
+    that one. solution: of a coefficient. low, high: the range of its values.
     """
 
     value: float
@@ -98,6 +112,7 @@ class Scalar:
     ratio: tuple[Scalar, Scalar] | None = None
     pair: tuple[str, Scalar, Scalar] | None = None
     line: tuple[float, Scalar] | None = None
+    solution: Solution | None = None
     is_share: bool = False
     low: float = -math.inf
     high: float = math.inf
@@ -132,9 +147,9 @@ class Scalar:
 
     @property
     def is_exact_over_bins(self) -> bool:
-        """Whether what bins leave open of it is told without a gradient: of ratios, what is made of two, and
-        moments."""
-        return bool(self.ratio or self.pair or self.line) or len(self.gradient) == 1
+        """Whether what bins leave open of it is told without a gradient alone: of ratios, what is made of
+        two, coefficients, and moments."""
+        return bool(self.ratio or self.pair or self.line or self.solution) or len(self.gradient) == 1
 
     def ratios(self) -> Iterator[Scalar]:
         """The ratios that it is made of."""

@@ -17,6 +17,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from synth.domain import Domain
 from synth.inference.language import Fit
 from synth.inference.licence import NoFormulas, Unanswerable, Uncertain
-from synth.inference.moments import Array, Moment, Moments, Part, Scalar
+from synth.inference.moments import Array, Moment, Moments, Part, Scalar, Solution
 from synth.inference.parts import Codes_of, joined, kinds, need, number, of_conditions, present
 
 MAX_TERMS = 60
@@ -227,7 +228,10 @@ def _linear(
         for j in range(size):
             residual = residual - scalars[i][j] * Scalar(float(value[j]))
         residuals.append(residual)
-    return _combined(inverse, value, residuals), (guard,)
+    found = _combined(inverse, value, residuals)
+    lower = np.linalg.cholesky(matrix)
+    system = scalars, _combined(lower.T, np.zeros(size), found), np.linalg.inv(lower).T
+    return [replace(one, solution=Solution(place, *system)) for place, one in enumerate(found)], (guard,)
 
 
 def _logistic(
@@ -286,7 +290,8 @@ def _logistic(
                 total = total + coefficient.apply(0.0, float(slopes[i, j, k]))
             row[j] = total
     decided = ((scalars[i][i], DECIDED) for i in range(len(parts)))
-    return coefficients, (_smallest(information, scalars), *decided)
+    found = [replace(one, solution=Solution(0, (), (one,), np.eye(1))) for one in coefficients]
+    return found, (_smallest(information, scalars), *decided)
 
 
 def _over(columns: tuple[str, ...], parts: dict[str, Part], moments: Moments) -> Array:

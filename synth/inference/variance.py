@@ -5,7 +5,7 @@ With q a smooth function of moments T_k and dq_k its gradient, all to first orde
     noise       sum_i sigma_i^2 |sum_k dq_k J_ik|^2, J_ik the weights of T_k's estimate (`read_off.py`)
     people      N Var_p(f), f(x) = sum_k dq_k g_k(x): that of a multinomial of N rows; p is the estimate of the measurements where
                 one holds all columns of f and its noise leaves that clear, else the model
-    bins        sum_k of dq_k times what T_k could gain or lose within bins; of ratios, exactly
+    bins        sum_k of dq_k times what T_k could gain or lose within bins; of ratios exactly, of coefficients a bound
 """
 
 from __future__ import annotations
@@ -148,19 +148,29 @@ class Disturbance:
             self._drawn = self._model.sample(DRAWN_ROWS, np.random.default_rng(0), sweeps=0)
         return self._drawn
 
-    def room(self, scalar: Scalar) -> tuple[tuple[float, float], tuple[float, float]]:
+    def room(
+        self, scalar: Scalar, halves: Sequence[float] = ()
+    ) -> tuple[tuple[float, float], tuple[float, float] | None]:
         """By how much less and more a function could be within bins that join codes, and within these and the
-        codes' own bins.
+        codes' own bins. halves: of the intervals of the parts of a coefficient's system. The second is None
+        of coefficients that the codes' own bins leave open.
 
-        Raises `Uncertain` if it divides by a ratio that could be 0."""
-        return self._room(scalar, lambda coarse: coarse.coded), self._room(
-            scalar, lambda coarse: coarse.valued
-        )
+        Raises `Uncertain` if it divides by a ratio that could be 0, or if bins that join codes leave a
+        coefficient open."""
+        coded = self._room(scalar, lambda coarse: coarse.coded, halves)
+        try:
+            return coded, self._room(scalar, lambda coarse: coarse.valued, halves)
+        except Uncertain:
+            if scalar.solution is None:
+                raise
+            return coded, None
 
-    def _room(self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]]) -> tuple[float, float]:
+    def _room(
+        self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]], halves: Sequence[float] = ()
+    ) -> tuple[float, float]:
         """A ratio could be what any numerator and any divisor within their own room make it, be these far
-        from the estimates; a sum, difference or quotient of two what these make it. Everything else follows
-        from the gradient, to first order."""
+        from the estimates; a sum, difference or quotient of two what these make it, a coefficient what
+        `_solution_room` says. Everything else follows from the gradient, to first order."""
         if scalar.line is not None:
             slope, part = scalar.line
             less, more = self._room(part, of)
@@ -178,12 +188,50 @@ class Disturbance:
         if scalar.ratio is not None:
             a, b = scalar.ratio
             return self._quotient_room(scalar, (a.value, *self._room(a, of)), b, self._room(b, of))
+        if scalar.solution is not None:
+            return self._solution_room(scalar, of, halves)
+        return self._first_order(scalar.gradient, of)
+
+    def _first_order(
+        self, gradient: Gradient, of: Callable[[Coarse], tuple[float, float]]
+    ) -> tuple[float, float]:
         less = more = 0.0
-        for key, slope in scalar.gradient.items():
+        for key, slope in gradient.items():
             below, above = of(self.coarse(key))
             less += max(slope * below, -slope * above)
             more += max(slope * above, -slope * below)
         return less, more
+
+    def _solution_room(
+        self, scalar: Scalar, of: Callable[[Coarse], tuple[float, float]], halves: Sequence[float]
+    ) -> tuple[float, float]:
+        """Of a coefficient (`docs/design/inference.md` 6): with the matrix M = L L', D what its entries could
+        be off and g what L' times the coefficients is off to first order, they are off by x with L' x = g -
+        L^-1 D L'^-1 L' x."""
+        less, more = self._first_order(scalar.gradient, of)
+        solution = scalar.solution
+        assert solution is not None
+        if not solution.matrix:
+            if less or more:
+                raise Uncertain(
+                    "A logistic regression depends by more than can be told on what lies within bins, and columns of this one "
+                    "were counted together over bins only; register the question, or fit a linear one."
+                )
+            return less, more
+        off = np.array([[max(self._first_order(one.gradient, of)) for one in row] for row in solution.matrix])
+        if not off.any():
+            return less, more
+        root = np.abs(solution.root)
+        growth = root.T @ off @ root
+        if np.abs(np.linalg.eigvalsh(growth)).max() >= 1:
+            raise Uncertain(
+                "Within the bins that regressors were counted together over they may be collinear: leave out one, or register "
+                "the question."
+            )
+        sizes = np.array([max(self._first_order(one.gradient, of)) for one in solution.parts])
+        sizes += np.array(halves) if halves else 0.0
+        extra = float((root @ growth @ np.linalg.solve(np.eye(len(sizes)) - growth, sizes))[solution.place])
+        return less + extra, more + extra
 
     def _quotient_room(
         self, scalar: Scalar, above: tuple[float, float, float], divisor: Scalar, room: tuple[float, float]

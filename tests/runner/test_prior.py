@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import cosynth
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from parties.budget.ledger import Ledger
 from runner.commands.cli import main
@@ -42,6 +43,15 @@ def may(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run."""
     folder = tmp_path_factory.mktemp("prior")
     assert main(["run", str(study(folder / "may")), "--out", str(folder / "out"), "--quiet"]) == 0
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def begun(may: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that began from it."""
+    folder = tmp_path_factory.mktemp("begun")
+    june = study(folder / "june", f'release = "{may}"')
+    assert main(["run", str(june), "--out", str(folder / "out"), "--quiet"]) == 0
     return folder / "out"
 
 
@@ -161,6 +171,46 @@ def test_check_tells_a_party_under_which_data_set_its_ledger_has_the_earlier_rel
     assert f"under the data set {dataset}, and this run under people" in asked('dataset = "people"')
     assert "they are not added up" not in asked(f"dataset = {json.dumps(dataset)}")
     assert "is not in your ledger" in asked(f'file = "{tmp_path / "new.db"}"')
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.update(rho_together="much"),
+        lambda told: told.update(rho_together=None),
+        lambda told: told.update(rho_together=-1.0),
+        lambda told: told.update(rho_together=float("inf")),
+        lambda told: told.pop("rho_together"),
+        lambda told: told.update(rows="many"),
+        lambda told: told.update(p_value=[]),
+        lambda told: told.pop("people"),
+        lambda told: told.clear(),
+    ],
+)
+def test_a_run_that_says_nonsense_of_what_it_began_from_is_one_sentence(
+    change: Callable[[dict[str, Any]], None], begun: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = Path(shutil.copytree(begun, tmp_path / "out", ignore=shutil.ignore_patterns("parties")))
+    edited(out / RUN, lambda form: change(form["prior"]))
+    for command in ("report", "verify"):
+        capsys.readouterr()
+        assert main([command, str(out)]) == 2
+        told = capsys.readouterr().err
+        assert f"{out / RUN} is " in told and told.count("\n") == 1
+
+
+def test_answers_say_that_inherited_counts_are_in_none_of_them(
+    begun: Path, may: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = "share(sick == 'yes')"
+    capsys.readouterr()
+    assert main(["infer", str(begun), question, "--json"]) == 0
+    note = json.loads(capsys.readouterr().out)["note"]
+    assert "what it inherited ([prior]) is in its table only" in note
+    assert main(["infer", str(begun), question]) == 0
+    assert note in capsys.readouterr().out.splitlines()
+    assert cosynth.load(begun).infer(question).attrs["note"] == note
+    assert cosynth.load(may).infer(question).attrs["note"] == ""
 
 
 def test_the_next_release_takes_over_what_this_one_inherited(may: Path, tmp_path: Path) -> None:

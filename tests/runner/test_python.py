@@ -234,6 +234,7 @@ def test_a_run_answers_with_intervals(run: Run) -> None:
     assert found["low"].isna().tolist() == [False, False, True] and found.attrs == {
         "level": 0.9,
         "target": "population",
+        "note": "",
     }
     rows = run.infer("share(work == 'Private')", target="rows")
     assert rows["noise_share"][0] == 1 and rows["standard_error"][0] < found["standard_error"][1]

@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command. Raises `UsageError` after the answers if a package is missing for others."""
     from mpc_protocols.errors import UsageError
-    from runner.api.inference import answers, row
+    from runner.api.inference import answers, note, row
     from runner.report.files import measurements_of
     from runner.results.finished_run import open_run
     from runner.results.warnings import tell, texts_of
@@ -82,6 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     found = answers(
         finished, measurements, arguments.questions, level=level, target=target, joint=arguments.joint
     )
+    of_all = note(finished.facts)
     if arguments.json:
         print(
             json.dumps(
@@ -89,16 +90,15 @@ def run(arguments: argparse.Namespace) -> None:
                     "level": level,
                     "target": target,
                     "joint": arguments.joint,
+                    "note": of_all,
                     "answers": [row(a) for a in found],
                 }
             )
         )
     else:
         _print(found, level, target, arguments.joint)
-        if (finished.facts.get("prior") or {}).get("inherited"):
-            print(
-                "Intervals rest on what this run has counted alone: what it inherited ([prior]) is in its table only."
-            )
+        if of_all:
+            print(of_all)
     tell(texts_of(finished.facts))
     for answer in found:
         if answer.licence == NOT_COMPUTED:

@@ -1,14 +1,16 @@
 """The picture of two columns together: of each group of rows by one column, how the other one is distributed.
 
 A line is a group of values of the one column, with a bar of the shares of the other's values among its rows.
-If the columns have nothing to do with each other, all bars look alike.
+If the columns have nothing to do with each other, all bars look alike. Values that were counted together with
+the other column only in one bin stand in one group: of its parts the release says nothing, and intervals for
+them would reach over whole bars.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from markupsafe import Markup
@@ -25,8 +27,17 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Intervals = Sequence[Sequence[tuple[float, float] | None]]
-Sure = Callable[[str, Sequence[Sequence[int]], str, Sequence[Sequence[int]]], Intervals]
-"""Intervals of the ends of the bars' parts: as `synth.inference.groups.Shares`."""
+
+
+class Sure(Protocol):
+    """Intervals of the ends of the bars' parts: as `synth.inference.groups.Shares`."""
+
+    def __call__(
+        self, of: str, groups: Sequence[Sequence[int]], by: str, lines: Sequence[Sequence[int]]
+    ) -> Intervals: ...
+
+    def bins(self, pair: Clique) -> Mapping[str, Sequence[int]]: ...
+
 
 PITCH, TOP = 21.0, 4.0
 MAX_LINES, MAX_SHARES = 7, 4
@@ -82,8 +93,9 @@ def pair_chart(
     if pair.index(of_lines) == 1:
         found = [counts.T for counts in found]
     weight = sum((counts / max(1.0, counts.sum()) for counts in found), np.zeros_like(found[0], np.float64))
-    lines = groups(domain[of_lines], weight.sum(axis=1), MAX_LINES)
-    shares = groups(domain[str(other)], weight.sum(axis=0), MAX_SHARES)
+    bins = {} if sure is None else sure.bins(pair)
+    lines = groups(domain[of_lines], weight.sum(axis=1), MAX_LINES, bins.get(of_lines))
+    shares = groups(domain[str(other)], weight.sum(axis=0), MAX_SHARES, bins.get(str(other)))
     known: Intervals = ()
     if sure is not None:
         known = sure(
@@ -116,29 +128,54 @@ def _inside(
     return hits, number
 
 
-def groups(column: Column, sums: Array, most: int) -> list[Group]:
+def groups(column: Column, sums: Array, most: int, bins: Sequence[int] | None = None) -> list[Group]:
     """At most `most` groups of a column's values, those that have rows: neighbouring bins of numbers with
-    about equal sums, or the most frequent values and the others as one."""
-    total = max(1e-9, float(sums.sum()))
+    about equal sums, or the most frequent values and the others as one. bins: of each value, those that stay
+    together; None: of each its own."""
+    total, numbers = max(1e-9, float(sums.sum())), range(column.size) if bins is None else bins
+    units = [
+        tuple(code for code in range(column.size) if numbers[code] == number)
+        for number in dict.fromkeys(numbers)
+    ]
     if not isinstance(column, Binned):
-        there = sorted((code for code in range(column.size) if sums[code] > 0), key=lambda code: -sums[code])
-        kept = there if len(there) <= most else there[: most - 1]
-        rest = there[len(kept) :]
-        found = [Group(column.label(code), (code,)) for code in sorted(kept)]
-        return found + ([Group(f"{len(rest)} others", tuple(rest))] if rest else [])
-    bins = [code for code in range(column.size) if column.bin(code) is not None]
-    alone = {column.zero_code: "0"} if column.zero else {}
-    alone |= {column.size - 1: "missing"} if column.missing else {}
-    special = [Group(name, (code,)) for code, name in alone.items() if sums[code] > SMALL * total]
-    inside = np.asarray(sums[bins], np.float64)
+        there = [(float(sums[list(unit)].sum()), unit) for unit in units]
+        units = [unit for rows, unit in sorted(there, key=lambda one: -one[0]) if rows > 0]
+        kept = units if len(units) <= most else units[: most - 1]
+        rest = tuple(code for unit in units[len(kept) :] for code in unit if sums[code] > 0)
+
+        def in_order(unit: tuple[int, ...]) -> tuple[bool, tuple[int, ...]]:
+            return not column.ordered and len(unit) > 1, unit
+
+        found = [Group(_name(column, unit, sums), unit) for unit in sorted(kept, key=in_order)]
+        return found + ([Group(f"{len(rest)} others", rest)] if rest else [])
+    names = {column.zero_code: "0"} if column.zero else {}
+    names |= {column.size - 1: "missing"} if column.missing else {}
+    special = [
+        Group(" / ".join(names[code] for code in unit), unit)
+        for unit in units
+        if names.keys() >= set(unit) and sums[list(unit)].sum() > SMALL * total
+    ]
+    units = [unit for unit in units if not names.keys() >= set(unit)]
+    inside = np.array([sums[list(unit)].sum() for unit in units])
     before, wanted = np.cumsum(inside) - inside / 2, most - len(special)
     place = np.minimum((before / max(1e-9, float(inside.sum())) * wanted).astype(int), wanted - 1)
     found = []
     for at in dict.fromkeys(place.tolist()):
-        codes = tuple(code for code, where in zip(bins, place, strict=True) if where == at)
-        if sums[list(codes)].sum() > 0:
-            found.append(Group(_span(column, codes), codes))
+        codes = [code for unit, where in zip(units, place, strict=True) if where == at for code in unit]
+        if sums[codes].sum() > 0:
+            span = _span(column, [code for code in codes if code not in names])
+            beside = (names[code] for code in codes if code in names)
+            found.append(Group(" / ".join([span, *beside]), tuple(codes)))
     return [*found, *special]
+
+
+def _name(column: Column, codes: Sequence[int], sums: Array) -> str:
+    """Of values that stand together."""
+    there = [code for code in codes if sums[code] > 0]
+    if column.ordered and len(there) > 1:
+        return f"{column.label(there[0])} to {column.label(there[-1])}"
+    first = column.label(max(there, key=lambda code: float(sums[code])))
+    return first if len(there) == 1 else f"{first} and {len(there) - 1} more"
 
 
 def _span(column: Binned, codes: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -194,17 +195,63 @@ def test_a_pair_is_drawn_as_shares_that_add_up() -> None:
     assert (turned.lines, turned.shares) == ("answer", "n")
 
 
+class Known:
+    """Intervals, and bins of columns, that are known beforehand."""
+
+    def __init__(
+        self, found: list[list[tuple[float, float] | None]], bins: dict[str, Sequence[int]] | None = None
+    ) -> None:
+        self.found, self.bins_of, self.asked = found, bins or {}, list[object]()
+
+    def __call__(
+        self, of: str, groups: Sequence[Sequence[int]], by: str, lines: Sequence[Sequence[int]]
+    ) -> list[list[tuple[float, float] | None]]:
+        self.asked.append((of, groups, by, lines))
+        return self.found
+
+    def bins(self, pair: Sequence[str]) -> dict[str, Sequence[int]]:
+        return {name: bins for name, bins in self.bins_of.items() if name in pair}
+
+
+def test_what_was_counted_in_one_bin_is_drawn_as_one_group() -> None:
+    domain = Domain(("job", "n"), (Categorical(("a", "b", "c", "d")), Integer(0, 7, 8)))
+    counts = np.arange(32, dtype=np.float64).reshape(4, 8)
+    sure = Known([[(0.1, 0.2)]] * 3, {"job": (0, 1, 0, 2), "n": (0, 0, 0, 1, 1, 1, 1, 1)})
+    drawn = pair_chart(domain, ("job", "n"), [("rows", counts)], "n", sure)
+    assert sure.asked == [("n", [(0, 1, 2), (3, 4, 5, 6, 7)], "job", [(1,), (3,), (0, 2)])]
+    assert [name for _, name in drawn.legend] == ["0 to 2", "3 to 7"]
+    assert "c and 1 more" in drawn.charts[0] and len(re.findall('class="whisker"', drawn.charts[0])) == 3
+
+
+BINNED = Integer(0, 99, 10, missing=True, zero=True)
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=BINNED.size, max_size=BINNED.size),
+    st.lists(st.integers(0, 4), min_size=BINNED.size, max_size=BINNED.size),
+    st.integers(3, 9),
+)
+def test_groups_split_no_bin(sums: list[int], bins: list[int], most: int) -> None:
+    for column in (
+        BINNED,
+        Categorical(tuple(f"v{i}" for i in range(BINNED.size))),
+        Codes(BINNED.size),
+    ):
+        of = {
+            code: at
+            for at, group in enumerate(groups(column, np.array(sums, float), most, bins))
+            for code in group.codes
+        }
+        for one, other in combinations(range(BINNED.size), 2):
+            assert bins[one] != bins[other] or not (sums[one] and sums[other]) or of.get(one) == of.get(other)
+
+
 def test_ends_of_parts_have_their_intervals_and_it_is_counted_which_hold_them() -> None:
     domain = Domain(("group", "answer"), (Codes(2), Codes(3)))
     counts = np.array([[50.0, 25.0, 25.0], [10.0, 0.0, 90.0]])
-    asked: list[object] = []
-
-    def sure(*arguments: object) -> list[list[tuple[float, float] | None]]:
-        asked.append(arguments)
-        return [[(0.4, 0.6), (0.8, 0.9)], [(0.05, 0.2), None]]
-
+    sure = Known([[(0.4, 0.6), (0.8, 0.9)], [(0.05, 0.2), None]])
     drawn = pair_chart(domain, ("group", "answer"), [("rows", counts)], "answer", sure)
-    assert asked == [("answer", [(0,), (1,), (2,)], "group", [(0,), (1,)])]
+    assert sure.asked == [("answer", [(0,), (1,), (2,)], "group", [(0,), (1,)])]
     assert drawn.inside == ((2, 3),) and drawn.is_sure  # .5 and .1 lie inside, .75 does not
     assert re.findall(r"interval: ([^<]*)<", drawn.charts[0]) == [
         "40\u00a0% to 60\u00a0%",
