@@ -90,7 +90,7 @@ def _draw(axes: Axes, root: ElementTree.Element, across: float) -> None:
     for mark in root.iter():
         at = {key: float(value) for key, value in mark.attrib.items() if re.fullmatch(r"-?[\d.]+", value)}
         style = _style(tuple(mark.get("class", "").split()), kind, mark.tag)
-        look = {
+        look: dict[str, Any] = {
             "facecolor": style.get("fill", "#000"),
             "edgecolor": style.get("stroke", "none"),
             "linewidth": at.get("stroke-width", float(style.get("stroke-width", 1))) * scale,

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgba
 
 from cosynth import CosynthError, Run, Study, Synthesizer, between, load, run_study
 from mpc_protocols.errors import DataRefused, StudyInvalid, UsageError
@@ -266,7 +266,7 @@ def test_pictures_are_a_matplotlib_figure_of_the_same_marks(
     texts = {text.get_text() for axes in figure.axes for text in axes.texts}
     assert len(figure.axes) == len(run.synthetic.columns) + 2 and set(run.synthetic.columns) <= texts
     faces = [patch.get_facecolor() for axes in figure.axes for patch in axes.patches]
-    filled = {to_hex(face) for face in faces if face[3] > 0}
+    filled = {to_hex(face) for face in faces if to_rgba(face)[3] > 0}
     assert {"#559793", "#fcfbf8"} <= filled and "#000000" not in filled  # bars and names, by the style sheet
     for name in ("run.png", "run.pdf", "run.svg", "run.html"):
         assert picture.savefig(tmp_path / name).stat().st_size > 1000

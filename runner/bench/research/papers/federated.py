@@ -162,9 +162,11 @@ def _best(settings: Settings) -> Iterator[Figure]:
         number(BEST_TIMES),
     )
     for metric, kept in (("err", errors), ("nll", likelihoods)):
-        ours, theirs = (kept[method][best[method]] for method in (ARRIVING, PRIVATE))
+        lower, higher = (kept[method][best[method]] for method in (ARRIVING, PRIVATE))
         yield Figure(
-            f"{ADULT}, DistAIM below Private, {metric}, %", (100 * (1 - ours / theirs),), number(BEST[metric])
+            f"{ADULT}, DistAIM below Private, {metric}, %",
+            (100 * (1 - lower / higher),),
+            number(BEST[metric]),
         )
 
 
