@@ -43,6 +43,8 @@ def test_the_conda_recipe_is_that_of_this_version(project: dict[str, Any]) -> No
     assert recipe["about"]["license"] == project["license"]
     (script,) = project["entry_points"]["console_scripts"]
     assert recipe["build"]["python"]["entry_points"] == [script.replace("=", " = ")]
+    (source,) = recipe["source"]
+    assert source == {"path": "../.."}  # all that git knows: a filter of exclusions alone would leave nothing
     needs = [f"python {project['python_requires']}"]
     for line in project["install_requires"]:
         name, bounds = re.fullmatch(r"([a-z0-9-]+)(.*)", line).groups()  # type: ignore[union-attr]

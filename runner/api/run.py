@@ -19,7 +19,7 @@ from runner.api.card import card
 from runner.api.conditions import allowed
 from runner.api.inference import answers, frame
 from runner.api.plot import Picture
-from runner.report.drawings.pictures import WIDTH, pictures
+from runner.report.drawings.pictures import pictures
 from runner.report.files import load, measurements_of
 from runner.results.finished_run import open_run
 from runner.results.model_graph import attribute_graph, junction_tree
@@ -191,8 +191,8 @@ class Run:
 
         Whiskers are 95 % intervals of the rows' shares, for the noise. Raises `UsageError` for another kind.
         """
-        html, height = pictures(load(self.directory), kinds)
-        return Picture(html, WIDTH, height)
+        html, parts = pictures(load(self.directory), kinds)
+        return Picture(html, parts)
 
     def graph(self) -> nx.Graph:
         """Which columns the released model connects, and how strongly: a networkx graph

@@ -73,21 +73,26 @@ class Parser(argparse.ArgumentParser):
 
         if choice := _CHOICE.match(message):
             said, listed = choice[2], re.findall(r"[\w.-]+", choice[3])
-            return message if not (close := nearest(said, listed)) else f"{choice[1]}'{said}'{close}"
+            return message if not (close := nearest(said.lower(), listed)) else f"{choice[1]}'{said}'{close}"
         if message.startswith(_UNKNOWN):
             said = message.removeprefix(_UNKNOWN).split()[0]
-            return message + nearest(said.partition("=")[0], self._options())
+            name = said.lstrip("-").partition("=")[0] if said.startswith("--") else ""
+            return message + nearest(name, self._options()).replace('"', '"--', 1)
         return message
 
     def _options(self) -> list[str]:
-        """All options of this parser and of the commands that were asked for."""
-        options: list[str] = []
+        """Names of all options of this parser."""
+        options = [option for action in self._actions for option in action.option_strings]
+        return [option.removeprefix("--") for option in options if option.startswith("--")]
+
+    def of_command(self, given: Sequence[str]) -> Parser:
+        """The parser of the command that was asked for, or this one."""
         for action in self._actions:
-            options += [option for option in action.option_strings if option.startswith("--")]
             if isinstance(action, argparse._SubParsersAction):
-                for inner in action.choices.values():
-                    options += inner._options() if isinstance(inner, Parser) else []
-        return options
+                for at, word in enumerate(given):
+                    if isinstance(inner := action.choices.get(word), Parser):
+                        return inner.of_command(given[at + 1 :])
+        return self
 
 
 class Main(Parser):
@@ -113,7 +118,7 @@ class Main(Parser):
         return formatter.format_help()
 
 
-def parser(asked: Collection[str] = tuple(HELP)) -> argparse.ArgumentParser:
+def parser(asked: Collection[str] = tuple(HELP)) -> Parser:
     """The command line. asked: the commands whose arguments it takes; without any it takes their names only,
     for the help of the whole."""
     whole = Main(
@@ -146,7 +151,12 @@ def main(argv: Sequence[str] | None = None, embedded: Mapping[str, object] | Non
             raise UsageError(
                 f"{program()}: name a COMMAND, one of those above; `{program()} demo` shows what it is."
             )
-        arguments = parser(HELP.keys() & given[:1]).parse_args(given)
+        if given[0] == "help":  # as people ask elsewhere
+            given = [*given[1:], "--help"]
+        whole = parser(HELP.keys() & given[:1])
+        arguments, unknown = whole.parse_known_args(given)
+        if unknown:
+            whole.of_command(given).error(_UNKNOWN + " ".join(unknown))
         vars(arguments).update(embedded or {})
         arguments.run(arguments)
         sys.stdout.flush()

@@ -9,6 +9,7 @@ confirms or replaces them by what everybody knows, and only then they become par
 
 from __future__ import annotations
 
+import codecs
 import csv
 import math
 import re
@@ -64,13 +65,16 @@ class Proposal:
 
 
 def dialect_of(path: Path) -> Dialect:
-    """How a CSV file seems to be written: its first line's separators, UTF-8 or else windows-1252, decimal
-    commas."""
+    """How a CSV file seems to be written: its first line's separators, UTF-8, UTF-16 with a mark or else
+    windows-1252, decimal commas."""
     raw = path.read_bytes()[: 1 << 20]
-    try:
-        text, encoding = raw[: raw.rfind(b"\n") + 1 or None].decode("utf-8-sig"), "utf-8"
-    except UnicodeDecodeError:
-        text, encoding = raw.decode("cp1252", errors="replace"), "windows-1252"
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text, encoding = raw.decode("utf-16", errors="replace"), "utf-16"
+    else:
+        try:
+            text, encoding = raw[: raw.rfind(b"\n") + 1 or None].decode("utf-8-sig"), "utf-8"
+        except UnicodeDecodeError:
+            text, encoding = raw.decode("cp1252", errors="replace"), "windows-1252"
     lines = text.splitlines()
     delimiter = max(DELIMITERS, key=lambda mark: lines[0].count(mark)) if lines else ","
     fields = [field for line in list(csv.reader(lines[1:500], delimiter=delimiter)) for field in line]
@@ -106,6 +110,8 @@ def texts_of(location: Location) -> Texts:
     with open_source(location) as source:
         names = list(dict.fromkeys(source.columns))
         texts = _texts(names, source.batches(names))
+    if not texts.rows:
+        raise DataRefused(f"{location.label} has no rows, from which columns could be proposed.")
     if location.dialect.decimal == RFC.decimal:
         return texts
     return Texts(texts.rows, {name: _pointed(column) for name, column in texts.columns.items()})

@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NUMBERS = {"age": (15, 45, 6), "years_married": (0, 24, 8)}
 """Of the study of the demo: low, high, bins."""
 DELTA, SEED = 1e-9, 5
+LIMIT_S = 600.0
+"""For another synthesizer: SmartNoise's AIM may not end."""
 
 
 def columns(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -105,13 +107,18 @@ def ours(folder: Path, train: pd.DataFrame, study: dict[str, Any], epsilon: floa
 
 
 def side(python: Path, *arguments: object) -> dict[str, Any] | None:
-    """What another interpreter says; None if it could not."""
-    ended = subprocess.run(
-        [python, SIDE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """What another interpreter says; None if it could not, or not in time."""
+    try:
+        ended = subprocess.run(
+            [python, SIDE, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"{arguments[0]}: left out (it took longer than {LIMIT_S:g} s)")
+        return None
     lines = ended.stdout.strip().splitlines()
     if ended.returncode or not lines:
         reason = (ended.stderr.strip().splitlines() or ["no reason was given"])[-1]

@@ -56,6 +56,8 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("chek study.toml", 2, 'did you mean "check"'),
         ("sampel out", 2, 'did you mean "sample"'),
         ("ledger shwo", 2, 'did you mean "show"'),
+        ("RUN study.toml", 2, 'did you mean "run"'),
+        ("help chek", 2, 'did you mean "check"'),
         ("frobnicate", 2, "invalid choice"),
         ("certs", 2, "COMMAND"),
         # its options
@@ -69,7 +71,14 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("run", 2, "STUDY"),
         ("sample out", 2, "--rows"),
         ("run study.toml --out", 2, "expected one argument"),
+        ("report out --html", 2, "unrecognized arguments: --html; see `cosynth report --help`"),
+        ("ledger show --datset x", 2, '(did you mean "--dataset"?); see `cosynth ledger show --help`'),
+        ("graph out --format gexf", 2, "--format gexf; see `cosynth graph --help`"),
+        ("demo extra", 2, "unrecognized arguments: extra; see `cosynth demo --help`"),
         # counts
+        ("sample out -n 5 --seed x", 2, "a whole number"),
+        ("watch out --port abc", 2, "a whole number"),
+        ("certs sign none.csr -o signed --days soon", 2, "a whole number"),
         ("sample out -n many", 2, "a whole number such as 1000 or 1e5"),
         ("sample out -n 1.5", 2, "a whole number"),
         ("sample out -n -1", 2, "--rows"),
@@ -107,6 +116,7 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("check study.toml -p north --private a.toml --private b.toml", 2, "given twice"),
         ("check study.toml -p nroth", 2, 'did you mean "north"'),
         ("check study.toml -p north --private none.toml", 10, "cannot be read"),
+        ("check study.toml --private north=north.csv", 10, "a private file, which names it as `data`"),
         ("check study.toml --connect", 2, "--party NAME"),
         ("check study.toml --rehearsal", 2, "--party NAME"),
         ("check study.toml -p north --rehearsal --connect", 2, "leave --rehearsal out"),
@@ -125,6 +135,7 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *words: str) -> None:
         ("ledger check --ledger notes.txt", 30, "restore it from a backup"),
         ("ledger show --delta 2", 2, "--delta must lie between 0 and 1"),
         ("ledger show --json --csv", 2, "not allowed with"),
+        ("ledger show --dataset trial/nroth", 2, 'did you mean "trial/north"'),
         ("watch nowhere", 2, "nowhere"),
     ],
 )
@@ -244,6 +255,9 @@ def test_help_shows_commands_by_what_they_are_for(capsys: pytest.CaptureFixture[
     assert (
         told.index("begin:") < told.index("prepare:") < told.index("use the result") < told.index("judge it")
     )
+    for asked in (["help"], ["help", "run"]):
+        assert main(asked) == 0
+        assert capsys.readouterr().out.startswith(" ".join(["usage: cosynth", *asked[1:]]))
     assert main([]) == 2
     bare = capsys.readouterr()
     assert bare.out.startswith("usage: ") and "    demo " in bare.out

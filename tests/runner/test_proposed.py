@@ -121,6 +121,20 @@ def test_what_cannot_be_proposed_from_is_one_sentence(tmp_path: Path) -> None:
         Study.propose(tmp_path / "none.csv")
     with pytest.raises(DataRefused, match="same name"):
         Study.propose(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    (tmp_path / "head.csv").write_text("age,sex\n")
+    with pytest.raises(DataRefused, match="has no rows"):
+        Study.propose(tmp_path / "head.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_table_is_proposed_from_in_the_encodings_of_spreadsheets(tmp_path: Path, encoding: str) -> None:
+    names = ["Köln", "Ulm", "Bonn"] * 20
+    lines = ["Ort\tZahl", *(f"{name}\t{number}" for number, name in enumerate(names))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding=encoding)
+    proposed = Study.propose(tmp_path / "t.csv")
+    assert set(proposed.columns) == {"Ort", "Zahl"} and "Köln" in proposed.columns["Ort"]["values"]
+    said = {"utf-16": 'encoding = "utf-16"', "cp1252": 'encoding = "windows-1252"'}
+    assert said.get(encoding, 'delimiter = "\\t"') in proposed.harmonise["data"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from datetime import UTC, date
 from pathlib import Path
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_hex, to_rgba
 
 from cosynth import CosynthError, Run, Study, Synthesizer, between, load, run_study
 from mpc_protocols.errors import DataRefused, StudyInvalid, UsageError
@@ -255,6 +257,26 @@ def test_pictures_are_a_page_that_loads_nothing(run: Run, tmp_path: Path) -> Non
         run.plot("colums")
     with pytest.raises(UsageError, match="cannot be written"):
         picture.save(tmp_path / "nowhere" / "run.html")
+
+
+def test_pictures_are_a_matplotlib_figure_of_the_same_marks(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = run.plot("columns", "graph", "budget")
+    figure = picture.figure()
+    texts = {text.get_text() for axes in figure.axes for text in axes.texts}
+    assert len(figure.axes) == len(run.synthetic.columns) + 2 and set(run.synthetic.columns) <= texts
+    faces = [patch.get_facecolor() for axes in figure.axes for patch in axes.patches]
+    filled = {to_hex(face) for face in faces if to_rgba(face)[3] > 0}
+    assert {"#559793", "#fcfbf8"} <= filled and "#000000" not in filled  # bars and names, by the style sheet
+    for name in ("run.png", "run.pdf", "run.svg", "run.html"):
+        assert picture.savefig(tmp_path / name).stat().st_size > 1000
+    for name in ("run.xyz", "nowhere/run.png"):
+        with pytest.raises(UsageError, match=r"cannot be written|is not written as"):
+            picture.savefig(tmp_path / name)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match=r"matplotlib, which is not installed; .*pip install"):
+        picture.savefig(tmp_path / "run.png")
 
 
 def test_replicates_are_tables_of_the_study(run: Run) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.installation import program
 from runner.commands import command
 from runner.commands.listing import HELP
 from runner.study import private_file
@@ -157,6 +158,14 @@ def run(arguments: argparse.Namespace) -> None:
         )
         return
     datasets = _datasets(ledger, settings, dataset, arguments.delta)
+    if arguments.dataset is not None and not datasets:
+        from runner.study.declared.table import nearest
+
+        names = {one["dataset"] for one in _datasets(ledger, settings, None, None)}
+        raise UsageError(
+            f"{ledger.path} has no data set {shown(arguments.dataset, line=True)!r}{nearest(arguments.dataset, names)}; "
+            f"`{program()} ledger show` lists those that it has."
+        )
     if arguments.json:
         print(json.dumps({"ledger": str(ledger.path), "datasets": datasets}))
     elif arguments.csv:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity, UsageError
 from mpc_protocols.process.installation import program
-from runner.commands import command
+from runner.commands import command, whole_number
 from runner.commands.listing import HELP
 from runner.failures import reason
 from runner.study import load
@@ -102,7 +102,7 @@ def add(commands: Commands) -> None:
 
 def _days(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--days", metavar="N", type=int, default=365, help="validity in days (default: %(default)s)"
+        "--days", metavar="N", type=whole_number, default=365, help="validity in days (default: %(default)s)"
     )
 
 

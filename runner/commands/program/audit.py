@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from runner.commands import command
+from runner.commands import command, whole_number
 from runner.failures import reason
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--jobs",
         metavar="N",
-        type=int,
+        type=whole_number,
         help="checks, or broken builds, at a time (default: as many as there are cores)",
     )
     parser.add_argument(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.registry import not_installed
+from runner.commands import whole_number
 from runner.commands.listing import HELP
 from runner.failures import reason
 
@@ -82,10 +83,18 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     made.add_argument("--rate-mbit", metavar="N", help="rate into each party instead, Mbit/s; a list")
     made.add_argument("--net-by", choices=("shim", "netns"), default="shim", help=BY_HELP)
     made.add_argument(
-        "--repeats", metavar="N", type=int, default=5, help="repetitions that count (default: %(default)s)"
+        "--repeats",
+        metavar="N",
+        type=whole_number,
+        default=5,
+        help="repetitions that count (default: %(default)s)",
     )
     made.add_argument(
-        "--warmup", metavar="N", type=int, default=1, help="repetitions before that (default: %(default)s)"
+        "--warmup",
+        metavar="N",
+        type=whole_number,
+        default=1,
+        help="repetitions before that (default: %(default)s)",
     )
     made.add_argument(
         "--no-baseline", action="store_true", help="leave MPyC, NumPy and the ideal backend out"

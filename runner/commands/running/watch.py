@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from runner.commands import command
+from runner.commands import command, whole_number
 
 if TYPE_CHECKING:
     from runner.commands import Commands
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a run")
     parser.add_argument(
-        "--port", metavar="N", type=int, default=0, help="the port (default: any that is free)"
+        "--port", metavar="N", type=whole_number, default=0, help="the port (default: any that is free)"
     )
 
 

@@ -72,7 +72,7 @@ def add(commands: Commands) -> None:
         type=whole_number,
         help="M tables as further releases would be, by which an estimate tells its error; numbered after --out",
     )
-    parser.add_argument("--seed", metavar="S", type=int, help="the same rows for the same seed")
+    parser.add_argument("--seed", metavar="S", type=whole_number, help="the same rows for the same seed")
 
 
 def conditions(given: Sequence[str]) -> dict[str, Any]:

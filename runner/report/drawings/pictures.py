@@ -42,9 +42,14 @@ class Part:
     several: bool = True
 
     @property
+    def heights(self) -> list[float]:
+        """Of each drawing with what stands above and below it, in pixels."""
+        return [_height(figure, HALF if self.several else WIDTH) for figure in self.figures]
+
+    @property
     def height(self) -> int:
         """About how tall it is, in pixels."""
-        heights = [_height(figure, HALF if self.several else WIDTH) for figure in self.figures]
+        heights = self.heights
         rows = [max(heights[at : at + 2]) for at in range(0, len(heights), 2)] if self.several else heights
         return math.ceil(2 * HEAD + sum(row + GAP for row in rows))
 
@@ -98,16 +103,21 @@ KINDS: dict[str, Callable[[Run], Part]] = {
 }
 
 
-def pictures(run: Run, kinds: Sequence[str] = ()) -> tuple[str, int]:
-    """An HTML page of these kinds, default all, and how tall it is at `WIDTH`. Raises `UsageError` for a kind
-    there is not."""
+def pictures(run: Run, kinds: Sequence[str] = ()) -> tuple[str, tuple[Part, ...]]:
+    """An HTML page of these kinds, default all, and what is on it. Raises `UsageError` for a kind there is
+    not."""
     for kind in kinds:
         if kind not in KINDS:
             raise UsageError(
                 f"There is no picture of {kind!r:.40}{nearest(str(kind), tuple(KINDS))}; there are: {', '.join(KINDS)}."
             )
-    parts = [part for kind in kinds or KINDS if (part := KINDS[kind](run)).figures]
+    parts = tuple(part for kind in kinds or KINDS if (part := KINDS[kind](run)).figures)
     text = page.template("pictures.html.j2").render(
         study=run.facts["study"], style=Markup(page.source_text("report.css")), parts=parts
     )
-    return text, sum(part.height for part in parts) + HEAD
+    return text, parts
+
+
+def height_of(parts: Sequence[Part]) -> int:
+    """How tall a page of these is at `WIDTH`, in pixels."""
+    return sum(part.height for part in parts) + HEAD

@@ -87,7 +87,8 @@ def nearest(word: str, choices: Iterable[str]) -> str:
 
 def _table_instead(path: Path) -> StudyInvalid:
     return StudyInvalid(
-        f"{path} looks like a table, not like a study; `{program()} init DIR --from {path}` proposes a study's columns from it."
+        f"{path} looks like a table, not like a study or a private file, which names it as `data`; "
+        f"`{program()} init DIR --from {path}` proposes a study's columns from it."
     )
 
 

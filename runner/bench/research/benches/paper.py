@@ -3,11 +3,13 @@ rerun, and why.
 
     cosynth bench paper flaim --data DIR --quick
     cosynth bench paper vertimrf --data DIR --seeds 5 --json FILE
+    cosynth bench paper flaim --data DIR --item "figure over T"
     cosynth bench paper all --data DIR --quick
 
 Papers: flaim, vertimrf, florist, vertigan, distaim. Nothing here is protected, and the data must be public;
 the project comes with none of it. "agrees": the printed figure lies within a tenth of our mean, or within two
-spreads of one run. docs/design/papers.md has the state of every table and figure.
+spreads of one run. Of curves without printed figures, what the paper says of them in words is looked at.
+docs/design/papers.md has the state of every table and figure.
 """
 
 from __future__ import annotations
@@ -52,11 +54,18 @@ class Papers(Survey):
                 f"--data {options.data} is no folder: give one with NAME.csv and NAME-domain.json."
             )
         settings = Settings(options.data, options.quick, options.seeds)
+        if options.item is not None:
+            papers = {name: paper.only(options.item) for name, paper in papers.items()}
+        chosen = [paper for name, paper in papers.items() if options.name in (name, ALL) and paper.items]
+        if not chosen:
+            raise UsageError(
+                f"{options.name} has no item called {options.item!r}; leave --item out to see all."
+            )
         with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as lines:
-            for number, name in enumerate(NAMES if options.name == ALL else (options.name,)):
+            for number, paper in enumerate(chosen):
                 if number:
                     print()
-                show(papers[name], settings, lines if options.json else None)
+                show(paper, settings, lines if options.json else None)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--data", metavar="DIR", type=Path, required=True, help="NAME.csv with NAME-domain.json"
     )
+    made.add_argument("--item", metavar="TEXT", help="only the items whose name contains this")
     made.add_argument(
         "--quick", action="store_true", help="one run of each, small grids, the slow ones left out"
     )

@@ -10,10 +10,11 @@ seed's: a simulation on public data.
     vanilla    majority and sampling, corrected for labels alone, afterwards
     te, tr     majority and sampling, corrected afterwards, or in the loss
     drawn      labels by the model's probability, so many draws a visit; all features real
+    strategy   one way of inventing labels, or features; the others real
 
-auc, ace: on the rows kept apart; ACE over ten groups. attack: area of the spectral score of the last epoch's
-gradients for "the label is invented", folded (FLORIST, section 3). members: share of members among rows of
-the training.
+auc, ace: on the rows kept apart; ACE over ten groups. attack: area of the spectral score for "invented",
+folded: of the last epoch's gradients for labels, of its embeddings for features (FLORIST, section 3).
+members: share of members among rows of the training.
 """
 
 from __future__ import annotations
@@ -111,6 +112,12 @@ def drawn(split: Split, draws: int, seed: int, **settings: Any) -> Result:
     return _judged(split, people, seed, keys, settings)
 
 
+def strategy(split: Split, seed: int, keys: Mapping[str, Any], **settings: Any) -> Result:
+    """What one side lacks is invented in one way. keys: of the configuration, `{"labels": "minority"}`."""
+    people = split.held(split.people.has_features | split.people.has_label)
+    return _judged(split, people, seed, {"calibrate": "none", **keys}, settings)
+
+
 def _labels_alone(people: People) -> Any:
     """The paper's correction for labels alone: p(label is real) times the truth."""
     sizes = Sizes(int(people.has_label.sum()), len(people.labels), len(people.labels))
@@ -152,11 +159,14 @@ def _of_lines(
 
 
 def _attacked(people: People, run: Rehearsed, epochs: int) -> dict[str, float]:
-    """Of the passive owner, who looks for labels that are invented; nothing where none is."""
-    if people.has_label.all():
+    """Of the owner who looks for what the other one invented, labels before features; nothing where none is."""
+    if people.has_label.all() and people.has_features.all():
         return {}
+    has, tensors = (
+        (people.has_features, run.embeddings) if people.has_label.all() else (people.has_label, run.gradients)
+    )
     part = run.last_epoch(epochs)
-    scores = np.concatenate([split_attacks.spectral(gradient) for gradient in run.gradients[part]])
-    real = people.has_label[np.concatenate(run.batches[part])]
+    scores = np.concatenate([split_attacks.spectral(tensor) for tensor in tensors[part]])
+    real = has[np.concatenate(run.batches[part])]
     reached = area(scores[~real], scores[real])
     return {"attack": max(reached, 1 - reached), "members": float(real.mean())}

@@ -3,14 +3,16 @@ printed one.
 
 A figure agrees if the printed one lies within TOLERANCE of our mean, or within two spreads of one run of ours
 (a printed range: if any of it does). Data, splits and accounting often differ, so what does not agree has a
-reason, which stands with its item; the rule is not made wider for it.
+reason, which stands with its item; the rule is not made wider for it. Of curves that are printed without
+figures, what the paper says in words is a claim, which holds of our means or does not; one error matches
+another within TOLERANCE.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -65,16 +67,42 @@ class Figure:
         return "lower" if self.mean < low else "higher"
 
 
+Means = Mapping[str, float]
+"""Of our figures, by where they stand."""
+
+
+def matches(ours: float, other: float) -> bool:
+    """Whether the one error is as low as the other, but for TOLERANCE."""
+    return ours <= other * (1 + TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says of a curve in words. holds: of our means; `KeyError` where one is lacking."""
+
+    text: str
+    holds: Callable[[Means], bool]
+
+    def verdict(self, figures: Sequence[Figure]) -> str:
+        """Whether it holds here."""
+        try:
+            return "holds" if self.holds({each.where: each.mean for each in figures}) else "does not hold"
+        except KeyError:
+            return "not looked at: figures are lacking"
+
+
 @dataclass(frozen=True)
 class Item:
     """One table or figure. label: as the paper calls it. what: it shows. figures: rerun it; None if it cannot
-    be. remark: what is not as in the paper; of one that cannot be rerun, why. slow: left out with --quick."""
+    be. remark: what is not as in the paper; of one that cannot be rerun, why. slow: left out with --quick.
+    claims: of a curve."""
 
     label: str
     what: str
     remark: str
     figures: Callable[[Settings], Iterator[Figure]] | None = None
     slow: bool = False
+    claims: Sequence[Claim] = ()
 
 
 @dataclass(frozen=True)
@@ -83,7 +111,11 @@ class Paper:
 
     name: str
     source: str
-    items: Sequence[Item] = field(default_factory=tuple)
+    items: Sequence[Item] = ()
+
+    def only(self, label: str) -> Paper:
+        """With the items alone whose labels contain this."""
+        return replace(self, items=tuple(item for item in self.items if label in item.label))
 
 
 def number(printed: float) -> tuple[float, float]:

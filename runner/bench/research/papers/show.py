@@ -30,6 +30,12 @@ def show(paper: Paper, settings: Settings, lines: IO[str] | None) -> None:
                 told = {"paper": paper.name, "item": item.label, **asdict(figure), "verdict": figure.verdict}
                 lines.write(json.dumps(told) + "\n")
                 lines.flush()
+        for claim in item.claims if figures else ():
+            verdict = claim.verdict(figures)
+            print(f'  in words: "{claim.text}": {verdict}', flush=True)
+            if lines is not None:
+                told = {"paper": paper.name, "item": item.label, "claim": claim.text, "verdict": verdict}
+                lines.write(json.dumps(told) + "\n")
         print(f"  {state_of(item, figures, settings)}")
         print(f"  {item.remark}")
 

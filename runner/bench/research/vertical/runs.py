@@ -1,9 +1,8 @@
 """One run of a study whose columns two owners hold, on one machine, and what its table is worth.
 
 The study runs as a user's would, by `runner.run_study`: backend `ideal` (the distribution of the secure ones,
-nothing protected) unless told otherwise. The first half of the columns is the first owner's; both hold all
-rows, in the same order. Randomness is the operating system's: two runs differ, and means come with their
-standard errors.
+nothing protected) unless told otherwise. Both owners hold all rows, in the same order. Randomness is the
+operating system's: two runs differ, and means come with their standard errors.
 
     tvd1 .. tvd4    mean total variation distance of 300 random sets of so many columns (all, where there are fewer), 0..1
     auc             of a prediction of the label on real rows, trained on the table (`LABELS`; the rows that it was made of, or
@@ -16,7 +15,7 @@ import itertools
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -90,17 +89,22 @@ class Result:
     wall_s: float
 
 
-def run(row: Row, table: Table, epsilon: float, delta: float) -> Result:
-    """Write the owners' files, run the study, score its table. Raises what a run raises."""
+def run(row: Row, table: Table, epsilon: float, delta: float, first: Collection[str] = ()) -> Result:
+    """Write the owners' files, run the study, score its table. first: the first owner's columns; none: the
+    first half.
+
+    Raises what a run raises.
+    """
     import pandas as pd
 
     names = table.domain.names
-    half = -(-len(names) // 2)
+    first = first or names[: -(-len(names) // 2)]
+    owned = [[name for name in names if (name in first) is of] for of in (True, False)]
     frame = pd.DataFrame(table.codes, columns=list(names))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for owner, columns in zip(OWNERS, (names[:half], names[half:]), strict=False):
-            frame[list(columns)].to_csv(folder / f"{owner}.csv", index=False)
+        for owner, columns in zip(OWNERS, owned, strict=False):
+            frame[columns].to_csv(folder / f"{owner}.csv", index=False)
         sizes = {name: table.domain[name].size for name in names}
         (folder / DOMAIN).write_text(json.dumps(sizes), encoding="utf-8")
         study = folder / "study.toml"

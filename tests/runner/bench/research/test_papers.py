@@ -15,11 +15,12 @@ import pytest
 
 from mpc_protocols.errors import UsageError
 from runner.bench.research.benches.paper import BENCH, NAMES
-from runner.bench.research.papers.federated import DISTAIM, FLAIM
-from runner.bench.research.papers.paper import Figure, Item, Paper, Settings, number
+from runner.bench.research.papers.federated import DISTAIM, EPSILONS, FLAIM
+from runner.bench.research.papers.paper import Claim, Figure, Item, Paper, Settings, number
 from runner.bench.research.papers.show import show
 from runner.bench.research.papers.split_columns import VERTIGAN, VERTIMRF
 from runner.bench.research.papers.union import FLORIST
+from runner.bench.research.vertical.splitters import by_correlation, by_importance
 from tests.runner.processes import ROOT
 
 PAPERS = (FLAIM, VERTIMRF, FLORIST, VERTIGAN, DISTAIM)
@@ -86,6 +87,64 @@ def test_what_is_run_stands_beside_the_printed_and_what_is_not_says_why(
     assert [line["verdict"] for line in lines] == ["agrees", "higher"]
 
 
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [
+        ((0.9, 0.5), "holds"),
+        ((0.5, 0.9), "does not hold"),
+        ((0.9,), "not looked at: figures are lacking"),
+    ],
+)
+def test_what_a_paper_says_in_words_is_looked_at(
+    means: tuple[float, ...],
+    verdict: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    falls = Claim("it falls", lambda found: found["late"] < found["early"])
+
+    def figures(settings: Settings) -> Iterator[Figure]:
+        for where, mean in zip(("early", "late"), means, strict=False):
+            yield Figure(where, (mean,))
+
+    curve = Item("figure over T", "error", "curves", figures, claims=(falls,))
+    paper = Paper("toy", "nobody", (curve, Item("table 1", "errors", "not public"))).only("over T")
+    out, lines = shown(paper, Settings(tmp_path), capsys)
+    assert f'in words: "it falls": {verdict}\n' in out and "table 1" not in out
+    assert lines[-1] == {"paper": "toy", "item": "figure over T", "claim": "it falls", "verdict": verdict}
+
+
+def test_flaim_s_claims_hold_of_curves_that_are_as_printed_and_not_of_others() -> None:
+    printed = {"naive": 0.8, "oracle": 0.62, "private": 0.43, "arriving": 0.42, "central": 0.2}
+    for item in FLAIM.items:
+        for claim in item.claims:
+            assert claim.verdict(()) == "not looked at: figures are lacking"
+    (curve,) = FLAIM.only("over epsilon").items
+    for swapped, verdicts in ((None, {"holds"}), ("naive", {"holds", "does not hold"})):
+        figures = [
+            Figure(f"adult, {method}, epsilon {epsilon:g}, err", (0.1 if method == swapped else error,))
+            for method, error in printed.items()
+            for epsilon in EPSILONS
+        ]
+        assert {claim.verdict(figures) for claim in curve.claims} == verdicts
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 100.0])
+def test_every_owner_has_a_column_however_unequal_they_are(alpha: float) -> None:
+    names = tuple("abcd")
+    for seed in range(50):
+        first = by_importance(names, alpha, np.random.default_rng(seed))
+        assert 0 < len(first) < 4 and set(first) < set(names)
+
+
+def test_splitters_by_correlation_put_twins_together_or_apart() -> None:
+    rng = np.random.default_rng(3)
+    one, two = rng.integers(0, 2, (2, 4000))
+    codes = np.stack([one, two, one, two], axis=1)
+    least, most = (by_correlation("abcd", codes, beta, rng) for beta in (0.0, 1.0))
+    assert set(least) in ({"a", "c"}, {"b", "d"}) and set(most) not in ({"a", "c"}, {"b", "d"})
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small table under the name of FLAIM's."""
@@ -134,6 +193,7 @@ def test_every_item_says_what_it_is_and_has_its_line_on_the_page() -> None:
         (["flaim", "--data", "nowhere-at-all"], "is no folder"),
         (["flaim", "--data", ".", "--seeds", "0"], "at least 1"),
         (["flame", "--data", "."], "flame"),
+        (["flaim", "--data", ".", "--item", "table 99"], "no item called 'table 99'"),
         (["flaim"], "--data"),
         ([], "NAME"),
     ],
