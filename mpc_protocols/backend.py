@@ -191,10 +191,12 @@ class Backend(ABC):
         computing: int,
         contributing: int,
         split: Partition | None,
+        delay_us: int = 0,
     ) -> DryRun:
         """The backend's cost model: every message of a run on a presumed table.
 
         counts: the table's marginals. computing, contributing: numbers of parties. split: of a vertical study's common table.
+        delay_us: one way, between parties that compute: far ones choose other forms of the same protocols (`engine.latency`).
         """
 
     def lg_chance(self, proofs: int) -> float:
@@ -405,11 +407,12 @@ class EngineBackend(DistributedBackend):
         computing: int,
         contributing: int,
         split: Partition | None,
+        delay_us: int = 0,
     ) -> DryRun:
         from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
 
         parts = self.blank_parts(computing, contributing)
-        return EngineDryRun(facts, counts, computing, contributing, split, parts)
+        return EngineDryRun(facts, counts, computing, contributing, split, parts, delay_us)
 
     @abstractmethod
     def parts(self) -> OracleParts:

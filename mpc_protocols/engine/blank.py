@@ -277,11 +277,11 @@ def _indexed_shape(shape: Shape, index: Any) -> Shape:
     return (*found[:where], *np.broadcast_shapes(*chosen), *found[where:])
 
 
-def _concatenate(arrays: Sequence[Any], axis: int = 0, **_: Any) -> Any:
+def _concatenate(arrays: Sequence[Any], axis: int = 0, dtype: Any = None, **_: Any) -> Any:
     first = arrays[0]
     shape = list(first.shape)
     shape[axis] = sum(of.shape[axis] for of in arrays)
-    return blank(shape, _common_type(arrays))
+    return blank(shape, _common_type(arrays) if dtype is None else dtype)
 
 
 def _common_type(arrays: Sequence[Any]) -> Any:

@@ -115,9 +115,10 @@ class EngineDryRun(TalliedDryRun):
         contributing: int,
         split: Partition | None,
         parts: BlankParts,
+        delay_us: int = 0,
     ) -> None:
-        """counts: marginals of the presumed table. split: of a vertical study's common table. Raises what the
-        engine does."""
+        """counts: marginals of the presumed table. split: of a vertical study's common table. delay_us: from
+        one party to the next. Raises what the engine does."""
         self._network = BlankNetwork(
             computing + contributing, computing, session_id=facts.session, patience_s=PATIENCE_S
         )
@@ -142,7 +143,7 @@ class EngineDryRun(TalliedDryRun):
             wire = self._network.wire(party)
             engine = parts.roles.engine(wire, facts, self._data(facts, party))
             agree_on_delay(wire, facts.leader)
-            self._engines[party] = ComputingParty(engine, facts, AllowAll(), None, delay=0)
+            self._engines[party] = ComputingParty(engine, facts, AllowAll(), None, delay=delay_us)
             gates: Any = engine.gates
             gates.messages, cast(Any, engine.beside).messages = (Messages(parts.repeats) for _ in range(2))
             gates.zero_rows = partial(self._winning, party, gates.zero_rows)

@@ -49,13 +49,17 @@ class PartyDryRun(TalliedDryRun):
         computing: int,
         tally: Tally,
         engine: CountingEngine,
+        delay_us: int = 0,
     ) -> None:
-        """counts: marginals of the presumed table. tally: of so many computing parties, and the contributors."""
+        """counts: marginals of the presumed table. tally: of so many computing parties, and the contributors.
+        delay_us: what the parties measure of the way from one to the next."""
         super().__init__(facts, counts, tally, engine.dealers)
         self._engine = engine
         self._followers = [party for party in range(computing) if party != facts.leader]
         count_delay(tally, computing, facts.leader)
-        self._party: ComputingParty[Any, Any] = ComputingParty(engine, facts, AllowAll(), None, delay=0)
+        self._party: ComputingParty[Any, Any] = ComputingParty(
+            engine, facts, AllowAll(), None, delay=delay_us
+        )
         self._party.state = cast(Any, Learned(self._ideal.state))
 
     @property

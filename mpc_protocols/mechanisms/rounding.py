@@ -52,8 +52,15 @@ def systematic(
     """
     cells, ends = _clipped(answers, row_bound)
     places = [slice(*both) for both in pairwise(ends)]
-    for place in places:
-        np.add.accumulate(cells[place], out=cells[place])
+    lengths = np.diff(ends)
+    for length in np.unique(
+        lengths
+    ).tolist():  # each array by itself, in its order; those of one length at once
+        of_length = np.array(ends[:-1])[lengths == length]
+        where = slice(of_length[0], of_length[0] + length)
+        if len(of_length) > 1:
+            where = of_length[:, None] + np.arange(length)
+        cells[where] = np.add.accumulate(cells[where], axis=-1)
     cells += theta
     np.floor(cells, out=cells)
     rounded = np.empty(len(cells), np.int64)

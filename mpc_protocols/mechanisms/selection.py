@@ -298,11 +298,11 @@ def _both_ways(n: int, conflicts: Sequence[Sequence[int]]) -> tuple[frozenset[in
     """Of each candidate, all that it is in conflict with."""
     if not conflicts:
         return (frozenset(),) * n
-    conflicting: list[set[int]] = [set(later) for later in conflicts]
+    earlier: dict[int, list[int]] = {}
     for q, later in enumerate(conflicts):
         for p in later:
-            conflicting[p].add(q)
-    return tuple(map(frozenset, conflicting))
+            earlier.setdefault(p, []).append(q)
+    return tuple(frozenset((*later, *earlier.get(q, ()))) for q, later in enumerate(conflicts))
 
 
 def _heaviest(weights: Sequence[Fraction]) -> Fraction:

@@ -108,6 +108,9 @@ class DealerLayout:
             ]
         )
         self.places = [slice(*ends) for ends in pairwise(accumulate(map(sum, sizes), initial=0))]
+        self._pieces = [
+            (number, None if part == slice(None) else part) for owned in self.slices for number, part in owned
+        ]
         self._targets: list[list[tuple[slice, slice]]] = [[] for _ in self.ranges]
         stop = 0
         for owned, lengths in zip(self.slices, sizes, strict=True):
@@ -117,14 +120,9 @@ class DealerLayout:
 
     def by_dealer(self, values: Iterable[Cells]) -> NDArray[np.uint32]:
         """Integers in [0, 2^32) of each range, in dealt order."""
-        values = list(values)
-        out: NDArray[np.uint32] = np.empty_like(
-            values[0] if values else _NO_CELLS, np.uint32, shape=self.size
-        )
-        for cells, targets in zip(values, self._targets, strict=True):
-            for place, part in targets:
-                out[place] = cells[part]
-        return out
+        of = list(values)
+        parts = [of[number] if part is None else of[number][part] for number, part in self._pieces]
+        return np.concatenate(parts or [_NO_CELLS], dtype=np.uint32, casting="unsafe")
 
     def by_range(self, by_dealer: NDArray[Any]) -> list[NDArray[Any]]:
         """Inverse of `by_dealer`, of any dtype: the cells of each range."""

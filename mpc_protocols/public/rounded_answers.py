@@ -2,8 +2,8 @@
 them elsewhere.
 
 What a step announces of the answers (bounds of their sums, a hash of each group) and what is computed with
-later is made of the model's answers each time it is asked for, unless there is one group only: memory does
-not grow with the candidates' cells.
+later is made of the model's answers each time it is asked for, unless there are few groups (`MAX_KEPT`):
+memory does not grow with the candidates' cells beyond those.
 
 Each range is rounded by itself. The distribution of a cell stays what the proof of `rounding` needs; a
 candidate's total is kept to within one for each of its ranges, and its sum bound allows for that.
@@ -21,9 +21,11 @@ from mpc_protocols.errors import ProtocolAborted
 from mpc_protocols.functionality import Handle
 from mpc_protocols.mechanisms import rounding
 from mpc_protocols.mechanisms.bounds import sign_bits
-from mpc_protocols.public.answers import MAX_RANGE, Answers, DealerLayout, cell_ranges
+from mpc_protocols.public.answers import MAX_RANGE, Answers, CellRange, DealerLayout, cell_ranges
 
 Real = NDArray[np.float64]
+MAX_KEPT = 4
+"""Groups whose rounded answers are kept: 5 bytes a cell, beside the 8 of the answers that whoever asks holds."""
 
 
 def sum_bounds(handles: Sequence[Handle], answers: Sequence[Real], row_bound: int) -> list[int]:
@@ -32,12 +34,12 @@ def sum_bounds(handles: Sequence[Handle], answers: Sequence[Real], row_bound: in
     Raises `ValueError` for answers that are not finite.
     """
     bounds = [0] * len(handles)
-    parts = (
-        (q, answer[cells.start : cells.stop])
+    ranges = (
+        (q, cells)
         for q, (handle, answer) in enumerate(zip(handles, answers, strict=True))
         for cells in cell_ranges(handle, len(answer))
     )
-    for block in _blocks(parts):
+    for block in _blocks(answers, ranges):
         of_ranges = rounding.sum_bounds([part for _, part in block], row_bound)
         for (q, _), bound in zip(block, of_ranges, strict=True):
             bounds[q] += bound
@@ -52,11 +54,11 @@ class RoundedAnswers:
     ) -> None:
         """answers: of the candidates kept, in order; finite. theta: of `rounding.theta_of`."""
         self._groups, self._answers, self._row_bound, self._theta = groups, answers, row_bound, theta
-        self._only = self._of(groups[0]) if len(groups) == 1 else None
+        self._kept = list(map(self._of, groups)) if len(groups) <= MAX_KEPT else None
 
     def __getitem__(self, group: int) -> Answers:
-        """The answers of a group; not kept if there are several groups."""
-        return self._only or self._of(self._groups[group])
+        """The answers of a group; made anew each time if there are many groups."""
+        return self._of(self._groups[group]) if self._kept is None else self._kept[group]
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -72,11 +74,7 @@ class RoundedAnswers:
         return Answers.of(layout, self._rounded(layout))
 
     def _rounded(self, layout: DealerLayout) -> Iterator[NDArray[np.int64]]:
-        parts = (
-            (q, self._answers[q][cells.start : cells.stop])
-            for q, cells in zip(layout.owners, layout.ranges, strict=True)
-        )
-        for block in _blocks(parts):
+        for block in _blocks(self._answers, zip(layout.owners, layout.ranges, strict=True)):
             yield from rounding.systematic([part for _, part in block], self._row_bound, self._theta)
 
 
@@ -136,13 +134,17 @@ class AnswerChecker:
             )
 
 
-def _blocks(parts: Iterable[tuple[int, Real]]) -> Iterator[list[tuple[int, Real]]]:
-    """Consecutive parts of candidates, together hardly more cells than two ranges: what is copied at a time."""
+def _blocks(
+    answers: Sequence[Real], ranges: Iterable[tuple[int, CellRange]]
+) -> Iterator[list[tuple[int, Real]]]:
+    """Consecutive ranges of candidates, together hardly more cells than two of the largest: what is copied at
+    a time."""
     block: list[tuple[int, Real]] = []
     filled = 0
-    for part in parts:
-        block.append(part)
-        filled += len(part[1])
+    for q, (_, start, stop) in ranges:
+        answer = answers[q]
+        block.append((q, answer if stop - start == len(answer) else answer[start:stop]))
+        filled += stop - start
         if filled >= MAX_RANGE:
             yield block
             block, filled = [], 0

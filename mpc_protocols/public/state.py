@@ -440,12 +440,12 @@ def _by_first(n: int, conflicts: Sequence[tuple[int, int]]) -> tuple[tuple[int, 
     < q in each pair."""
     if not conflicts:
         return ()
-    later: list[set[int]] = [set() for _ in range(n)]
+    later: dict[int, set[int]] = {}
     for p, q in conflicts:
         if not 0 <= p < q < n:
             raise ValueError(f"A conflict is a pair of positions in ascending order, not ({p}, {q}).")
-        later[p].add(q)
-    return tuple(tuple(sorted(others)) for others in later)
+        later.setdefault(p, set()).add(q)
+    return tuple(tuple(sorted(later[p])) if p in later else () for p in range(n))
 
 
 def _plan_integers(plan: SelectionPlan) -> list[object]:

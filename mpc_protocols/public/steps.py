@@ -297,7 +297,10 @@ def _encode(value: object) -> object:
     if isinstance(value, Level):
         return [value.name, value.column, list(value.bins)]
     if isinstance(value, tuple):
-        return [item if type(item) is int else _encode(item) for item in value]
+        if set(map(type, value)) <= {int}:
+            return value
+        encoded = {id(item): _encode(item) for item in _different(value)}
+        return [encoded[id(item)] for item in value]
     raise TypeError(f"A step holds integers, texts, bytes, rationals and tuples, not {type(value).__name__}.")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from mpc_protocols.backend import BACKENDS, Backend, DistributedBackend
@@ -87,11 +88,15 @@ def compare(
     rows: int | None = None,
     networks: Mapping[str, tuple[float, float]] = NETWORKS,
     tell: Callable[[float], None] = lambda _: None,
+    delay_us: int = 0,
 ) -> Comparison:
-    """The study by every backend. rows, networks, tell: as for `forecast`. Raises `StudyInvalid`: not by its
-    own backend."""
+    """The study by every backend. rows, networks, tell, delay_us: as for `forecast`.
+
+    Raises `StudyInvalid`: not by its own backend.
+    """
     shared = SharedCourse()
-    own = forecast(study, rows, networks, tell, shared)
+    foretold = partial(forecast, networks=networks, tell=tell, shared=shared, delay_us=delay_us)
+    own = foretold(study, rows)
     found = [
         _alternative(
             study,
@@ -99,9 +104,7 @@ def compare(
             if backend.name == study.backend
             else backend.configured(backend.options(), study.partition),
             own,
-            networks,
-            tell,
-            shared,
+            foretold,
         )
         for backend in BACKENDS
     ]
@@ -112,9 +115,7 @@ def _alternative(
     study: Study,
     backend: Backend,
     own: Forecast,
-    networks: Mapping[str, tuple[float, float]],
-    tell: Callable[[float], None],
-    shared: SharedCourse,
+    foretold: Callable[[Study, int], Forecast],
 ) -> Alternative:
     mine = backend.name == study.backend
     if not isinstance(backend, DistributedBackend):
@@ -126,8 +127,7 @@ def _alternative(
         other, sentences = changed(study, tree)
         if other is not None:
             try:
-                expected = forecast(other, own.rows, networks, tell, shared)
-                return _told(backend, expected, changes, own=False)
+                return _told(backend, foretold(other, own.rows), changes, own=False)
             except StudyInvalid as error:
                 sentences = [error.sentence]
         problem = problem or sentences[0]

@@ -60,9 +60,11 @@ def forecast(
     networks: Mapping[str, tuple[float, float]] = NETWORKS,
     tell: Callable[[float], None] = lambda _: None,
     shared: SharedCourse | None = None,
+    delay_us: int = 0,
 ) -> Forecast:
     """Carry out the study in a dry run. networks: as `NETWORKS`. tell: is told the share of the budget spent
-    so far. shared: what the dry run of the same study with another backend was asked.
+    so far. shared: what the dry run of the same study with another backend was asked. delay_us: how far apart
+    the computing parties are, one way.
 
     Raises `StudyInvalid`.
     """
@@ -74,7 +76,7 @@ def forecast(
     if isinstance(study, VerticalStudy) and training_of(study) is not None:
         from runner.forecast.split_training import forecast_training
 
-        return forecast_training(study, rows, networks)
+        return forecast_training(study, rows, networks, delay_us)
     if (cohorts := cohorts_of(study)) is not None:
         return forecast_cohorts(cohorts, study, rows, networks)
     plan, algorithm = plan_of(study), algorithm_of(study)
@@ -101,6 +103,7 @@ def forecast(
             len(study.computing),
             len(study.contributing),
             joined.split if joined is not None else None,
+            delay_us,
         )
 
     oracle: DryRun | DryRounds = DryRounds(study, dry_run) if arrives(study) else dry_run()

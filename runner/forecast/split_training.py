@@ -36,9 +36,10 @@ TORCH_MB, TORCH_S = 250, 3.0
 
 
 def forecast_training(
-    study: VerticalStudy, rows: int | None, networks: Mapping[str, tuple[float, float]]
+    study: VerticalStudy, rows: int | None, networks: Mapping[str, tuple[float, float]], delay_us: int = 0
 ) -> Forecast:
-    """Carry out the questions in a dry run and count the tensors. Raises `StudyInvalid`."""
+    """Carry out the questions in a dry run and count the tensors. delay_us: as of `forecast`. Raises
+    `StudyInvalid`."""
     plan, training = plan_of(study), training_of(study)
     assert training is not None
     assumed, source = presumed_rows(study, rows)
@@ -56,7 +57,7 @@ def forecast_training(
     meetings = 1 if training.rate_event(plan) is None else 2
     rounds = joined.cost.rounds + cost.rounds + meetings * MEETING_ROUNDS + COUNTERS_ROUNDS
     work = max(joined.cost.seconds.values(), default=0.0) + cost.seconds + TORCH_S
-    oracle = _questions(study, plan, joined)
+    oracle = _questions(study, plan, joined, delay_us)
     if oracle is not None:
         sent = [own + more for own, more in zip(sent, oracle.sent, strict=True)]
         rounds += oracle.rounds
@@ -84,7 +85,7 @@ def forecast_training(
     )
 
 
-def _questions(study: VerticalStudy, plan: Plan, joined: Joining) -> DryRun | None:
+def _questions(study: VerticalStudy, plan: Plan, joined: Joining, delay_us: int) -> DryRun | None:
     """The evaluation on a presumed table, ended."""
     from mpc_protocols.vertical.partition import Partition
     from runner.forecast.presumed.presumed_tables import PresumedTable
@@ -103,6 +104,7 @@ def _questions(study: VerticalStudy, plan: Plan, joined: Joining) -> DryRun | No
         len(study.computing),
         len(study.contributing),
         Partition(owners, columns, "intersection", {}, joined.split.rows),
+        delay_us,
     )
     oracle.measure(oracle.prepare([asked.clique]), asked.sigma2)
     oracle.close()

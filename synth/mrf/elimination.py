@@ -34,6 +34,7 @@ from synth.mrf.levels import Chains
 MAX_TABLE_CELLS = 2**28  # of one intermediate or final table: 2 GiB
 SMALL_PRODUCT = 64  # below this many multiplications per matrix of a batch, einsum beats matmul
 CHEAP_SUM = 2**16  # cells that are summed in less time than a few steps through the tree take
+MAX_TOGETHER = 2**18  # cells that are made at once, of many small marginals
 MAX_SUBSETS = 5  # columns of a table whose subsets are kept in mind
 
 
@@ -165,6 +166,9 @@ class Marginals:
             for column in self._finest[index]:
                 self._holders.setdefault(column, []).append(index)
                 self._part[column] = part_of[index]
+        self._part_of = {
+            name: self._part[column] for name, column in chains.column.items() if column in self._part
+        }
         # Of each column, the finest level that shares a table with another column: what is finer depends on
         # that alone.
         self._core = chains.finest(*(node for node in tree.nodes if len(node) > 1))
@@ -291,9 +295,30 @@ class Marginals:
     def marginals(self, cliques: Sequence[Clique]) -> list[Array]:
         """Expected counts over each clique (flat, row-major in the given order)."""
         cache: dict[frozenset[str], Table] = {}
-        order = sorted(range(len(cliques)), key=lambda place: -len(cliques[place]))
-        results = {place: self._expanded(cliques[place], cache) for place in order}
+        results = self._independent_pairs(cliques)
+        order = sorted(
+            (n for n in range(len(cliques)) if n not in results), key=lambda place: -len(cliques[place])
+        )
+        results |= {place: self._expanded(cliques[place], cache) for place in order}
         return [results[place] for place in range(len(cliques))]
+
+    def _independent_pairs(self, cliques: Sequence[Clique]) -> dict[int, Array]:
+        """Of those cliques that are two independent columns, by their places: what `_product_of_columns`
+        makes, of all alike at once."""
+        alike: dict[tuple[int, int], list[int]] = {}
+        for place, clique in enumerate(cliques):
+            if len(clique) == 2 and self._are_independent(clique):
+                alike.setdefault((self._sizes[clique[0]], self._sizes[clique[1]]), []).append(place)
+        results: dict[int, Array] = {}
+        for (rows, columns), places in alike.items():
+            together = max(1, MAX_TOGETHER // (rows * columns))
+            for start in range(0, len(places) if rows * columns <= MAX_TABLE_CELLS else 0, together):
+                some = places[start : start + together]
+                left = np.stack([self._column(cliques[place][0]) for place in some])
+                right = np.stack([self._column(cliques[place][1]) for place in some]) / self._total
+                products = left[:, :, None] * right[:, None, :]
+                results |= zip(some, products.reshape(len(some), -1), strict=True)
+        return results
 
     def _expanded(self, clique: Clique, cache: dict[frozenset[str], Table]) -> Array:
         """One of `marginals`: at the levels at which its columns meet others, then expanded to its own."""
@@ -319,7 +344,7 @@ class Marginals:
 
     def _are_independent(self, clique: Clique) -> bool:
         """Whether the model says that all of these columns are independent: each is of a part of its own."""
-        parts = {self._part.get(self._chains.column.get(name, name), -1) for name in clique}
+        parts = {self._part_of.get(name, -1) for name in clique}
         return len(parts) == len(clique) and -1 not in parts
 
     def _product_of_columns(self, clique: Clique) -> Array:

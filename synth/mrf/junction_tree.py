@@ -42,6 +42,10 @@ class ColumnSet:
         self._layered = any(self._implied)
         self.known: dict[int, int] = {0: 1}
         """Of some masks, their cells."""
+        self.parts: dict[tuple[int, ...], int] = {}
+        """Connected parts of graphs over the columns, by the neighbourhoods of their columns (`tree_size`)."""
+        self.grown: dict[tuple[int, ...], int] = {}
+        """How many cells more a tree has with what a candidate adds to some parts (`tree_size`)."""
         # A column with a single value depends on nothing: it never needs an edge.
         self.varying = sum(1 << index for index, size in enumerate(self.sizes) if size > 1)
 

@@ -16,6 +16,10 @@ neighbourhoods differ in the two, `gone` those that only the other one still has
     otherwise                             the kept one takes its step alone; the neighbours may become dirty or cease to be
 
 A step that both take away from all dirty columns is a comparison of two numbers and two masks.
+
+How many cells a candidate adds follows from the connected parts of the graph that it touches: what is
+eliminated elsewhere is the same with it and without it. So it is counted once for all estimators of the same
+columns in which these parts are the same.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from synth.mrf.junction_tree import CELL_BYTES, MIB, Clique, ColumnSet, eliminate, graph
+
+MAX_GROWN = 1 << 16
+"""Candidates whose cells are remembered before all of them are forgotten."""
 
 
 class _Kept(NamedTuple):
@@ -86,6 +93,9 @@ class SizeEstimator:
         self._left = list(accumulate((1 << step.column for step in steps), int.__xor__, initial=all_columns))
         self.mb: float = self._cells[-1] * CELL_BYTES / MIB
         self._known: dict[tuple[int, ...], float] = {}
+        self._part = self._parts()
+        if len(self._columns.grown) > MAX_GROWN:
+            self._columns.grown.clear()
 
     def with_clique(self, clique: Clique, links: Iterable[Clique] = (), limit_mb: float = math.inf) -> float:
         """MiB of the junction tree of the cliques together with `clique` and `links`; above the limit, of a
@@ -106,10 +116,34 @@ class SizeEstimator:
         key = tuple(part for item in sorted(grown.items()) for part in item)
         size = self._known.get(key)
         if size is None:
-            size = self._grown(grown, limit_mb * MIB / CELL_BYTES) * CELL_BYTES / MIB
-            if size <= limit_mb:
-                self._known[key] = size
+            most, before = limit_mb * MIB / CELL_BYTES, self._cells[-1]
+            where = *key, *(self._part.get(column, -1) for column in sorted(grown))
+            more = self._columns.grown.get(where)
+            cells = self._grown(grown, most) if more is None or before + more > most else before + more
+            size = cells * CELL_BYTES / MIB
+            if cells <= most:
+                self._known[key], self._columns.grown[where] = size, cells - before
         return size
+
+    def _parts(self) -> dict[int, int]:
+        """Of each column but loose ones, the connected part of the graph that it is in: a number, the same in
+        each estimator that finds it."""
+        found: dict[int, int] = {}
+        for column, near in enumerate(self._graph):
+            if column in found or self._loose >> column & 1:
+                continue
+            members = rest = near
+            while rest:
+                low = rest & -rest
+                new = self._graph[low.bit_length() - 1] & ~members
+                members |= new
+                rest = rest ^ low | new
+            of_part = [number for number in range(column, members.bit_length()) if members >> number & 1]
+            neighbours = tuple(self._graph[number] for number in of_part)
+            found |= dict.fromkeys(
+                of_part, self._columns.parts.setdefault(neighbours, len(self._columns.parts))
+            )
+        return found
 
     def _grown(self, grown: Mapping[int, int], most: float) -> int:
         """Cells of the maximal cliques once these columns have these neighbours too; above `most`, of a part

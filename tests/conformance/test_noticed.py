@@ -120,6 +120,7 @@ class Cheap(Plain):
         computing: int,
         contributing: int,
         split: Partition | None,
+        delay_us: int = 0,
     ) -> DryRun:
         class NoEnd(PlainDryRun):
             def close(self) -> None:

@@ -79,6 +79,18 @@ def test_plan_predicts_what_run_counts(
     assert plan["privacy"]["rho"] == pytest.approx(run["privacy"]["rho"])
 
 
+def test_plan_foretells_that_parties_far_apart_take_fewer_rounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, told = str(study_of(tmp_path)), []
+    for options in ([], ["--delay-ms", "1"], ["--delay-ms", "20"]):
+        capsys.readouterr()
+        assert main(["plan", study, "--json", *options]) == 0
+        told.append(json.loads(capsys.readouterr().out)["rounds"])
+    near, close, far = told
+    assert near >= close > far
+
+
 def test_registered_questions_are_foretold_and_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

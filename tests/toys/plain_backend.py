@@ -349,6 +349,7 @@ class Plain(DistributedBackend):
         computing: int,
         contributing: int,
         split: Partition | None,
+        delay_us: int = 0,
     ) -> DryRun:
         return PlainDryRun(facts, counts, computing, contributing)
 

@@ -66,6 +66,7 @@ class Ideal(ClearBackend):
         computing: int,
         contributing: int,
         split: Partition | None,
+        delay_us: int = 0,
     ) -> DryRun:
         from mpc_protocols.backends.ideal.dry_run import IdealDryRun
 

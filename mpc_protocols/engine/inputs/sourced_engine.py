@@ -71,7 +71,7 @@ class SourcedEngine(ABC, Generic[S, R]):
 
         def cells(of: CellRange) -> S:
             whole: Any = self._marginals.marginal(state, of.handle)
-            share: S = whole[of.start : of.stop]
+            share: S = whole if of.cells == len(whole) else whole[of.start : of.stop]
             return share
 
         exchange = self.exchange(self.wire, self.gates, self._leader, announced, rounded)

@@ -106,7 +106,7 @@ class EndToEnd(Program):
         from runner.study import load
 
         study = load(place.directory / f"{params['backend']}.toml")
-        told = forecast(study, int(params["rows"]))
+        told = forecast(study, int(params["rows"]), delay_us=round(1000 * place.net.delay_ms))
         return Predicted(told.rounds, tuple(party.bytes_sent for party in told.parties))
 
     def baseline(self, params: Params, place: Place) -> dict[str, dict[str, Any]]:

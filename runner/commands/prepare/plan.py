@@ -40,7 +40,8 @@ the study's synthetic_rows, else about as many as the tables on this machine hav
 
 With --compare: what the study would cost by every backend, who must not collude with whom, on
 what that rests, and what would have to change in the study. --delay-ms and --rate-mbit tell times
-for a network of yours in place of a usual LAN and WAN.
+for a network of yours in place of a usual LAN and WAN; rounds and bytes are then those of parties
+that are so far apart.
 """
 EXAMPLES = """\
   cosynth plan study.toml
@@ -80,7 +81,7 @@ def add(commands: Commands) -> None:
         "--compare", action="store_true", help="by every backend: costs, who must not collude, what to change"
     )
     parser.add_argument(
-        "--delay-ms", metavar="N", type=float, help="one-way delay of the network to tell times for"
+        "--delay-ms", metavar="N", type=float, help="one-way delay of the network to plan for"
     )
     parser.add_argument("--rate-mbit", metavar="N", type=float, help="its rate into each party, Mbit/s")
     parser.add_argument("--json", action="store_true", help="a JSON object")
@@ -130,12 +131,14 @@ def run(arguments: argparse.Namespace) -> None:
         private = {} if own is None else {arguments.party: own}
     one_thread()
     study = _with_tables(load(arguments.study), private)
+    from mpc_protocols.engine.latency import MAX_DELAY_US
     from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
 
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
+    delay_us = min(MAX_DELAY_US, round(1000 * (delay or 0.0)))
     if arguments.compare:
         with Meter(sys.stderr) as meter:
-            compared = compare(study, arguments.rows, networks, meter.show)
+            compared = compare(study, arguments.rows, networks, meter.show, delay_us)
         print(json.dumps(compared.to_json()) if arguments.json else shown(comparison(compared)))
         return
     for error in private_file.idle_here(
@@ -146,7 +149,7 @@ def run(arguments: argparse.Namespace) -> None:
     from runner.party.synthesis import plan_of
 
     with Meter(sys.stderr) as meter:
-        expected = forecast(study, arguments.rows, networks, meter.show)
+        expected = forecast(study, arguments.rows, networks, meter.show, delay_us=delay_us)
     rows = expected.rows if expected.joining is None else expected.joining["population_rows"]
     plan = plan_of(study)
     found = quality.quality(study, plan, rows)

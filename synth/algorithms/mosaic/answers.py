@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.algorithms.mosaic.candidates import Candidate, Grid
+from synth.mrf.elimination import MAX_TOGETHER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique, Level
     from synth.mrf import Model
-
-Array = "NDArray[np.float64]"
 
 
 class Resolutions:
@@ -42,15 +41,42 @@ class Resolutions:
             )
         return found
 
-    def coarsened(self, values: NDArray[np.float64], source: Clique, target: Clique) -> NDArray[np.float64]:
-        """The marginal of `target` from that of `source`, both flat."""
-        shape = [self._grid.sizes[name] for name in source]
-        for axis, (fine, coarse) in enumerate(zip(source, target, strict=True)):
-            if fine != coarse:
-                sums = self._matrix(fine, coarse)
-                values = np.matmul(sums, values.reshape(prod(shape[:axis]), shape[axis], -1))
-                shape[axis] = len(sums)
-        return values.reshape(-1)
+    def coarsened(
+        self, asked: Sequence[tuple[NDArray[np.float64], Clique, Clique]]
+    ) -> list[NDArray[np.float64]]:
+        """Of each (values, source, target), the marginal of `target` from that of `source`, flat both; of all
+        alike at once."""
+        sizes, found = self._grid.sizes, [values for values, _, _ in asked]
+        alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
+        for place, (_, source, target) in enumerate(asked):
+            if source != target:
+                shape = tuple(
+                    (sizes[a], sizes[b] if a != b else 0) for a, b in zip(source, target, strict=True)
+                )
+                alike.setdefault(shape, []).append(place)
+        for axes, places in alike.items():
+            together = max(1, MAX_TOGETHER // prod(fine for fine, _ in axes))
+            for start in range(0, len(places), together):
+                some = places[start : start + together]
+                for place, values in zip(some, self._summed(axes, [asked[n] for n in some]), strict=True):
+                    found[place] = values
+        return found
+
+    def _summed(
+        self,
+        axes: Sequence[tuple[int, int]],
+        asked: Sequence[tuple[NDArray[np.float64], Clique, Clique]],
+    ) -> NDArray[np.float64]:
+        """As `coarsened`, a row each, of cliques of one shape. axes: values of the source, bins of the target
+        (0: the same)."""
+        values, shape = np.stack([of for of, _, _ in asked]), [fine for fine, _ in axes]
+        for axis, (_, coarse) in enumerate(axes):
+            if coarse:
+                sums = np.stack([self._matrix(source[axis], target[axis]) for _, source, target in asked])
+                rows = values.reshape(len(asked), prod(shape[:axis]), shape[axis], -1)
+                values = np.matmul(sums[:, None], rows)
+                shape[axis] = coarse
+        return values.reshape(len(asked), -1)
 
     def _matrix(self, fine: str, coarse: str) -> NDArray[np.float64]:
         known = self._sums.get((fine, coarse))
@@ -69,4 +95,4 @@ def answers(
     """The model's counts of each candidate, flat."""
     finest = resolutions.finest(candidates)
     tables = dict(zip(finest, model.marginals(finest.values()), strict=True))
-    return [resolutions.coarsened(tables[c.columns], finest[c.columns], c.clique) for c in candidates]
+    return resolutions.coarsened([(tables[c.columns], finest[c.columns], c.clique) for c in candidates])

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from synth.run import Measured
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
-    """A marginal that may be asked. columns: of the domain. clique: each of them, or a level of it. weight:
-    of the workload."""
+    """A marginal that may be asked; of a run, one object each. columns: of the domain. clique: each of them,
+    or a level of it. weight: of the workload."""
 
     columns: Clique
     clique: Clique

@@ -3,6 +3,7 @@ resolution."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from mpc_protocols.functionality import Clique
@@ -33,8 +34,11 @@ def conflicts(asked: Sequence[Clique], related: Related) -> list[tuple[int, int]
     places: dict[Clique, list[int]] = {}
     for place, columns in enumerate(asked):
         places.setdefault(columns, []).append(place)
-    found: list[tuple[int, int]] = []
-    for first, columns in enumerate(asked):
-        others = [place for other in related[columns] for place in places.get(other, ()) if place > first]
-        found += [(first, place) for place in sorted(others)]
-    return found
+    together = {
+        columns: sorted(p for of in related[columns] for p in places.get(of, ())) for columns in places
+    }
+    return [
+        (first, place)
+        for first, columns in enumerate(asked)
+        for place in together[columns][bisect_right(together[columns], first) :]
+    ]

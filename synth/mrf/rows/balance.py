@@ -184,8 +184,11 @@ def balance(
     answers: gives the model's marginals of some cliques, flat row-major. Marginals inside the tree's cliques
     stay what they are. Time: 0.2 s per sweep for 48,842 rows, 14 columns and 64 targets.
     """
-    held = tree.members
-    across = [clique for clique in cliques if not any(node.issuperset(clique) for node in held)]
+    holders: dict[str, list[frozenset[str]]] = {}
+    for members in tree.members:
+        for name in members:
+            holders.setdefault(name, []).append(members)
+    across = [clique for clique in cliques if not any(node.issuperset(clique) for node in holders[clique[0]])]
     chosen = [across[i] for i in _affordable(sizes, across, rng)]
     if len(table) < 2 or not chosen:
         return

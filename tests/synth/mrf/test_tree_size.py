@@ -91,15 +91,18 @@ def eliminated(chains: Chains, cliques: list[Clique], loose: set[str], beside: l
 def test_a_candidates_size_is_that_of_an_elimination_from_the_start(data: st.DataObject) -> None:
     sizes, levels = data.draw(layered())
     chains = Chains(sizes, levels)
-    cliques = data.draw(cliques_at_levels(sizes, levels, 12))
-    used = {name: levels[name] for clique in cliques for name in clique if name in levels}
-    loose = set(levels) - used.keys()
-    estimator = SizeEstimator(chains.sizes, cliques, chains.coarser, loose, chains.columns())
-    assert estimator.mb == eliminated(chains, cliques, loose, [])
-    for candidate in data.draw(cliques_at_levels(sizes, levels, 8)):
-        ties = [chains.beside(name, used) for name in candidate if name in loose]
-        expected = eliminated(chains, cliques, loose, [candidate, *ties])
-        limit = data.draw(st.floats(0, 2 * expected))
-        limited = estimator.with_clique(candidate, ties, limit)
-        assert limited == expected if expected <= limit else limited > limit or limited == estimator.mb
-        assert estimator.with_clique(candidate, ties) == expected
+    cliques, columns = data.draw(cliques_at_levels(sizes, levels, 12)), chains.columns()
+    candidates = data.draw(cliques_at_levels(sizes, levels, 8))
+    for count in (len(cliques) // 2, len(cliques)):  # the second time, much is remembered of the first
+        had = cliques[:count]
+        used = {name: levels[name] for clique in had for name in clique if name in levels}
+        loose = set(levels) - used.keys()
+        estimator = SizeEstimator(chains.sizes, had, chains.coarser, loose, columns)
+        assert estimator.mb == eliminated(chains, had, loose, [])
+        for candidate in candidates:
+            ties = [chains.beside(name, used) for name in candidate if name in loose]
+            expected = eliminated(chains, had, loose, [candidate, *ties])
+            limit = data.draw(st.floats(0, 2 * expected))
+            limited = estimator.with_clique(candidate, ties, limit)
+            assert limited == expected if expected <= limit else limited > limit or limited == estimator.mb
+            assert estimator.with_clique(candidate, ties) == expected

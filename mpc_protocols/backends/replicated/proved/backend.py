@@ -92,7 +92,8 @@ class ReplicatedWithProofs(Replicated):
         computing: int,
         contributing: int,
         split: Partition | None,
+        delay_us: int = 0,
     ) -> DryRun:
         from mpc_protocols.backends.replicated.proved.dry_run import ProvedDryRun
 
-        return ProvedDryRun(facts, counts, contributing, split)
+        return ProvedDryRun(facts, counts, contributing, split, delay_us)

@@ -23,12 +23,18 @@ class ProvedDryRun(PartyDryRun):
     """Three computing parties and `contributors` others."""
 
     def __init__(
-        self, facts: StudyFacts, counts: LocalCounts, contributors: int, split: Partition | None = None
+        self,
+        facts: StudyFacts,
+        counts: LocalCounts,
+        contributors: int,
+        split: Partition | None = None,
+        delay_us: int = 0,
     ) -> None:
-        """counts: marginals of the presumed table. split: of a vertical study's common table."""
+        """counts: marginals of the presumed table. split: of a vertical study's common table. delay_us: as of
+        `PartyDryRun`."""
         tally = Tally.of(3 + contributors)
         self._counted = CountedEngine(tally, facts, contributors, split)
-        super().__init__(facts, counts, 3, tally, self._counted)
+        super().__init__(facts, counts, 3, tally, self._counted, delay_us)
 
     @property
     def beside_bytes(self) -> int:

@@ -181,7 +181,7 @@ class BitShareCache:
             fresh = [(n, piece) for n, piece in owned if layout.ranges[n] in new]
             store.add(
                 [
-                    (layout.ranges[n], addend_of(self._trio, share(layout.ranges[n])[piece], dealer))
+                    (layout.ranges[n], addend_of(self._trio, share(layout.ranges[n]), dealer)[piece])
                     for n, piece in fresh
                 ]
             )

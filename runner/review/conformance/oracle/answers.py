@@ -64,10 +64,10 @@ def without_data(backend: Backend) -> None:
     compare(run_backend(backend, everything, data, parties, facts), together(data), facts)
 
 
-def costs(backend: Backend, parties: Parties) -> None:
+def costs(backend: Backend, parties: Parties, delay_us: int) -> None:
     data, facts = data_of(ROWS, parties), facts_of(backend, parties)
-    ran = run_backend(backend, everything, data, parties, facts)
-    compare_costs(backend, parties, facts, ran, together(data), None)
+    ran = run_backend(backend, everything, data, parties, facts, delay_us=delay_us)
+    compare_costs(backend, parties, facts, ran, together(data), None, delay_us)
 
 
 def refused(backend: Backend, parties: Parties) -> None:
@@ -96,7 +96,7 @@ def too_many_rows(backend: Backend, parties: Parties) -> None:
         expect("1234" not in caught[0].sentence, f"an error must hold no private value: {caught[0].sentence}")
 
 
-def vertical(backend: Backend, population: Population) -> None:
+def vertical(backend: Backend, population: Population, delay_us: int = 0) -> None:
     computing = max(2, backend.computing[0])
     parties = Parties(computing, 0)
     columns = {"a": 0, "b": 1, "c": 1, "d": 0, "only": 1}
@@ -110,6 +110,6 @@ def vertical(backend: Backend, population: Population) -> None:
         owned[owner] = OwnRows(rows, codes)
     data: list[Data] = [VerticalData(of, owned.get(party)) for party in range(computing)]
     facts, counts = facts_of(backend, parties), ideal_counts(of, owned, SIZES)
-    ran = run_backend(backend, everything, data, parties, facts)
+    ran = run_backend(backend, everything, data, parties, facts, delay_us=delay_us)
     compare(ran, counts, facts)
-    compare_costs(backend, parties, facts, ran, counts, of)
+    compare_costs(backend, parties, facts, ran, counts, of, delay_us)

@@ -131,8 +131,9 @@ def compare_costs(
     ran: Ran,
     counts: LocalCounts,
     split: Partition | None,
+    delay_us: int = 0,
 ) -> None:
-    dry = backend.dry_run(facts, counts, parties.computing, parties.contributing, split)
+    dry = backend.dry_run(facts, counts, parties.computing, parties.contributing, split, delay_us)
     answers = everything(dry)
     expect(answers == ran.answers, "a dry run on the true table must give the run's own answers at no noise.")
     dry.close()

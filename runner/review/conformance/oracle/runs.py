@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.backend import AllowAll, Backend, ClearBackend, DistributedBackend
 from mpc_protocols.engine import step
-from mpc_protocols.engine.latency import LATENCY_BYTES
+from mpc_protocols.engine.latency import latency_bytes_of
 from mpc_protocols.functionality import Guard, LocalCounts, MarginalOracle, StudyFacts, unobserved
 from mpc_protocols.in_memory.memory_wire import Frame, MemoryNetwork
 from mpc_protocols.public.history import NO_HISTORY, History
@@ -77,10 +77,12 @@ def run_backend(
     tap: Callable[[Frame], None] | None = None,
     bend: Bend | None = None,
     histories: Sequence[History] | None = None,
+    delay_us: int = 0,
 ) -> Ran:
     """Run `body` at the leader with everybody else taking part. Raises what the first party to fail raised.
 
-    data: of each party, by number. facts: of all, or of each. histories: of the computing parties.
+    data: of each party, by number. facts: of all, or of each. histories: of the computing parties. delay_us:
+    how far apart these take themselves to be.
     """
     each = [facts] * parties.number if isinstance(facts, StudyFacts) else list(facts)
     guards = list(guards) if guards is not None else [Recorder() for _ in range(parties.computing)]
@@ -106,7 +108,7 @@ def run_backend(
         return None
 
     # what a dry run presumes; the engine would measure how fast this machine is at the moment
-    with mock.patch.object(step, "latency_bytes_of", lambda delay_us: LATENCY_BYTES):
+    with mock.patch.object(step, "latency_bytes_of", lambda _: latency_bytes_of(delay_us)):
         results = network.run([party] * parties.number)
     opened = [results[number] for number in range(parties.computing) if number != leader]
     return Ran(results[leader], opened, guards, [network.traffic(number) for number in range(parties.number)])

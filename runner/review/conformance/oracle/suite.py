@@ -12,6 +12,8 @@ from runner.review.conformance.checks import Check, expect
 from runner.review.conformance.oracle import answers, deviations, noise, order, picks, refusals
 from runner.review.conformance.oracle.runs import parties_of
 
+FAR_US = 20_000
+"""A delay at which protocols take other forms than on one machine: fewer rounds, larger pools of noise."""
 POPULATIONS: tuple[Population, ...] = ("intersection", "union")
 
 
@@ -28,9 +30,15 @@ def check_oracle(backend: Backend) -> list[Check]:
         checks.append(Check(f'backend "{backend.name}"', name, partial(body, backend, *arguments)))
 
     add("what it says of itself", words)
+    add(
+        f"a dry run counts every byte and round of parties that are far apart ({last})",
+        answers.costs,
+        last,
+        FAR_US,
+    )
     for world in worlds:
         add(f"all questions are answered and charged as by ideal ({world})", answers.equal, world)
-        add(f"a dry run counts every byte and round ({world})", answers.costs, world)
+        add(f"a dry run counts every byte and round ({world})", answers.costs, world, 0)
     add("a unit of three rows, one row replaced", answers.equal, last, answers.strict)
     add("a million times as many rows allowed", answers.equal, last, answers.roomy)
     add("as many rows as allowed", answers.equal, last, answers.tight)
@@ -63,6 +71,7 @@ def check_oracle(backend: Backend) -> list[Check]:
     if "vertical" in backend.partitions:
         for population in POPULATIONS:
             add(f"columns of two owners, {population}", answers.vertical, population)
+        add("columns of two owners that are far apart", answers.vertical, POPULATIONS[-1], FAR_US)
     return checks
 
 
