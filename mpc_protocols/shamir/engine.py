@@ -2,10 +2,10 @@
 
     counts        additive modulo 2^32 among the holders, parties 0..t (`held_marginals`; owners' columns: `vertical.source`); the
                   leader is one of them
-    distances     c subtracted from the leader's part, cells with c = 0 by local sums, the others by `l1_distance`, or `two_holders`
+    distances     c subtracted from the leader's part, cells with c = 0 by local sums, others by `l1_distance` or `two_holders`
     noise         the shared draws over `gates`, on a fork of the mesh when made beside the scores
-    keys          weights times sums by shifted addends, added up to one number each (two holders: local); all pairs compared, opened
-                  by `zero_rows`
+    keys          weights times sums by shifted addends, added up to one number each (two holders: local); all pairs compared,
+                  opened by `zero_rows`
     release       the holders' counts and the noise are added, on shared bits if t > 1; the sum is opened, never a count
 
 Who learns what: all computing parties the releases, the model's answers, and sizes. Threat model: semi-honest, no more than t of
