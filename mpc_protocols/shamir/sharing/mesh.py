@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, Words
+from mpc_protocols.engine.bitwise.bitslice import UInt, Words
 from mpc_protocols.engine.blank import Blank, blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.link import Link
@@ -131,7 +132,7 @@ class Mesh(Link):
         self._add_zero(part, self.operation())
         return part
 
-    def between(self, one: int, other: int, shape: tuple[int, ...], dtype: UInt) -> Elements | None:
+    def between(self, one: int, other: int, shape: tuple[int, ...], dtype: UInt) -> Any:
         """Fresh uniform elements that these two parties know and nobody else: alike at both, None at all others."""
         operation = self.operation()
         if self.me not in (one, other):

@@ -67,7 +67,7 @@ class AcrossCells:
         moved = np.empty(shape, dtype=bool)
         for place, (first, side, others) in enumerate(self._changed):
             by_side, by_others = _coded(codes, side), _coded(codes, others)
-            np.not_equal(*by_others, out=moved[place])
+            np.not_equal(by_others[0], by_others[1], out=moved[place])
             np.subtract(by_side[1], by_side[0], out=step[place])
             by_others += first
             np.add(by_side, by_others, out=cells[:, place])
@@ -114,7 +114,7 @@ _TWICE = np.array([[-2], [-2], [2], [2]], dtype=np.float32)
 def _coded(codes: Codes, strides: Strides) -> Codes:
     """The number of the cell in which these columns are. codes: first axis of columns."""
     (column, stride), *rest = strides
-    found = codes[column] * np.int32(stride)
+    found: Codes = codes[column] * np.int32(stride)
     for column, stride in rest:
         found += codes[column] * np.int32(stride) if stride > 1 else codes[column]
     return found

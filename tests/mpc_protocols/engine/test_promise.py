@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_a_promised_measurement_is_made_without_being_sent(name: str) -> None:
     arena, rows = _arena(name)
     sent, rounds = [], []
     for promised in (False, True):
-        ran = arena.run(lambda oracle, promised=promised: script(oracle, promised), rows, Coins("promise"))
+        ran = arena.run(partial(script, promised=promised), rows, Coins("promise"))
         assert ran.answer == [1, 48 * arena.parties]
         steps = [of for of in ran.frames if b'"step":"measure"' in bytes(of.payload)]
         sent.append(len(steps))

@@ -125,7 +125,8 @@ def test_what_a_party_sees_does_not_depend_on_what_is_multiplied(me: int) -> Non
 
                 return run
 
-            gates.mesh.between, gates.opening = map(noted, (gates.mesh.between, gates.opening))  # type: ignore[method-assign]
+            gates.mesh.between = noted(gates.mesh.between)  # type: ignore[method-assign]
+            gates.opening = noted(gates.opening)  # type: ignore[method-assign]
             own = bits[gates.mesh.me]
             two_holders.handed(gates, two_holders.times(gates, own, parts[gates.mesh.me]))
             return own
