@@ -126,7 +126,7 @@ def widened(gates: ShamirBitGates, held: Elements) -> Elements:
     operands = gates.inputs(HOLDERS, own, (planes, words))
     overflow = top_bit(gates, [*([of[p] for of in operands] for p in range(planes)), [zero]], carry_in=False)
     wide = held.astype(np.uint64)
-    return wide + weighted_sum(gates, overflow[np.newaxis], (-(1 << planes),), len(held), np.uint64)  # type: ignore[no-any-return]
+    return wide + weighted_sum(gates, overflow[np.newaxis], (-(1 << planes),), len(held), np.uint64)
 
 
 def reveal(gates: ShamirBitGates, held: Elements) -> Elements:
