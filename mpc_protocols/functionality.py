@@ -188,14 +188,15 @@ class MarginalOracle(ABC):
         of its column.
         """
 
-    def expect(self, sigma2: Fraction) -> None:  # noqa: B027 - a default that does nothing
+    def expect(self, sigma2: Fraction, promised: bool = False) -> None:  # noqa: B027 - a default that does nothing
         """Say before a selection that what it picks will be measured with noise of parameter sigma2, where
         that is known.
 
         Public, like every argument. The noise may be made while the selection is under way; no answer has
-        another distribution, and nothing is promised: what is asked next may be something else. A selection
-        raises `StudyInvalid` if no measurement may have such a variance. An oracle that makes no use of it
-        does nothing.
+        another distribution. promised: the next question measures exactly what is picked, in that order, with
+        that noise, so that it need not be sent; another question then raises `ProtocolAborted`. Else what is
+        asked next may be something else. A selection raises `StudyInvalid` if no measurement may have such a
+        variance. An oracle that makes no use of it does nothing.
         """
 
     @abstractmethod

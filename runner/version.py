@@ -9,6 +9,6 @@ releases of one run together.
 VERSION = "0.3.0"
 """Of the release; the packages' own. run.json says which each party has."""
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Raised with whatever another party, or its signature, would notice; `tests/test_protocol_version.py` pins
 what that is."""

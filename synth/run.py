@@ -477,7 +477,7 @@ class Rounds(Run):
     def round(self, candidates: Sequence[Clique], sigma2: Fraction, epsilon: Fraction, last: bool) -> Bought:
         """Select, measure, fit; what that taught."""
         answers, penalty = self.model.marginals(candidates), self._penalty(sigma2)
-        self.oracle.expect(sigma2)
+        self.oracle.expect(sigma2, promised=True)
         position = self.select(
             candidates,
             answers,

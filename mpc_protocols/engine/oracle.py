@@ -70,7 +70,7 @@ class LeadingOracle(MarginalOracle):
         self.facts = party.facts
         self._party = party
         self._open = True
-        self._expected: Fraction | None = None
+        self._expected: tuple[Fraction | None, bool] = None, False
         self._aside: Aside | None = None
 
     @property
@@ -100,8 +100,8 @@ class LeadingOracle(MarginalOracle):
         self._party.prepare(begun)
         return list(begun.handles)
 
-    def expect(self, sigma2: Fraction) -> None:
-        self._expected = sigma2
+    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
+        self._expected = sigma2, promised
 
     def select(
         self,
@@ -114,9 +114,9 @@ class LeadingOracle(MarginalOracle):
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
         """See `MarginalOracle`; errors as `PublicState.begin_select`, and of `argmax.check_size`."""
-        expected, self._expected = self._expected, None
+        expected, self._expected = self._expected, (None, False)
         begun, rounded = self._next().begin_select(
-            handles, answers, weights, penalties, epsilon, picks, conflicts, expected
+            handles, answers, weights, penalties, epsilon, picks, conflicts, *expected
         )
         check_size(begun.plan)
         self._announce(begun.step)
@@ -128,7 +128,8 @@ class LeadingOracle(MarginalOracle):
         """See `MarginalOracle`; errors as `PublicState.begin_measure`. The counts are opened to the followers
         too."""
         begun = self._next().begin_measure(handles, sigma2)
-        self._announce(begun.step)
+        if not begun.promised:
+            self._announce(begun.step)
         opened = self._party.measure(begun)
         if self._party.noise.is_due:
             self._aside = Aside(lambda: self._party.noise.make_due(begun))
@@ -202,7 +203,8 @@ def follow(party: ComputingParty[Any, Any]) -> list[NDArray[np.int64]]:
     opened: list[NDArray[np.int64]] = []
     while True:
         try:
-            begun = party.state.begin(parse(party.wire.receive_up_to(party.facts.leader, MAX_BYTES)))
+            step = party.state.promised or parse(party.wire.receive_up_to(party.facts.leader, MAX_BYTES))
+            begun = party.state.begin(step)
             if isinstance(begun, BegunSelect):
                 check_size(begun.plan)
             opened += party.run(begun)

@@ -36,7 +36,14 @@ from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.in_memory.tallied_dry_run import Learned, TalliedDryRun
 from mpc_protocols.mechanisms.selection import SelectionPlan
 from mpc_protocols.process.threads import start_thread
-from mpc_protocols.public.begun import Begun, BegunDistances, BegunPrepare, BegunSelect, BegunTotal
+from mpc_protocols.public.begun import (
+    Begun,
+    BegunDistances,
+    BegunMeasure,
+    BegunPrepare,
+    BegunSelect,
+    BegunTotal,
+)
 from mpc_protocols.public.steps import MAX_BYTES, EndStep, PrepareStep
 from mpc_protocols.vertical.partition import OwnRows, Partition, VerticalData
 from mpc_protocols.wire import Wire
@@ -205,7 +212,9 @@ class EngineDryRun(TalliedDryRun):
             request = PrepareStep(begun.fresh, begun.levels).to_bytes()
         elif isinstance(begun, BegunTotal) and leading.shares_rows_first(begun):
             request = PrepareStep((leading.smallest(),), ()).to_bytes()
-        self._announce(begun.step.to_bytes(), request)
+        announced = not (isinstance(begun, BegunMeasure) and begun.promised)
+        if announced:
+            self._announce(begun.step.to_bytes(), request)
         if isinstance(begun, BegunPrepare):
             self._share(begun.fresh, begun.levels)
         elif request:
@@ -215,7 +224,7 @@ class EngineDryRun(TalliedDryRun):
             if isinstance(begun, BegunDistances) and party == self._leader:
                 leading.distances(begun, rounded)
             else:
-                self._heard(party).run(begun)
+                (self._heard(party) if announced else self._engines[party]).run(begun)
 
         self._together(step)
         self._count_all()

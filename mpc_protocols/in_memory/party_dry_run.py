@@ -21,6 +21,7 @@ from mpc_protocols.in_memory.tallied_dry_run import Learned, TalliedDryRun
 from mpc_protocols.public.begun import (
     Begun,
     BegunDistances,
+    BegunMeasure,
     BegunPrepare,
     BegunSelect,
     BegunTotal,
@@ -77,7 +78,8 @@ class PartyDryRun(TalliedDryRun):
             request = PrepareStep(begun.fresh, begun.levels).to_bytes()
         elif isinstance(begun, BegunTotal) and party.shares_rows_first(begun):
             request = PrepareStep((party.smallest(),), ()).to_bytes()
-        self._announce(begun.step.to_bytes(), request)
+        if not (isinstance(begun, BegunMeasure) and begun.promised):
+            self._announce(begun.step.to_bytes(), request)
         if isinstance(begun, BegunDistances):
             party.distances(begun, rounded)
         else:

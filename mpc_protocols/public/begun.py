@@ -66,12 +66,14 @@ class BegunSelect:
 
 @dataclass(frozen=True)
 class BegunMeasure:
-    """cells: of each handle's marginal. plan.samplers: the noise of each."""
+    """cells: of each handle's marginal. plan.samplers: the noise of each. promised: by the selection before:
+    nobody sends it."""
 
     step: MeasureStep
     inputs: bytes
     plan: MeasurePlan
     cells: tuple[int, ...]
+    promised: bool
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,8 @@ class PublicState:
         self._bound: RowBound | None = None
         self._open: bytes | None = None
         """The inputs of the release whose result is still to be learnt."""
+        self.promised: MeasureStep | None = None
+        """What the last selection promised, and nothing else may come next."""
         self._number = 0
         self._ended = False
         self._transcript = Transcript(facts)
@@ -156,6 +158,7 @@ class PublicState:
         picks: int = 1,
         conflicts: Sequence[tuple[int, int]] = (),
         expected: Fraction | None = None,
+        promised: bool = False,
     ) -> tuple[BegunSelect, RoundedAnswers]:
         """The next selection, and the rounded answers of its contenders; the other candidates are not even
         rounded.
@@ -180,6 +183,7 @@ class PublicState:
             picks,
             apart,
             expected,
+            promised,
         )
         return self._begin_select(step, plan, groups), rounded
 
@@ -267,8 +271,10 @@ class PublicState:
                 self.row_bound,
                 first=self._bound is None,
             )
+            promised = self.promised is not None
             inputs = self._begin_release(step, batch.digest)
-            return BegunMeasure(step, inputs, batch, tuple(map(self.cells, step.handles)))
+            self.promised = None
+            return BegunMeasure(step, inputs, batch, tuple(map(self.cells, step.handles)), promised)
         if isinstance(step, DistanceStep):
             return self._begin_distances(step)
         if isinstance(step, TotalStep):
@@ -298,6 +304,10 @@ class PublicState:
                 f"The selection of step {begun.step.number} opened to {len(positions)} positions, "
                 f"{begun.step.picks} were due."
             )
+        if begun.step.promised:
+            assert begun.step.expected is not None
+            handles = tuple(begun.step.handles[position] for position in positions)
+            self.promised = MeasureStep(self._number, handles, begun.step.expected)
 
     def learn_counts(self, begun: BegunMeasure, counts: Sequence[NDArray[np.int64]]) -> None:
         """Record the opened noisy marginals, int64 of shape (cells,) per handle; the first batch fixes the
@@ -376,6 +386,10 @@ class PublicState:
         if self._ended or self._open is not None:
             raise ProtocolAborted(
                 "A step began before the one before it was finished, or after the end; stop the run."
+            )
+        if self.promised is not None and step != self.promised:
+            raise ProtocolAborted(
+                "A step came in place of the measurement that the selection before it had promised; stop the run."
             )
         if len(step.to_bytes()) > MAX_BYTES:
             raise StudyInvalid(

@@ -152,7 +152,8 @@ class SelectStep(_Message):
     answers do not exceed. answers_digests: for each group of the candidates that are kept, the hash of their
     rounded answers (`answers`). conflicts: for each candidate the later ones of which at most one of the two
     is picked, ascending; empty if there are none. expected: sigma2 of the measurement that is going to
-    follow, if that is known.
+    follow, if that is known. promised: the next step is the `MeasureStep` of what is picked, in that order,
+    with this sigma2, and nobody sends it.
     """
 
     kind: ClassVar[str] = "select"
@@ -166,6 +167,7 @@ class SelectStep(_Message):
     picks: int = 1
     conflicts: tuple[tuple[int, ...], ...] = ()
     expected: Fraction | None = None
+    promised: bool = False
 
     def __post_init__(self) -> None:
         _check_integer(self.number, "a step's number", MAX_STEPS)
@@ -197,6 +199,10 @@ class SelectStep(_Message):
         _check_rational(self.epsilon, "epsilon", positive=True)
         if self.expected is not None:
             _check_rational(self.expected, "the expected sigma2", positive=True)
+        _require(
+            self.promised is False or (self.promised is True and self.expected is not None),
+            "only a measurement that is expected is promised",
+        )
         _check_answers(self.answer_sums, self.answers_digests)
 
 
@@ -292,6 +298,8 @@ _COMMON: Final[Mapping[type, Callable[[Any], object]]] = {
 def _encode(value: object) -> object:
     if (common := _COMMON.get(type(value))) is not None:
         return common(value)
+    if isinstance(value, bool):
+        return value
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Level):
@@ -365,6 +373,7 @@ _DECODERS: Final[Mapping[type[Step], Mapping[str, Callable[[object], object]]]] 
         "picks": _as_is,
         "conflicts": lambda value: _list(value, _list),
         "expected": _rational,
+        "promised": _as_is,
     },
     MeasureStep: {"number": _as_is, "handles": _list, "sigma2": _variances},
     DistanceStep: {

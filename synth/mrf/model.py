@@ -108,8 +108,8 @@ class Model:
             list(combinations(self.sizes, 2)) if targets is None else [tuple(clique) for clique in targets]
         )
         if rows > 1 and sweeps > 0:
-            balance(self.tree, used.sizes, table, wanted, self.marginals, sweeps, rng)
-        return table[:, [name in self.sizes for name in used.sizes]]
+            balance(self.tree, used, table, wanted, self.marginals, sweeps, rng)
+        return table
 
     def to_bytes(self) -> bytes:
         """The model as an .npz archive (`storage.py`): equal models give equal bytes."""

@@ -75,8 +75,8 @@ class IdealDryRun(DryRun):
     def prepare(self, cliques: Sequence[Clique], levels: Sequence[Level] = ()) -> list[Handle]:
         return self._ideal.prepare(cliques, levels)
 
-    def expect(self, sigma2: Fraction) -> None:
-        self._ideal.expect(sigma2)
+    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
+        self._ideal.expect(sigma2, promised)
 
     def select(
         self,

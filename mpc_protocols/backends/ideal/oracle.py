@@ -81,7 +81,7 @@ class IdealOracle(MarginalOracle):
         self._watch, self._history = watch, history
         self._shared: dict[Clique, NDArray[np.int64]] = {}
         self._derived: dict[Handle, NDArray[np.int64]] = {}
-        self._expected: Fraction | None = None
+        self._expected: tuple[Fraction | None, bool] = None, False
 
     @property
     def state(self) -> PublicState:
@@ -117,8 +117,8 @@ class IdealOracle(MarginalOracle):
             self._shared[clique] = cells.astype(np.int64, copy=False)
         return list(begun.handles)
 
-    def expect(self, sigma2: Fraction) -> None:
-        self._expected = sigma2
+    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
+        self._expected = sigma2, promised
 
     def select(
         self,
@@ -131,9 +131,9 @@ class IdealOracle(MarginalOracle):
         conflicts: Sequence[tuple[int, int]] = (),
     ) -> list[int]:
         """See `MarginalOracle`; errors as `PublicState.begin_select`."""
-        expected, self._expected = self._expected, None
+        expected, self._expected = self._expected, (None, False)
         begun, rounded = self._state.begin_select(
-            handles, answers, weights, penalties, epsilon, picks, conflicts, expected
+            handles, answers, weights, penalties, epsilon, picks, conflicts, *expected
         )
         self._watch(begun, rounded)
         plan = begun.plan

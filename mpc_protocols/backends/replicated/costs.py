@@ -60,7 +60,8 @@ def signs(tally: Tally, cells: int, planes: int, adder: Adder) -> None:
 
 def weighted_sum(tally: Tally, bits: int, cells: int, element: int = 4) -> None:
     """`conversion.weighted_sum`."""
-    tally.step([(0, 1, bits * cells * element)])
+    turns = [len(range(party, bits, 3)) for party in range(3)]
+    tally.step([(party, (party + 1) % 3, of * cells * element) for party, of in enumerate(turns) if of])
     products(tally, cells, element)
 
 

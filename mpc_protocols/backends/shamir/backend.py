@@ -33,7 +33,7 @@ class Shamir(EngineBackend):
     unchecked = ""
     together = "fewer than half of them work together"
     assumption = KEYED
-    known_traffic = (369477, 288)
+    known_traffic = (157093, 149)
     shows = "random-looking shares"
     how = (
         "The computing parties added up these statistics on Shamir shares: nobody gathered the data, and only noisy results "

@@ -62,31 +62,33 @@ class AcrossCells:
 
     def look(self, codes: Codes) -> None:
         """Look at pairs of rows. codes: (columns, 2, pairs)."""
-        pairs = codes.shape[2]
-        differ = codes[:, 0] != codes[:, 1]
-        moved = np.empty((pairs, self.width), dtype=bool)
-        by_side, by_others = (np.empty((self.width, *codes.shape[1:]), dtype=np.int32) for _ in range(2))
+        shape = self.width, codes.shape[2]
+        cells, step = np.empty((2, *shape), dtype=np.int32), np.empty(shape, dtype=np.int32)
+        moved = np.empty(shape, dtype=bool)
         for place, (first, side, others) in enumerate(self._changed):
-            np.logical_and(_any(differ, side), _any(differ, others), out=moved[:, place])
-            by_side[place], by_others[place] = _coded(codes, side), _coded(codes, others)
-            by_others[place] += first
-        flat = np.flatnonzero(moved)
+            by_side, by_others = _coded(codes, side), _coded(codes, others)
+            np.not_equal(by_others[0], by_others[1], out=moved[place])
+            np.subtract(by_side[1], by_side[0], out=step[place])
+            by_others += first
+            np.add(by_side, by_others, out=cells[:, place])
+        moved &= step != 0
+        flat = np.flatnonzero(moved.T)
         self._pair = flat // self.width
-        places = (flat - self._pair * self.width) * (2 * pairs) + self._pair  # of the first row's code
-        self._cells = np.empty((4, len(flat)), dtype=np.intp)  # two that are left, two that are entered
-        for number, (one, other) in enumerate(((0, 0), (1, 1), (0, 1), (1, 0))):
-            np.add(
-                by_side.reshape(-1).take(places + one * pairs),
-                by_others.reshape(-1).take(places + other * pairs),
-                out=self._cells[number],
-            )
-        self._ends = np.searchsorted(self._pair, np.arange(pairs + 1))
+        places = (flat - self._pair * self.width) * shape[1] + self._pair
+        self._left = cells.reshape(2, -1).take(places, axis=1)
+        self._by = step.reshape(-1).take(places)
+        self._ends = np.searchsorted(self._pair, np.arange(shape[1] + 1))
 
     def costs(self, start: int, stop: int) -> Array:
         """What exchanging would add to the distance, for the pairs from `start` to `stop`."""
         self._part = part = slice(self._ends[start], self._ends[stop])
         self._start = start
-        price = self._targets.surplus.take(self._cells[:, part])
+        left, by = self._left[:, part], self._by[part]
+        self._cells = cells = np.empty((4, len(by)), dtype=np.intp)  # two that are left, two that are entered
+        cells[:2] = left
+        np.add(left[0], by, out=cells[2])
+        np.subtract(left[1], by, out=cells[3])
+        price = self._targets.surplus.take(cells)
         price *= _TWICE
         price += 1
         np.clip(price, -1, 1, out=price)
@@ -98,7 +100,7 @@ class AcrossCells:
         pair = self._pair[self._part] - self._start
         chosen = np.zeros(int(pair[-1]) + 1 if len(pair) else 0, dtype=bool)
         chosen[good[good < len(chosen)]] = True
-        made = self._cells[:, self._part][:, chosen.take(pair)]
+        made = self._cells.take(np.flatnonzero(chosen.take(pair)), axis=1)
         np.add.at(self._targets.surplus, made[:2].reshape(-1), np.float32(-1))
         np.add.at(self._targets.surplus, made[2:].reshape(-1), np.float32(1))
 
@@ -111,13 +113,8 @@ _TWICE = np.array([[-2], [-2], [2], [2]], dtype=np.float32)
 
 def _coded(codes: Codes, strides: Strides) -> Codes:
     """The number of the cell in which these columns are. codes: first axis of columns."""
-    found = np.zeros(codes.shape[1:], dtype=np.int32)
-    for column, stride in strides:
+    (column, stride), *rest = strides
+    found: Codes = codes[column] * np.int32(stride)
+    for column, stride in rest:
         found += codes[column] * np.int32(stride) if stride > 1 else codes[column]
-    return found
-
-
-def _any(differ: NDArray[np.bool_], strides: Strides) -> NDArray[np.bool_]:
-    """Whether some of these columns differ."""
-    found: NDArray[np.bool_] = np.logical_or.reduce(differ[[column for column, _ in strides]])
     return found

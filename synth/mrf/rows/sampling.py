@@ -40,23 +40,18 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
     order = rng.permutation(len(group))
     if groups > 1:
         order = by_group(order, group, groups)
-    members = np.bincount(group, minlength=groups)
-    ends = np.cumsum(members)
-    sorted_group = group[order]
-    rank = np.arange(len(group)) - (ends - members)[sorted_group]
-    starts = rng.random(size=(groups,))
-    position = (rank + starts[sorted_group]) / members[sorted_group]
-    cumulative = np.cumsum(table, axis=1)
-    whole = cumulative[:, -1:]
-    cumulative /= np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
-    line = (cumulative + np.arange(groups)[:, None]).reshape(-1)
-    cell = np.searchsorted(line, sorted_group + position, side="right")
-    # Rounding of the last digit may carry a position past its group's cells: keep it inside, among those that
-    # are possible.
-    first, last = (table > 0).argmax(axis=1), values - 1 - (table[:, ::-1] > 0).argmax(axis=1)
-    value = np.clip(cell - sorted_group * values, first[sorted_group], last[sorted_group])
+    members = np.bincount(group, minlength=groups)[:, None]
+    below = np.cumsum(table, axis=1)  # then: how many of the group's points lie before each cell's end
+    whole = below[:, -1:].copy()
+    ended = below >= whole  # whatever rounding says: what follows is impossible
+    below *= members / np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
+    below -= rng.random(size=(groups, 1))
+    np.ceil(below, out=below)
+    np.minimum(below, members, out=below)
+    np.copyto(below, members, where=ended)
+    counts = np.diff(below, axis=1, prepend=0).astype(np.intp)
     result = np.empty_like(group)
-    result[order] = value
+    result[order] = np.repeat(np.tile(np.arange(values), groups), counts.reshape(-1))
     return result
 
 
@@ -67,26 +62,28 @@ def sample_rows(
     rows: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Codes, int64, shape (rows, columns and levels in order). conditionals[i]: P(new columns | separator),
-    axes as in node i."""
+    """Codes, int64, shape (rows, columns in order). conditionals[i]: P(new columns | separator), axes as in
+    node i."""
     if rows < 0:
         raise ValueError(f"The number of rows must not be negative, got {rows}.")
     sizes = chains.sizes
-    column = {name: index for index, name in enumerate(sizes)}
-    out = np.zeros((rows, len(column)), dtype=np.int64, order="F")
-    if rows == 0:
-        return out
+    codes: dict[str, NDArray[np.int64]] = {}
     for node, separator, conditional in zip(tree.nodes, tree.separators, conditionals, strict=True):
         group = np.zeros(rows, dtype=np.int64)
         for name in separator:
-            group = group * sizes[name] + out[:, column[name]]
+            group *= sizes[name]
+            group += codes[name]
         new = tuple(name for name in node if name not in separator)
-        table = _given(chains, node, separator, new, conditional)
-        value: NDArray[np.int64] = _fill(table, group, rng)
-        for name in reversed(new):
-            value, out[:, column[name]] = np.divmod(value, sizes[name])
+        value = _fill(_given(chains, node, separator, new, conditional), group, rng)
+        for name in reversed(new[1:]):
+            value, codes[name] = np.divmod(value, sizes[name])
+        codes[new[0]] = value
+        for name in new:
             for coarse in chains.coarser[name]:
-                out[:, column[coarse]] = chains.bins(name, coarse)[out[:, column[name]]]
+                codes[coarse] = chains.bins(name, coarse).take(codes[name])
+    drawn = [codes[name] for name, column in chains.column.items() if name == column]
+    out = np.empty((rows, len(drawn)), dtype=np.int64, order="F")
+    np.stack(drawn, axis=1, out=out)
     return out
 
 

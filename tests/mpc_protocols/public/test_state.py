@@ -247,6 +247,28 @@ def test_steps_out_of_order_are_refused() -> None:
         state.begin(PREPARE)
 
 
+def test_nothing_but_a_promised_measurement_follows_a_selection() -> None:
+    state = measured()
+    begun, _ = state.begin_select([0, 1, 2], ANSWERS, [F(1)] * 3, [F(0)] * 3, F(1, 2), 2, (), F(4), True)
+    state.learn_selection(begun, [2, 0])
+    assert state.promised == MeasureStep(2, (2, 0), F(4))
+    for step in (
+        MeasureStep(2, (0, 2), F(4)),
+        MeasureStep(2, (2, 0), F(5)),
+        TotalStep(2, F(4)),
+        PREPARE,
+        EndStep(),
+    ):
+        before = state.transcript
+        with pytest.raises(ProtocolAborted, match="in place of the measurement that the selection before it"):
+            state.begin(step)
+        assert state.transcript == before and state.promised is not None
+    begun_measure = state.begin(state.promised)
+    assert begun_measure.promised and state.promised is None
+    state.learn_counts(begun_measure, [np.zeros(6, np.int64), np.zeros(2, np.int64)])
+    assert not state.begin(MeasureStep(3, (0,), F(4))).promised
+
+
 def test_a_refused_step_leaves_the_transcript_as_it_was() -> None:
     state = measured()
     before = state.transcript

@@ -46,6 +46,7 @@ def selections(draw: st.DrawFn) -> SelectStep:
         draw(positives),
         as_many(st.integers(0, 2**62 - 1)),  # type: ignore[arg-type]
         tuple(draw(st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=3))),
+        **draw(st.sampled_from([{}, {"expected": F(3, 2)}, {"expected": F(3, 2), "promised": True}])),
     )
 
 
@@ -203,6 +204,8 @@ def test_size_is_limited_before_anything_is_read() -> None:
         lambda: SelectStep(0, (0, 1), (F(1),), (F(1),), F(1), (1,), (bytes(32),)),
         lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), ()),
         lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), (bytes(31),)),
+        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), (bytes(32),), promised=True),
+        lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), (bytes(32),), 1, (), F(1), 1),  # type: ignore[arg-type]
         lambda: SelectStep(0, (0,), (F(1),), (F(1),), F(1), (1,), bytes(32)),  # type: ignore[arg-type]
     ],
 )

@@ -6,8 +6,9 @@ is local:
 
     P1: u'' (1 - 2m) + m        P2: u' (1 - 2m)        P0: 0        then one zero-masked reshare
 
-so weighted sums of many bits cost K bits per bit from P0 to P1 and ONE reshared element per sum, 2 rounds.
-Numbers that bits choose are added up in as many (`chosen_sums`).
+so weighted sums of many bits cost K bits per bit and ONE reshared element per sum, 2 rounds: of the bits of a
+sum the parties take the part of P0 in turn, each with its own streams, so that all send as much. Numbers that
+bits choose are added up in as many rounds (`chosen_sums`).
 
 Threat model, masking and assumption: `trio`. Nothing is opened.
 """
@@ -29,29 +30,29 @@ def weighted_sum(trio: Trio, bits: BitShare, weights: Sequence[int], cells: int,
     """sum_j weights[j] * bits[j] for every cell, modulo 2^K: planes of shape (len(weights), words) to a share
     of (cells,).
 
-    Weights are public integers, also negative ones. 2 rounds: len(weights) * K bits a cell from P0 to P1,
-    then one element a cell from each party.
+    Weights are public integers, also negative ones. 2 rounds: K bits a cell for each bit j, from party j mod
+    3 to that on its right, then one element a cell from each party.
     """
     if len(bits) != len(weights):
         raise ValueError(f"{len(weights)} weights do not fit {len(bits)} planes of bits.")
     modulus = 1 << 8 * np.dtype(dtype).itemsize
     factors = [dtype(weight % modulus) for weight in weights]
     operation = trio.operation()
-    shape = (len(weights), cells)
+    turns = [range(party, len(weights), 3) for party in range(3)]
     parts: Elements = np.zeros(cells, dtype)
-    if trio.me == 0:
-        columns = to_bits(bits.own ^ bits.next, cells, dtype)
-        trio.send(1, columns - trio.own_mask(shape, dtype, operation))
-        trio.turn()
-    else:
-        trio.turn()
-        columns = trio.receive(0, shape, dtype) if trio.me == 1 else trio.next_mask(shape, dtype, operation)
-        for j, factor in enumerate(factors):
-            known = to_bits(bits.next[j] if trio.me == 1 else bits.own[j], cells, dtype)
-            term = (dtype(1) - (known << dtype(1))) * columns[j]
-            if trio.me == 1:
+    if turns[trio.me]:
+        columns = to_bits((bits.own ^ bits.next)[trio.me :: 3], cells, dtype)
+        trio.send(trio.right, columns - trio.own_mask(columns.shape, dtype, operation))
+    trio.turn()
+    for party, held in ((trio.left, bits.next), (trio.right, bits.own)):
+        shape, is_left = (len(turns[party]), cells), party == trio.left
+        columns = trio.receive(party, shape, dtype) if is_left else trio.next_mask(shape, dtype, operation)
+        for column, j in zip(columns, turns[party], strict=True):
+            known = to_bits(held[j], cells, dtype)
+            term = (dtype(1) - (known << dtype(1))) * column
+            if is_left:
                 term += known
-            term *= factor
+            term *= factors[j]
             parts += term
     return reshare(trio, parts)
 

@@ -131,11 +131,11 @@ class ShamirBitGates(LinkedGates):
 
     def reveal_bits(self, x: Bits) -> Words:
         """The words, to all computing parties. 1 round."""
-        return self.mesh.open_parts(self._opening(x))
+        return self.mesh.open_parts(self.opening(x))
 
     def reveal_to(self, receiver: int, x: Bits) -> Words | None:
         """The words, to one computing party; None at all others. 1 round."""
-        return self.mesh.open_parts_to(receiver, self._opening(x))
+        return self.mesh.open_parts_to(receiver, self.opening(x))
 
     def inputs(self, owners: Sequence[int], words: Words | None, shape: tuple[int, ...]) -> list[Bits]:
         """Each owner's words as a sharing; words: this party's own, if it is an owner. 1 round, their size to
@@ -162,7 +162,7 @@ class ShamirBitGates(LinkedGates):
             found.append(Bits(first, *others))
         return found
 
-    def _opening(self, x: Bits) -> Words:
+    def opening(self, x: Bits) -> Words:
         """This party's masked part of the words."""
         part = self.mesh.zero(x.shape)
         for plane in self.mesh.scheme.opening:

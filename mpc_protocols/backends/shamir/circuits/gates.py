@@ -5,7 +5,8 @@ Adding, scaling and putting together are local (`numbers`); addends are added up
 where a number is compared or opened. What the holders keep additively becomes shared bits by an input of each
 of them: 1 round.
 
-Nothing ever leaves GF(2): no conversion to a ring, no statistical mask. Threat model and assumption: `mesh`.
+No statistical mask. Where one party at most may be bad sums of bits become parts of the two holders
+(`two_holders`); with more nothing ever leaves GF(2). Threat model and assumption: `mesh`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc_protocols.backends.shamir.circuits import two_holders
 from mpc_protocols.backends.shamir.circuits.adders import Columns, add_up, top_bit
 from mpc_protocols.backends.shamir.circuits.bit_gates import ShamirBitGates
 from mpc_protocols.backends.shamir.sharing import numbers
@@ -57,7 +59,11 @@ class ShamirGates(ShamirBitGates):
     """The gates of one party."""
 
     def weighted_sum(self, bits: Bits, weights: Sequence[int], cells: int, ring: UInt) -> Addends:
-        """See `engine.interface.Gates`. Local: as many terms as bits meet at one position."""
+        """See `engine.interface.Gates`. Local: as many terms as bits meet at one position; of two holders,
+        their parts."""
+        if two_holders.serve(self):
+            held = two_holders.weighted_sum(self, bits, weights, cells, ring)
+            return Addends(ring, (cells,), held=held)
         planes = 8 * np.dtype(ring).itemsize
         zero = bits[0] ^ bits[0]
         terms: list[Addends] = []
@@ -82,10 +88,8 @@ class ShamirGates(ShamirBitGates):
 
     @by_shape(_forms)
     def less(self, left: Addends, right: Addends) -> Bits:
-        """See `engine.interface.Gates`: the sign of left + NOT right + 1. Raises `ValueError` for numbers
-        that holders keep."""
-        if left.held is not None or right.held is not None:
-            raise ValueError("Numbers that the holders keep are added up before they are compared.")
+        """See `engine.interface.Gates`: the sign of left + NOT right + 1, after an input where the holders
+        keep something."""
         columns = self._columns_of(left)
         for number, mask in enumerate(right.masks):
             self._put(columns, self.complement(right.planes(number)), mask)
@@ -93,8 +97,12 @@ class ShamirGates(ShamirBitGates):
         for of, sign in ((left.public, 1), (right.public, -1)):
             if of is not None:
                 constant += of if sign > 0 else np.negative(of)
-        one = bool((constant == 1).all())
-        if not one:
+        one = False
+        if left.held is not None or right.held is not None:
+            zero = np.zeros(left.shape, left.ring)
+            mine, theirs = (zero if of.held is None else of.held for of in (left, right))
+            self._put_held(columns, mine - theirs, constant)
+        elif not (one := bool((constant == 1).all())):
             self._put_public(columns, constant)
         self._fill(columns, len(left))
         return top_bit(self, columns, carry_in=one)
@@ -112,11 +120,8 @@ class ShamirGates(ShamirBitGates):
         """Every addend, also what the holders keep: 1 round for that."""
         columns = self._columns_of(x)
         if x.held is not None:
-            owners = holders(self.mesh.scheme.threshold)
-            own = to_planes(x.held, len(columns)) if self.mesh.me in owners else None
-            for planes in self.inputs(owners, own, (len(columns), words_for(len(x)))):
-                self._put(columns, planes, -1)
-        if x.public is not None:
+            self._put_held(columns, x.held, x.public)
+        elif x.public is not None:
             self._put_public(columns, x.public)
         self._fill(columns, len(x))
         return columns
@@ -136,6 +141,15 @@ class ShamirGates(ShamirBitGates):
         for position, (column, words) in enumerate(zip(columns, planes, strict=False)):
             if mask >> position & 1:
                 column.append(words)
+
+    def _put_held(self, columns: Columns, held: Elements, public: Elements | None) -> None:
+        """What the holders keep; public numbers go into the first one's part."""
+        owners = holders(self.mesh.scheme.threshold)
+        if public is not None and self.mesh.me == owners[0]:
+            held = held + public
+        own = to_planes(held, len(columns)) if self.mesh.me in owners else None
+        for planes in self.inputs(owners, own, (len(columns), words_for(len(held)))):
+            self._put(columns, planes, -1)
 
     def _put_public(self, columns: Columns, public: Elements) -> None:
         planes = to_planes(public, len(columns))

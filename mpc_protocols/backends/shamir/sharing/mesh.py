@@ -6,6 +6,7 @@ and turns.
                     the key of the set of all others, so r is uniform to them
     known bits      the same over the sets that contain one party, its owner: r is known to the owner and to no t others
     openings        everybody to everybody, or slice by slice by way of a collector each, which is fewer bytes and a round more
+    pairs' streams  pairwise keys: uniform elements that two parties know and nobody else
     zero parts      pairwise keys: the XOR over all parties is 0, and any m - 2 parties see uniform parts of the others
 
 Keys are derived per session and stream (`engine.prg`), operations numbered: no mask is used twice. A
@@ -20,11 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from mpc_protocols.backends.shamir.sharing.field import Scheme
-from mpc_protocols.engine.bitwise.bitslice import Words
+from mpc_protocols.engine.bitwise.bitslice import UInt, Words
 from mpc_protocols.engine.blank import Blank, blank
 from mpc_protocols.engine.latency import LATENCY_BYTES
 from mpc_protocols.engine.link import Link
@@ -60,6 +62,9 @@ class Mesh(Link):
         context = (wire.session_id, stream.encode())
         self._sets = [KeyStream(derive(key, MASK, b"set", *context)) for key in self._keys]
         self._pairs = [KeyStream(derive(wire.key(peer), MASK, b"zero", *context)) for peer in self.peers]
+        self._between = {
+            peer: KeyStream(derive(wire.key(peer), MASK, b"pair", *context)) for peer in self.peers
+        }
         self._patterns = [self._pattern(self.scheme.at_me(members)) for members in self.scheme.sets]
         self._operation = 0
 
@@ -133,6 +138,14 @@ class Mesh(Link):
         [part] = self._zeros(shape, 1)
         self._add_zero(part, self.operation())
         return part
+
+    def between(self, one: int, other: int, shape: tuple[int, ...], dtype: UInt) -> Any:
+        """Fresh uniform elements that these two parties know and nobody else: alike at both, None at all
+        others."""
+        operation = self.operation()
+        if self.me not in (one, other):
+            return None
+        return self._between[other if self.me == one else one].draw(shape, dtype, operation)
 
     def known_to(self, owner: int, shape: tuple[int, ...]) -> tuple[Words | None, list[Words]]:
         """A fresh sharing of uniform words that their owner knows: the words (at the owner), the planes of
