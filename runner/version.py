@@ -6,7 +6,7 @@ of every study's digest, so that those of different protocol versions refuse eac
 releases of one run together.
 """
 
-VERSION = "0.3.0"
+VERSION = "0.4.0"
 """Of the release; the packages' own. run.json says which each party has."""
 
 PROTOCOL = 4
