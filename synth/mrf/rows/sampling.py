@@ -44,7 +44,8 @@ def _fill(table: Array, group: NDArray[np.int64], rng: np.random.Generator) -> N
     below = np.cumsum(table, axis=1)  # then: how many of the group's points lie before each cell's end
     whole = below[:, -1:].copy()
     ended = below >= whole  # whatever rounding says: what follows is impossible
-    below *= members / np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
+    below /= np.where(whole > 0, whole, 1.0)  # a group of impossible rows has none
+    below *= members
     below -= rng.random(size=(groups, 1))
     np.ceil(below, out=below)
     np.minimum(below, members, out=below)

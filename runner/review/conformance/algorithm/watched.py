@@ -127,6 +127,9 @@ class Watched(_Questions):
     def noisy_total(self) -> float | None:
         return self._oracle.noisy_total
 
+    def expect(self, sigma2: Fraction, promised: bool = False) -> None:
+        self._oracle.expect(sigma2, promised)
+
     def _ask(self, kind: str, arguments: tuple[Any, ...], models: Sequence[NDArray[np.float64]] = ()) -> Any:
         of = self._oracle
         if kind == "select":
