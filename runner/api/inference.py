@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import UsageError
 from runner.api.conditions import allowed
 from runner.results.linked import check_of_people
+from runner.results.outdir import RUN
 from synth.inference import infer
 from synth.inference.needed import needed
 
@@ -65,6 +66,8 @@ def answers(
     def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
         return allowed(domain, {name: value})[name]
 
+    if not _well_formed(run.facts):
+        raise UsageError(f"{RUN} is damaged: it does not tell as runs do what was selected and what it cost.")
     if "linked" in run.facts:
         _check_of_people(run, questions, codes_of)
     found = infer(
@@ -79,6 +82,20 @@ def answers(
         joint=joint,
     )
     return _bounded(run, measurements, found)
+
+
+def _well_formed(facts: Mapping[str, Any]) -> bool:
+    """Whether what answers rest on has the form that runs write; the files may be anybody's."""
+    privacy, selected = facts.get("privacy"), facts.get("selected", [])
+    if not isinstance(privacy, Mapping) or not isinstance(facts.get("public_study", {}), Mapping):
+        return False
+    events = privacy.get("events")
+    return (
+        isinstance(events, list)
+        and all(isinstance(event, Mapping) for event in events)
+        and isinstance(selected, list)
+        and all(isinstance(clique, list) and all(isinstance(n, str) for n in clique) for clique in selected)
+    )
 
 
 def _bounded(run: FinishedRun, measurements: Sequence[Measured], found: Sequence[Answer]) -> list[Answer]:

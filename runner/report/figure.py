@@ -1,7 +1,7 @@
 """The report's drawings as a matplotlib figure, for programs and papers: the same marks, in the light page's
 colours.
 
-Drawings consist of little (`svg.py`): rectangles, circles, lines, paths of straight strokes, texts. Each is
+Drawings consist of little (`drawings.svg`): rectangles, circles, lines, paths of straight strokes, texts. Each is
 drawn where it is, as the rules of `report.css` say of its classes. matplotlib is an optional package.
 """
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import CosynthError, UsageError
-from mpc_protocols.functionality import unobserved
 from mpc_protocols.mechanisms import gumbel
 from mpc_protocols.public.begun import BegunMeasure, BegunSelect, BegunTotal
 from mpc_protocols.public.history import NoHistory
@@ -31,12 +31,14 @@ from synth.run import without_levels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.functionality import Clique, Event, Handle, Level
+    from mpc_protocols.functionality import Clique, Event, Handle, Level, Observe
     from mpc_protocols.public.begun import Begun
     from mpc_protocols.public.rounded_answers import RoundedAnswers
     from runner.results.finished_run import FinishedRun
     from synth.run import Measured
 
+MAX_S = 120.0
+"""Seconds after which a run is not carried out any further."""
 SAME = 1e-4
 """Of the rows: by how much a single column or a measured marginal of the last model may be off the released
 one."""
@@ -128,8 +130,22 @@ class _Told(NoHistory):
 
 def fit_s(run: FinishedRun) -> float:
     """Seconds that a run's fits took its leader, as run.json says; infinite if it does not."""
-    phases = {phase["name"]: phase["wall_s"] for phase in run.facts["phases"]}
-    return float(phases.get("fit", math.inf))
+    try:
+        phases = {phase["name"]: phase["wall_s"] for phase in run.facts["phases"]}
+        took = float(phases["fit"])
+    except (KeyError, TypeError, ValueError):
+        return math.inf
+    return took if took >= 0 else math.inf
+
+
+def _until(end: float) -> Observe:
+    """Of a run, where the files' own word on how long it takes may be wrong: it does not go on after that."""
+
+    def observe(phase: str, event: str, **fields: object) -> None:
+        if monotonic() > end:
+            raise UsageError("The run takes longer than it did.")
+
+    return observe
 
 
 def picks_of(run: FinishedRun, measurements: Sequence[Measured]) -> list[Pick] | None:
@@ -137,6 +153,8 @@ def picks_of(run: FinishedRun, measurements: Sequence[Measured]) -> list[Pick] |
     those."""
     try:
         study = agreed_study(run.facts, Path(RUN))
+        if study.domain != run.domain:
+            return None
         plan = planned(study, run.facts, None, owned_of(study, run.facts))
         if plan is None or "prior" in run.facts:
             return None
@@ -146,7 +164,7 @@ def picks_of(run: FinishedRun, measurements: Sequence[Measured]) -> list[Pick] |
             facts, lambda cliques: [np.zeros(facts.cells(c), np.int64) for c in cliques], told, history=told
         )
         told.oracle = oracle
-        last = synthesize(study, plan, oracle, unobserved).model
+        last = synthesize(study, plan, oracle, _until(monotonic() + MAX_S)).model
     except (CosynthError, KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
         return None
     for clique in {*((name,) for name in run.domain.names), *(m.columns for m in measurements)}:

@@ -10,7 +10,7 @@ matter of columns: `population` says which people the table is about. Standard l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,8 +110,24 @@ def clashing(study: VerticalStudy, announced: Mapping[str, Sequence[str]]) -> li
         )
     else:
         found += [several_owners(column, owner[column]) for column in shared]
+    found += _torn(study, owner)
     found += misfits_of_method(study.alignment, study.descriptor, study.parties, names, study.privacy)
     return found
+
+
+def _torn(study: VerticalStudy, owner: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Tables of children whose columns lie at several owners: each would draw another row of the same
+    person."""
+    for child in study.linked.children if study.linked else ():
+        columns = [name for table in (child, *child.children) for name in table.names]
+        whose = {name for column in columns for name in owner[column]}
+        holders = [party.name for party in study.parties if party.name in whose]
+        if len(holders) > 1:
+            also = f", with what belongs to its rows ({child.children[0].name})," if child.children else ""
+            yield (
+                f"the columns of the table {child.name}{also} are at {_and(holders)}, and each would draw another row of the "
+                "same person: name the whole table by `columns` of one [[party]]."
+            )
 
 
 def misfits_of_method(

@@ -267,7 +267,7 @@ def _privacy(table: Table, present: bool) -> Privacy:
         return Privacy(Fraction(1), Fraction(1, 2), "add-remove", 1)
     told = table.options(Privacy)
     delta = table.raw.get("delta")
-    if not told.accept_delta and isinstance(delta, float) and told.delta == Fraction(str(delta)) > MAX_DELTA:
+    if not told.accept_delta and isinstance(delta, float) and MAX_DELTA < delta < 1:
         table.problem(
             f"{delta:g} lets a method publish one row in {max(1, round(1 / delta)):,}: choose less than one over ten times "
             f"the rows, or set accept_delta = true if a delta above {MAX_DELTA:g} is really meant",

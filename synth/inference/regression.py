@@ -231,7 +231,12 @@ def _linear(
     found = _combined(inverse, value, residuals)
     lower = np.linalg.cholesky(matrix)
     system = scalars, _combined(lower.T, np.zeros(size), found), np.linalg.inv(lower).T
-    return [replace(one, solution=Solution(place, *system)) for place, one in enumerate(found)], (guard,)
+    # a regressor that hardly any row has is scaled to a unit diagonal like all others: its own size counts, too
+    sizes = ((scalars[i][i], guard[1]) for i in range(size))
+    return [replace(one, solution=Solution(place, *system)) for place, one in enumerate(found)], (
+        guard,
+        *sizes,
+    )
 
 
 def _logistic(

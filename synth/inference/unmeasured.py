@@ -85,7 +85,8 @@ def most_distance(values: Array, answer: Array, sigma2: float, chance: float) ->
     low, high = 0.0, 2 * seen + 50.0 + 10 * cells
     for _ in range(50):
         middle = (low + high) / 2
-        if float(stats.ncx2.cdf(seen, cells, max(middle, 1e-12))) > chance / 2:
+        below = float(stats.ncx2.cdf(seen, cells, max(middle, 1e-12)))
+        if not below <= chance / 2:  # also where it is not known, of huge arguments
             low = middle
         else:
             high = middle

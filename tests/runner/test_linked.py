@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from parties.data.source import open_source
+from runner.commands.cli import main
 from runner.study import load, private_file
 from runner.study.hashing import digest
 from runner.study.read import problems
@@ -293,6 +294,43 @@ def test_a_study_that_does_not_stand_together_is_refused_in_a_sentence(
     found = problems(linked.write(tmp_path, changes=[(old, new)]).path)
     assert any(said in sentence for sentence in found), found
     assert all(sentence.endswith(".") for sentence in found)
+
+
+WHOLE = 'data = { patients = "patients.csv", visits = "visits.csv", drugs = "drugs.csv" }'
+VISITS = 'data = { patients = "members.csv", visits = "visits.csv" }'
+
+
+@pytest.mark.parametrize(
+    ("north", "south"),
+    [
+        (f'{WHOLE}\ncolumns = ["age", "sex", "drugs"]', f'{VISITS}\ncolumns = ["visits"]'),
+        (
+            f'{VISITS.replace("members", "patients")}\ncolumns = ["age", "sex", "visits_diag", "visits_before_diag"]',
+            f'{WHOLE}\ncolumns = ["visits_count", "visits_day", "visits_before_day", "visits_cost", '
+            '"visits_before_cost", "drugs"]',
+        ),
+    ],
+)
+def test_one_owner_has_a_table_of_children_with_what_belongs_to_it(
+    tmp_path: Path, north: str, south: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two would draw two rows of a person: their draws have keys of their own."""
+    trial = linked.write(
+        tmp_path,
+        vertical=True,
+        drugs=True,
+        count=120,
+        data={"north": north, "south": south},
+        changes=[('"replicated"', '"ideal"')],
+    )
+    for command in (["check", str(trial.path)], ["run", str(trial.path), "--out", str(tmp_path / "out")]):
+        assert main([*command]) == 10
+        told = "".join(capsys.readouterr())
+        assert (
+            "the columns of the table visits, with what belongs to its rows (drugs), are at north and south"
+            in told
+        )
+    assert not list((tmp_path / "out").glob("*.csv"))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,10 @@ def test_a_run_begins_from_a_release_tells_so_and_is_verified(
     assert main(["report", str(out)]) == 0 and main(["verify", str(out)]) == 22
 
 
+def changed(change: dict[str, Any], form: dict[str, Any]) -> None:
+    form["prior"].update(change)
+
+
 def test_verify_holds_what_a_run_began_from_against_the_folder_itself(
     may: Path, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,6 +121,11 @@ def test_verify_holds_what_a_run_began_from_against_the_folder_itself(
         return code, told.out + told.err
 
     assert asked(copy)[0] == 0  # wherever it lies
+    for change in ({"rho_together": 5.0}, {"study": "another"}):
+        other = Path(shutil.copytree(out, tmp_path / next(iter(change))))
+        edited(other / RUN, partial(changed, change))
+        assert main(["report", str(other)]) == 0
+        assert asked(copy, other)[0] == 22
     edited(copy / RUN, lambda form: form.update(wall_s=1.0))
     code, said = asked(copy)
     assert code == 22 and f"says that the run began from another release than {copy} has" in said

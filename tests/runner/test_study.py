@@ -120,6 +120,8 @@ BAD = {
         "[privacy] delta must be a number greater than 0 and less than 1, got 1.0",
     ),
     "delta zero": (("delta = 1e-9", "delta = 0"), "less than 1, got 0"),
+    "delta nan": (("delta = 1e-9", "delta = nan"), "less than 1, got nan"),
+    "delta inf": (("delta = 1e-9", "delta = inf"), "less than 1, got inf"),
     "adjacency": (
         ("add-remove", "addremove"),
         'must be "add-remove" or "replace", got "addremove" (did you mean "add-remove"?)',

@@ -151,6 +151,11 @@ def test_a_refusal_says_how_far_the_pair_can_be(
         lambda form: form.pop("agreed"),
         lambda form: next(p for p in form["phases"] if p["name"] == "fit").update(wall_s=1e4),
         lambda form: form.update(phases=[]),
+        lambda form: form.update(phases=None),
+        lambda form: form.update(phases=[{"name": "fit"}]),
+        lambda form: form.update(phases=[{"name": "fit", "wall_s": "soon"}]),
+        lambda form: form.update(phases=[{"name": "fit", "wall_s": -5.0}]),
+        lambda form: form["agreed"]["domain"]["columns"].append({"name": "more", "kind": "codes", "size": 2}),
     ],
 )
 def test_of_a_run_that_cannot_be_repeated_nothing_more_is_said(
@@ -164,6 +169,29 @@ def test_of_a_run_that_cannot_be_repeated_nothing_more_is_said(
     refused = found[found["licence"] == "not measured"]
     assert len(refused) > 10 and refused["unmeasured_bound"].isna().all()
     assert all(reason.endswith(NOTHING) for reason in refused["reason"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"selected": None},
+        {"selected": [["c0", 5]]},
+        {"public_study": 5},
+        {"privacy": {"events": [1]}},
+        {"privacy": None},
+    ],
+)
+def test_a_run_that_tells_nonsense_of_itself_is_one_sentence(
+    change: dict[str, Any],
+    made: tuple[Run, NDArray[np.int64]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = Path(shutil.copytree(made[0].directory, tmp_path / "out"))
+    form = json.loads((out / RUN).read_text())
+    (out / RUN).write_text(json.dumps(form | change))
+    assert main(["infer", str(out), "share(c0 == 1)"]) == 2
+    assert "run.json is damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("algorithm", ["mst", "privmrf"])

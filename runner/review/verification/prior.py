@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from runner.check.finding import Finding, fine, note, problem
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import RUN
 from runner.review.verification.place import Place
-from runner.study.sections.prior import prior_at
+from runner.study.sections.prior import ROUNDING, prior_at
 
 
 def begun_from(place: Place, path: Path | None) -> Iterator[Finding]:
@@ -39,7 +40,10 @@ def begun_from(place: Place, path: Path | None) -> Iterator[Finding]:
     told = place.run["prior"]
     differing = [name for name, value in before.public().items() if agreed.get(name) != value]
     if is_release:
-        own = place.run["privacy"]["beta"]
+        own, rho = place.run["privacy"]["beta"], place.run["privacy"]["rho_spent"]
+        differing += ["name"] * (told.get("study") != before.name)
+        if not differing and not math.isclose(told["rho_together"], before.together(rho), rel_tol=ROUNDING):
+            differing.append("rho_together")
         differing += ["runs"] * (tuple(told.get("runs", ())) != before.runs)
         differing += ["beta_together"] * (told.get("beta_together", own) != before.beta_together(own))
     if round(before.content.rows) != told["rows"]:
@@ -54,9 +58,12 @@ def begun_from(place: Place, path: Path | None) -> Iterator[Finding]:
     if not is_release:
         yield fine(f"what this run began from is {path}: its digest is as agreed")
         return
+    pinned = [party.name for party in study.parties if party.fingerprint]
     signed = (
         "all parties, pinned, have signed it"
         if before.runs
+        else f"of the parties, {', '.join(pinned)} are pinned and have signed it"
+        if pinned
         else "the study does not pin who must have signed it"
     )
     yield fine(

@@ -189,6 +189,8 @@ class Statements:
             yield f"the cap on rho ({of})"
         if "contributors" in self.facts:
             yield "who took part"
+        if self.facts.get("prior"):
+            yield "how what it began from fared: its test, its drift and the errors of what was taken over"
         if "runs" in (self.facts.get("prior") or {}):
             yield "which releases the earlier one rests on"
         if self.facts.get("inputs"):

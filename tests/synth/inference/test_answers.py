@@ -456,3 +456,19 @@ def test_marginals_of_some_rows_are_left_out() -> None:
     assert mean.low is not None and share.licence == "not measured"
     [none] = ask(["mean(a)"], [some], model(noisy, ROWS), facts=FACTS)
     assert none.low is None and "no marginal that counts all rows" in none.reason
+
+
+def test_a_value_that_nobody_has_gets_no_coefficient() -> None:
+    """Its count is noise alone; scaled to a unit diagonal, as collinearity is judged, it looks like any
+    other."""
+    domain = Domain(("a", "y"), (Codes(4), Codes(2)))
+    counts = (2000, 1500, 497)
+    table = np.concatenate(
+        [np.c_[np.full(n, a), (np.arange(n) < n // 3).astype(int)] for a, n in enumerate(counts)]
+    ).astype(np.int64)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        released = measured(table, [("a",), ("y",), ("a", "y")], [Fraction(4)] * 3, rng, domain)
+        fitted = model(released, float(len(table)), domain)
+        for answer in ask(["y ~ C(a)"], released, fitted, domain, target="rows"):
+            assert answer.low is None and "collinear" in answer.reason
