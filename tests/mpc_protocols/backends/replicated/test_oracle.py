@@ -305,15 +305,20 @@ def _to_both(message: bytes) -> Callable[[Wire, PublicState], None]:
     return send
 
 
-def _leader(script: Callable[[Wire, PublicState], None], parts: Sequence[NDArray[np.int64]] = PARTS) -> None:
-    """A leader that sends what it likes to honest followers."""
+def _leader(
+    script: Callable[[Wire, PublicState], None],
+    parts: Sequence[NDArray[np.int64]] = PARTS,
+    heard: Sequence[int] = (0, 2),
+) -> None:
+    """A leader that sends what it likes to honest followers, and then hears them in this order: the one that
+    ends first, since the other may wait for the leader."""
     of = facts()
 
     def party(wire: Wire) -> None:
         if wire.me == 1:
             agree_on_delay(wire, 1)
             script(wire, PublicState(of, 3))
-            for peer in (0, 2):  # whatever the followers still say
+            for peer in heard:  # whatever the followers still say
                 while True:
                     wire.receive_up_to(peer, 1 << 24)
         follow(wire, of, counter(parts[wire.me]), Recorder())
@@ -361,7 +366,7 @@ def test_different_steps_for_the_two_followers_are_noticed() -> None:
         wire.send(2, PrepareStep((("b",),)).to_bytes())
 
     with pytest.raises(ProtocolAborted, match="other public inputs"):
-        _leader(script)
+        _leader(script, heard=(2, 0))
 
 
 def test_a_step_too_long_is_refused() -> None:
