@@ -41,7 +41,8 @@ def figure(parts: Sequence[Part]) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError(
-            f"A figure is drawn by matplotlib, which is not installed; {pip_install(['plot']) or 'python -m pip install matplotlib'}, "
+            "A figure is drawn by matplotlib, which is not installed; "
+            f"{pip_install(['plot']) or 'python -m pip install matplotlib'}, "
             "or save the page: picture.save('run.html')."
         ) from None
     size = (WIDTH + 2 * MARGIN, height_of(parts))
