@@ -22,6 +22,7 @@ from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
 from runner.party.options import CertificateFiles
+from runner.study.declared.keys import UnitKeys
 from runner.study.declared.table import Table, read_toml, shown
 from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
@@ -307,8 +308,9 @@ def _ledger(given: object, where: str, base: Path, found: list[str]) -> LedgerSe
 def _cap_unit(table: Table) -> ProtectedUnit:
     given = table.raw["cap_unit"]
     if isinstance(given, dict):
-        inner = Table(
-            given, table.file, "[ledger] cap_unit", ("id", "max_rows", "max_custodians"), table.problems
+        inner, bounds = (
+            Table(given, table.file, "[ledger] cap_unit", UnitKeys, table.problems),
+            UnitKeys.options(),
         )
         columns = (
             inner.texts("id")
@@ -317,8 +319,7 @@ def _cap_unit(table: Table) -> ProtectedUnit:
         )
         return ProtectedUnit(
             columns,
-            inner.integer("max_rows", low=1, high=1 << 31),
-            inner.integer("max_custodians", low=1, high=1 << 10),
+            *(inner.option(key, bounds[key], None) for key in ("max_rows", "max_custodians")),
         )
     if given != "row":
         table.problem(

@@ -39,7 +39,8 @@ from mpc_protocols.mechanisms.gaussian import HalfTable, Sampler
 _TABLES = Lock()
 """Parties of one process make a table once."""
 NOISE_BATCH = 1 << 18
-"""Cells that are drawn together: bounds the memory at about 200 bytes a cell of one batch."""
+"""Cells that are drawn together: bounds the memory at about 240 bytes a cell of one batch, or 710 where 64-bit
+keys are products of two parties' parts."""
 
 
 def noise_adder(table: AliasTable, count: int, latency_bytes: int) -> Adder:
