@@ -166,6 +166,17 @@ def test_a_wait_ends_when_nobody_computes_or_for_too_long() -> None:
     assert looks([1.0] * 201) == [None] * 200 + ["while 201 s were computed"]
 
 
+def test_what_looking_costs_is_no_work() -> None:
+    stillness = Stillness(2.0)
+    verdicts = []
+    for _ in range(LOOKS):
+        until = time.thread_time() + 0.002  # twice what would be work between two looks
+        while time.thread_time() < until:
+            pass
+        verdicts.append(stillness.verdict())
+    assert verdicts == [None] * (LOOKS - 1) + ["and nobody computes any more"]
+
+
 def test_contributors_have_no_key_and_no_link_to_one_another() -> None:
     def computing(wire: Wire) -> bytes:
         assert list(wire.contributors) == [3, 4]

@@ -83,8 +83,12 @@ def test_environment_and_directory_are_those_of_the_order(
 
 
 def test_the_process_shows_as_what_it_runs_in_a_group_of_its_own(tmp_path: Path) -> None:
-    job = tmp_path / ("a" * fork_server.ROOM)  # longer than there is room for
-    process = Process(tmp_path, "run", "no-such-study.toml", "--party", "north", "--job", str(job))
+    job = tmp_path / "job"
+    os.mkfifo(job)  # who reads it waits until somebody writes
+    out = tmp_path / ("a" * fork_server.ROOM)  # longer than there is room for
+    process = Process(
+        tmp_path, "run", "no-such-study.toml", "--party", "north", "--job", str(job), "--out", str(out)
+    )
     assert process.number is not None
     shown = Path(f"/proc/{process.number}/cmdline")
     assert eventually(
@@ -94,6 +98,7 @@ def test_the_process_shows_as_what_it_runs_in_a_group_of_its_own(tmp_path: Path)
         )
     )
     assert os.getpgid(process.number) == process.number
+    job.write_text("no job")
     assert process.end()[0] == 2
 
 
