@@ -1,4 +1,6 @@
-"""The commands of `cosynth`, one file each. Importing them loads the standard library only."""
+"""The commands of `cosynth`, two files each: `declared/` holds their arguments and their help, and loads the
+standard library only; what carries them out imports what that takes at its head, and is imported when a
+command is carried out (`carried_out_by`)."""
 
 from __future__ import annotations
 
@@ -6,12 +8,13 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import as_started
-from runner.commands.listing import HELP
+from runner.commands.listing import HELP, module_of
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -33,6 +36,21 @@ def command(
     )
     parser.set_defaults(run=run)
     return parser
+
+
+def carried_out_by(name: str, function: str = "run", *, alone: bool = False) -> Run:
+    """A function of this command's module, which is imported when it is called.
+
+    alone: the command does all the work in this process, of which NumPy shall know when it is loaded
+    (`one_thread`).
+    """
+
+    def carry_out(arguments: argparse.Namespace) -> None:
+        if alone:
+            one_thread()
+        getattr(import_module(module_of(name)), function)(arguments)
+
+    return carry_out
 
 
 def whole_number(text: str) -> int:

@@ -1,10 +1,10 @@
 """The command line (`docs/reference/command-line.md`): parsing, help that teaches, and one sentence and exit
 code for every failure.
 
-Each command is a file in a folder of `runner/commands` with `add(commands)`, which declares its arguments and sets `run`,
-a function of the parsed arguments. Importing this file loads the standard library only, so that help, the
-launcher and the checks of a study start at once; only the command that is asked for is imported, and it loads
-what it needs when it runs.
+Each command is declared by a file in a folder of `runner/commands/declared` with `add(commands)`, which says its
+arguments and who carries it out: a function of the parsed arguments in the file of the same name in
+`runner/commands`. Importing this file and the declarations loads the standard library only, so that help and
+what is mistyped are answered at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import as_started, program
-from runner.commands.listing import FOLDERS, HELP, TITLES, module_of
+from runner.commands.listing import FOLDERS, HELP, TITLES, declaration_of
 from runner.failures import complain, describe
 from runner.version import VERSION
 
@@ -131,7 +131,7 @@ def parser(asked: Collection[str] = tuple(HELP)) -> Parser:
     whole.add_argument("--version", action="version", version=f"cosynth {VERSION}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for name in asked:
-        import_module(module_of(name)).add(commands)
+        import_module(declaration_of(name)).add(commands)
     if not asked:
         for name, line in HELP.items():
             commands.add_parser(name, help=line)

@@ -1,8 +1,8 @@
 """What commands there are, in the order in which a person meets them, by what they are for, each with its
 line of help.
 
-The help of the whole command line needs no more than this: a command's file is imported when that command is
-asked for.
+The help of the whole command line needs no more than this: what declares a command is imported when that command
+is asked for, what carries it out when it is carried out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FOLDERS: dict[str, dict[str, str]] = {
         "conformance": "whether an algorithm, a backend or an alignment method keeps its promises",
     },
 }
-"""By folder of `runner/commands`: names, each a file there, and what they do."""
+"""By folder of `runner/commands`, and of its `declared/`: names, each a file in both, and what they do."""
 TITLES = {
     "begin": "begin",
     "prepare": "prepare",
@@ -59,6 +59,15 @@ HELP = {name: line for commands in FOLDERS.values() for name, line in commands.i
 
 
 def module_of(name: str) -> str:
-    """The module of a command."""
+    """The module that carries a command out."""
+    return f"runner.commands.{_folder(name)}.{name}"
+
+
+def declaration_of(name: str) -> str:
+    """The module that declares its arguments."""
+    return f"runner.commands.declared.{_folder(name)}.{name}"
+
+
+def _folder(name: str) -> str:
     [folder] = (folder for folder, commands in FOLDERS.items() if name in commands)
-    return f"runner.commands.{folder}.{name}"
+    return folder

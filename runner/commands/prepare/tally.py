@@ -7,45 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from runner.commands import command
 from runner.study import DataLocation, load, private_file
 from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
-    from runner.commands import Commands
     from runner.study import Study
-
-DESCRIPTION = """\
-Count one part of a custodian's table, for a table that is too large to be read by one machine in one go.
-Whatever can run a command on each part can do it, on as many machines as there are. The files hold raw
-counts: they are readable by their owner alone and stay at the custodian, whose private file then names
-them instead of a table: data = { tallies = "counted/*.tally" }. The run adds them. Nothing is sent or
-charged here; a part that does not fit the study is refused (30).
-"""
-EXAMPLES = """\
-  cosynth tally study.toml --data part-07.parquet --out counted/part-07.tally
-  cosynth tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
-"""
-
-
-def add(commands: Commands) -> None:
-    """Declare the command."""
-    parser = command(
-        commands,
-        "tally",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
-    parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
-    parser.add_argument("-p", "--party", metavar="NAME", help="the custodian, to check that the study has it")
-    parser.add_argument(
-        "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
-    )
-    parser.add_argument(
-        "--data", metavar="FILE", type=Path, required=True, help="the part: a .csv or .parquet file"
-    )
-    parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")
 
 
 def run(arguments: argparse.Namespace) -> None:

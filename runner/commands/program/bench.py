@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.errors import UsageError
 from mpc_protocols.registry import not_installed
 from runner.commands import whole_number
-from runner.commands.listing import HELP
 from runner.failures import reason
 
 if TYPE_CHECKING:
     from runner.bench.parameters import Parameter, Value
     from runner.bench.registry import Bench
     from runner.bench.running.driver import Order
-    from runner.commands import Commands
 
 DESCRIPTION = """\
 Measure the protocols: party processes of this machine over the real session, one MPyC process
@@ -44,20 +42,6 @@ examples:
 """
 NET_HELP = "loopback, lan (0.25 ms one way, 1 Gbit/s), wan (20 ms, 100 Mbit/s); a list (default: %(default)s)"
 BY_HELP = "who slows it down: the session itself (default), or namespaces with netem or a relay (root, iproute2; implies TLS)"
-
-
-def add(commands: Commands) -> None:
-    """Declare the command. Its options depend on the benchmarks there are, which are found when it runs
-    (`parser`)."""
-    # without a prefix character options are arguments like any other, and left to `parser`
-    command = commands.add_parser(
-        "bench",
-        help=HELP["bench"],
-        add_help=False,
-        prefix_chars="\0",
-    )
-    command.add_argument("rest", nargs="*")
-    command.set_defaults(run=run)
 
 
 def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:

@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import COMMAND, pip_install
-from runner.commands import command
 
 if TYPE_CHECKING:
-    from runner.commands import Commands
+    pass
 
-SHELLS = ("bash", "zsh", "fish")
-DESCRIPTION = """\
-Print what a shell reads so that the tab key completes commands, options, files, and, after the name of a
-study file, its parties. Needs shtab, which the extra `completion` brings.
-"""
-EXAMPLES = """\
-  cosynth completion bash > ~/.local/share/bash-completion/completions/cosynth
-  cosynth completion zsh > ~/.zfunc/_cosynth
-  cosynth completion fish > ~/.config/fish/completions/cosynth.fish
-"""
 _NAMES = r"""awk '/^\[\[party\]\]/ {inside = 1; next} /^\[/ {inside = 0}
   inside && /^name *=/ {gsub(/^name *= *"|".*$/, ""); print}'"""
 """Of the parties of study files that are its arguments, one a line."""
@@ -50,18 +39,6 @@ end
 """,
 }
 PARTIES = {"bash": "_cosynth_parties", "zsh": "_cosynth_parties", "fish": "(_cosynth_parties)"}
-
-
-def add(commands: Commands) -> None:
-    """Declare the command."""
-    parser = command(
-        commands,
-        "completion",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,0 +1,29 @@
+"""A library that is loaded when it is first used, and not when whoever may use it is imported.
+
+Reading a study, `check` and the launcher load the standard library only, and the fork server nothing that
+starts a thread (`docs/design/session.md` 7). Yet what they import also computes once there are rows: the
+kinds of columns, the partition of a vertical study, a custodian's table. Such files import NumPy from here
+instead of importing it inside each function; `parties.data.libraries` does the same for what reads tables.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Later", "np"]
+
+
+class Later(ModuleType):
+    """A module by its name, imported when something of it is asked for. Raises `ImportError` then."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+if not TYPE_CHECKING:
+    np = Later("numpy")

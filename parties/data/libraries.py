@@ -1,0 +1,26 @@
+"""What reads and counts tables, each loaded when it is first used (`mpc_protocols.process.later`): Arrow starts
+a thread, SQLAlchemy is an extra, and who only reads a study needs neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpc_protocols.process.later import Later
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import sqlalchemy as sa
+    from pyarrow import csv, ipc, parquet
+    from sqlalchemy.dialects import mssql, mysql, postgresql
+else:
+    pa, pc, csv, ipc, parquet = map(
+        Later, ("pyarrow", "pyarrow.compute", "pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")
+    )
+    duckdb, sa = map(Later, ("duckdb", "sqlalchemy"))
+    mssql, mysql, postgresql = map(
+        Later, ("sqlalchemy.dialects.mssql", "sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql")
+    )
+
+__all__ = ["csv", "duckdb", "ipc", "mssql", "mysql", "pa", "parquet", "pc", "postgresql", "sa"]
