@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MarginalOracle, Observe
 from mpc_protocols.options import Options
+from mpc_protocols.process.later import Later
 from mpc_protocols.public.history import NO_HISTORY, History
 from mpc_protocols.registry import Registry
 
@@ -40,12 +41,15 @@ if TYPE_CHECKING:
         LocalVector,
         StudyFacts,
     )
+    from mpc_protocols.in_memory import engine_dry_run
     from mpc_protocols.in_memory.engine_dry_run import BlankParts
     from mpc_protocols.public.cohorts.steps import StepGuard
     from mpc_protocols.vertical.partition import Partition, VerticalData
     from mpc_protocols.wire import Wire
 
     OracleData = LocalCounts | CollectedCounts | VerticalData
+else:
+    engine_dry_run = Later("mpc_protocols.in_memory.engine_dry_run")
 
 MANY: Final = 1 << 10
 """More parties than any study has."""
@@ -409,10 +413,8 @@ class EngineBackend(DistributedBackend):
         split: Partition | None,
         delay_us: int = 0,
     ) -> DryRun:
-        from mpc_protocols.in_memory.engine_dry_run import EngineDryRun
-
         parts = self.blank_parts(computing, contributing)
-        return EngineDryRun(facts, counts, computing, contributing, split, parts, delay_us)
+        return engine_dry_run.EngineDryRun(facts, counts, computing, contributing, split, parts, delay_us)
 
     @abstractmethod
     def parts(self) -> OracleParts:

@@ -22,11 +22,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
 from mpc_protocols.errors import PeerIdentity
 from mpc_protocols.process.foreign_text import shown
 
 if TYPE_CHECKING:
-    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 
 THROW_AWAY_DAYS = 30
@@ -62,8 +73,6 @@ class Facts:
 
 def make_ca(name: str, days: int = THROW_AWAY_DAYS) -> Credential:
     """A new CA that signs nothing but parties' certificates."""
-    from cryptography import x509
-
     key = _new_key()
     subject = _subject(f"{name} session CA")
     builder = _builder(subject, subject, key.public_key(), days, key.public_key())
@@ -80,10 +89,6 @@ def issue(ca: Credential, name: str, days: int = THROW_AWAY_DAYS) -> Credential:
 def request(name: str) -> tuple[bytes, bytes]:
     """A new key and the request to certify it, (CSR, key) in PEM: the key stays with the party, the request
     travels."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     key = _new_key()
     csr = x509.CertificateSigningRequestBuilder().subject_name(_subject(name)).sign(key, SHA256())
     return csr.public_bytes(Encoding.PEM), _key_pem(key)
@@ -92,10 +97,6 @@ def request(name: str) -> tuple[bytes, bytes]:
 def sign(ca: Credential, csr: bytes, name: str, days: int = KEPT_DAYS) -> bytes:
     """The certificate for a request, PEM. The name is the signer's choice: a request in another name is
     refused."""
-    from cryptography import x509
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     try:
         asked = x509.load_pem_x509_csr(csr)
         public, signed = asked.public_key(), asked.is_signature_valid
@@ -128,9 +129,6 @@ def load(pem: bytes) -> list[x509.Certificate]:
     The library reads a field when it is asked for it: what is no certificate would show where nobody looks
     for it any more.
     """
-    from cryptography import x509
-    from cryptography.exceptions import UnsupportedAlgorithm
-
     try:
         found = x509.load_pem_x509_certificates(pem)
         for each in found:
@@ -147,9 +145,6 @@ def load(pem: bytes) -> list[x509.Certificate]:
 
 def facts(certificate: x509.Certificate) -> Facts:
     """Facts of a parsed certificate."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     try:
         authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
@@ -166,8 +161,6 @@ def facts(certificate: x509.Certificate) -> Facts:
 
 def names_of(certificate: x509.Certificate) -> list[str]:
     """The names a certificate speaks for: SAN DNS names, else its common names."""
-    from cryptography import x509
-
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -241,14 +234,10 @@ def make_all(
 
 
 def _new_key() -> EllipticCurvePrivateKey:
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def _subject(name: str) -> x509.Name:
-    from cryptography import x509
-
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
@@ -259,8 +248,6 @@ def _builder(
     days: int,
     authority: EllipticCurvePublicKey,
 ) -> x509.CertificateBuilder:
-    from cryptography import x509
-
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -276,8 +263,6 @@ def _builder(
 
 
 def _with_usage(builder: x509.CertificateBuilder, authority: bool) -> x509.CertificateBuilder:
-    from cryptography import x509
-
     return builder.add_extension(
         x509.KeyUsage(
             digital_signature=not authority,
@@ -295,11 +280,6 @@ def _with_usage(builder: x509.CertificateBuilder, authority: bool) -> x509.Certi
 
 
 def _certify(ca: Credential, name: str, public: EllipticCurvePublicKey, days: int) -> bytes:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
     try:
         issuer = x509.load_pem_x509_certificate(ca.certificate)
         key = load_pem_private_key(ca.key, password=None)
@@ -321,18 +301,12 @@ def _certify(ca: Credential, name: str, public: EllipticCurvePublicKey, days: in
 
 
 def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
-    from cryptography.hazmat.primitives.hashes import SHA256
-
     return builder.sign(key, SHA256())
 
 
 def _pem(certificate: x509.Certificate) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     return certificate.public_bytes(Encoding.PEM)
 
 
 def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

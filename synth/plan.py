@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2
+from mpc_protocols.process.later import Later
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, mean_noise
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
@@ -35,7 +36,11 @@ from synth.domain import Domain
 from synth.workload import Workload
 
 if TYPE_CHECKING:
+    from synth.mrf import fit, tree_size
     from synth.prior import Prior
+else:
+    fit = Later("synth.mrf.fit")
+    tree_size = Later("synth.mrf.tree_size")
 
 SELECTION_DISTANCE = Fraction(1, 2**70)
 """Of one candidate's noise in one selection (`docs/design/mechanisms.md` 1.2)."""
@@ -164,10 +169,7 @@ def check_sizes(domain: Domain, workload: Workload, config: ModelConfig) -> None
 
 def _check_constraints(domain: Domain, config: ModelConfig) -> None:
     """Refuse constraints that no model can hold or no row can keep. Raises `StudyInvalid`."""
-    from synth.mrf import fit
-    from synth.mrf.tree_size import model_size_mb
-
-    size = model_size_mb(domain.sizes, list(domain.impossible))
+    size = tree_size.model_size_mb(domain.sizes, list(domain.impossible))
     if size > config.max_model_mb:
         raise StudyInvalid(
             f"[domain] constraints join columns whose model would have {size:.1f} MiB alone, more than max_model_mb = "

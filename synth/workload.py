@@ -25,6 +25,7 @@ from typing import Any
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
 from mpc_protocols.options import TEXTS, Options, option
+from mpc_protocols.process.later import np
 from synth.domain import Domain
 
 MAX_CANDIDATES = 1 << 20
@@ -152,8 +153,6 @@ def of_degree(domain: Domain, degree: int, count: int | None, seed: int) -> tupl
         return tuple(itertools.combinations(domain.names, degree))
     if count > MAX_CANDIDATES:
         raise StudyInvalid(f"[workload] count must be at most {MAX_CANDIDATES}, got {count}.")
-    import numpy as np
-
     chosen = np.random.default_rng(seed).choice(available, count, replace=False)
     return tuple(
         tuple(domain.names[i] for i in _combination(len(domain), degree, int(rank))) for rank in chosen

@@ -54,7 +54,7 @@ def test_synth_sees_oracles_only_through_their_interface() -> None:
             if name.startswith("mpc_protocols."):
                 allowed = tuple(
                     f"mpc_protocols.{part}"
-                    for part in ("functionality", "errors", "mechanisms", "options", "registry")
+                    for part in ("functionality", "errors", "mechanisms", "options", "process.later", "registry")
                 )
                 assert name.startswith(allowed), f"{path} imports {name}"
 

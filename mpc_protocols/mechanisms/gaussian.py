@@ -40,9 +40,9 @@ from mpc_protocols.mechanisms.interval import (
     round_up,
     rounded,
 )
+from mpc_protocols.process.later import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 BITS: Final = 64
@@ -221,8 +221,6 @@ def reference(of: Sampler, uniforms: Sequence[int], signs: Sequence[int]) -> int
 def reference_array(of: Sampler, uniforms: NDArray[np.uint64], signs: NDArray[np.uint8]) -> NDArray[np.int64]:
     """`reference` for many draws at once: uniforms and signs (0 or 1) of shape (parts, n); int64 of shape
     (n,)."""
-    import numpy as np
-
     if uniforms.shape != signs.shape or uniforms.ndim != 2 or len(uniforms) != len(of.parts):
         raise ValueError(
             f"Expected {len(of.parts)} rows of uniforms and signs, got shapes {uniforms.shape} and {signs.shape}."
@@ -238,8 +236,6 @@ def sample(
     of: Sampler, n: int, randomness: Callable[[int], bytes] = secrets.token_bytes
 ) -> NDArray[np.int64]:
     """n independent draws in the clear, int64 of shape (n,); exactly the distribution of the tables."""
-    import numpy as np
-
     parts = len(of.parts)
     uniforms = np.frombuffer(randomness(8 * parts * n), dtype=np.uint64).reshape(parts, n)
     bits = np.frombuffer(randomness((parts * n + 7) // 8), dtype=np.uint8)

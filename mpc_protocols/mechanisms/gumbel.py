@@ -24,10 +24,11 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from mpc_protocols.mechanisms.interval import enclose, exp_minus, exp_plus, product, rounded
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 LOW: Final = -250
@@ -82,8 +83,6 @@ def invert(uniform: int) -> int:
 @cache
 def _high_parts() -> NDArray[np.uint64]:
     """The upper 64 bits of every threshold."""
-    import numpy as np
-
     return np.array([threshold >> BITS - 64 for threshold in _thresholds()], np.uint64)
 
 
@@ -92,8 +91,6 @@ def invert_all(draws: bytes) -> NDArray[np.int64]:
 
     The upper 64 bits decide but where they are those of a threshold.
     """
-    import numpy as np
-
     raw = np.frombuffer(draws, np.uint8).reshape(-1, BITS // 8)
     upper = np.ascontiguousarray(raw[:, :8]).view(">u8")[:, 0].astype(np.uint64)
     below = np.searchsorted(_high_parts(), upper, side="left")

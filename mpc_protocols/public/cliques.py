@@ -19,12 +19,13 @@ from functools import cached_property, lru_cache
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS, Clique, Handle, Level, LocalCounts, StudyFacts
 from mpc_protocols.public.steps import MAX_ITEMS
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 MAX_SHARED_CELLS: Final = 1 << 28
@@ -76,8 +77,6 @@ class Derivation:
 
 def _binned(table: NDArray[Any], axis: int, bins: tuple[int, ...]) -> NDArray[Any]:
     """Sums along an axis over the values of each bin; no bin is empty."""
-    import numpy as np
-
     order, starts = _order_of(bins)
     if order is not None:
         table = table.take(order, axis=axis)
@@ -87,8 +86,6 @@ def _binned(table: NDArray[Any], axis: int, bins: tuple[int, ...]) -> NDArray[An
 @lru_cache(maxsize=4096)
 def _order_of(bins: tuple[int, ...]) -> tuple[NDArray[np.intp] | None, NDArray[np.intp]]:
     """An order in which the values of a bin are together, None if they are, and where each bin begins in it."""
-    import numpy as np
-
     of_value = np.array(bins)
     order = np.argsort(of_value, kind="stable")
     starts = np.searchsorted(of_value[order], np.arange(of_value.max() + 1))

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mpc_protocols.errors import DataRefused, StudyInvalid
 from mpc_protocols.functionality import Clique, Level, LocalCounts
+from mpc_protocols.process.later import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
@@ -123,8 +123,6 @@ class OwnRows:
     codes: Mapping[str, Codes] = field(repr=False)
 
     def __post_init__(self) -> None:
-        import numpy as np
-
         if self.rows.ndim != 1 or self.rows.dtype != np.int64:
             raise DataRefused("The rows of an owner's records must be one vector of 64-bit integers.")
         for column, codes in self.codes.items():
@@ -136,8 +134,6 @@ class OwnRows:
     def check(self, partition: Partition, owner: int, sizes: Mapping[str, int]) -> None:
         """Raise `DataRefused` unless these are the owner's columns, codes below their sizes, rows different
         and below u."""
-        import numpy as np
-
         if set(self.codes) != set(partition.of(owner)):
             raise DataRefused(
                 f"Party {owner} brings other columns than the study's {', '.join(partition.of(owner))}."
@@ -176,8 +172,6 @@ def ideal_counts(
     `DataRefused` as an owner would, `StudyInvalid` (by the result) for a clique with a column that nobody
     owns.
     """
-    import numpy as np
-
     if set(tables) != set(partition.owners):
         raise StudyInvalid("Every owner of the partition must bring its rows, and nobody else.")
     holders = np.zeros(partition.rows, np.int64)

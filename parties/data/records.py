@@ -25,12 +25,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
+from mpc_protocols.process.later import np
 from parties.data.counting.scan import Scan, Unit, inspect
 from parties.data.source import BLOCK_ROWS, Source
 from parties.data.survey import Survey, survey
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mpc_protocols.psu.identifiers.normalise import IdentifierPolicy, Identifiers
@@ -78,8 +78,6 @@ def read(
     duplicates included. unit: of rows that are not aligned, whom they are about, as `local_marginals.count`
     takes it.
     """
-    import numpy as np
-
     seen = inspect(source, domain, unit, policy.columns if policy is not None else ())
     for sentence in (*seen.problems, *_unordered(source, policy)):
         raise DataRefused(sentence)
@@ -143,8 +141,6 @@ def validate(
 
 def code_type(column: Column) -> type[np.uint8 | np.uint16 | np.uint32]:
     """The narrowest type of a column's codes."""
-    import numpy as np
-
     return np.uint8 if column.size <= 1 << 8 else np.uint16 if column.size <= 1 << 16 else np.uint32
 
 

@@ -33,12 +33,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from mpc_protocols.errors import DataRefused
+from mpc_protocols.process.later import Later
 from parties.data import read_errors
 from parties.data.engines.duckdb_engine import ROW_NUMBER, DuckDB, Engine, Shared, numbered
 from parties.data.engines.duckdb_view import View, open_database
 from parties.data.engines.postgres import Server
 from parties.data.files import csv_text
+from parties.data.files.excel import as_csv
 from parties.data.harmony.rules import RFC
+from parties.data.libraries import pa, parquet
 from parties.data.location import Location
 from parties.data.scratch import Scratch
 from parties.data.sql.grouping import OverDuckDB, OverPostgres
@@ -46,12 +49,17 @@ from parties.data.sql.products import PRODUCTS
 from parties.data.sql.server import Database
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from parties.data.harmony import source
     from parties.data.harmony.values import Change
+    from parties.data.linked import places
     from parties.data.linked.places import LinkedPlaces
+    from parties.data.sql import unfolding
     from parties.data.sql.grouping import Grouping, Row
     from parties.data.sql.statements import Statement
+else:
+    places = Later("parties.data.linked.places")
+    source = Later("parties.data.harmony.source")
+    unfolding = Later("parties.data.sql.unfolding")
 
 BLOCK_ROWS = 1 << 16
 """Rows of a record batch by default: a column of int64 codes is then 512 KiB and stays in a second-level
@@ -106,28 +114,20 @@ def open_source(location: Location) -> Source:
 
 def _opened(location: Location) -> Source:
     if location.recipe is not None:
-        from parties.data.harmony.source import Harmonised
-
-        return Harmonised(location, location.recipe)
+        return source.Harmonised(location, location.recipe)
     return Source(location)
 
 
 def _of_workbook(location: Location) -> Source:
     """Of a copy of its first sheet."""
-    from parties.data.files.excel import as_csv
-
     return _of_copy(lambda folder: as_csv(location, folder))
 
 
 def _unfolded(location: Location, linked: LinkedPlaces) -> Source:
     """Of a copy with a row a person, or where the rows lie."""
     if location.push_down:
-        from parties.data.sql.unfolding import open_inside
-
-        return open_inside(location)
-    from parties.data.linked.places import as_parquet
-
-    return _of_copy(lambda folder: as_parquet(location, linked, folder))
+        return unfolding.open_inside(location)
+    return _of_copy(lambda folder: places.as_parquet(location, linked, folder))
 
 
 def _of_copy(write: Callable[[Path], Location]) -> Source:
@@ -147,8 +147,6 @@ def _of_copy(write: Callable[[Path], Location]) -> Source:
 
 def _parquet_names(location: Location) -> tuple[str, ...]:
     """The names of a file's columns as they stand there."""
-    from pyarrow import parquet
-
     return tuple(parquet.read_schema(location.path).names)
 
 
@@ -253,8 +251,6 @@ class Source:
         names: columns that exist, each once; batches have them in this order, a CSV's as text. Raises
         `DataRefused` when a row cannot be read, or the file changed meanwhile.
         """
-        import pyarrow as pa
-
         if self.location.push_down:
             raise DataRefused(
                 f"{self.label}: its rows may not leave the database (push_down = true), and this needs rows; leave push_down "

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from parties.data.counting.scan import Scan
-from parties.data.source import Source
-
 if TYPE_CHECKING:
+    from parties.data.counting.scan import Scan
     from parties.data.identifiers import IdentifierReader
+    from parties.data.source import Source
 
 SHOWN_SHAPES = 5
 

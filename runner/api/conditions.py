@@ -15,6 +15,7 @@ import numpy as np
 
 from mpc_protocols.errors import UsageError
 from parties.data.counting.coding import Coder, written
+from parties.data.libraries import pa
 from runner.study.declared.table import nearest
 from synth.domain import Binned, Categorical, Codes, Column, Domain
 
@@ -71,8 +72,6 @@ def _codes(column: Column, name: str, wanted: Any) -> NDArray[np.bool_]:
 def _code(column: Column, name: str, value: Any) -> int:
     """The code of one value, by the rules that custodians' tables are read by; a number outside low..high is
     refused."""
-    import pyarrow as pa
-
     coder = Coder(column)
     try:
         codes, misfits = coder.code(pa.array([value], from_pandas=True))

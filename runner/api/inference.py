@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.process.later import Later
 from runner.api.conditions import allowed
+from runner.libraries import pd
 from runner.results.linked import check_of_people
 from runner.results.outdir import RUN
 from synth.inference import infer
@@ -16,13 +18,16 @@ from synth.inference.needed import needed
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
+    from runner.results import replay
     from runner.results.finished_run import FinishedRun
-    from synth.inference import Answer, Target
+    from synth.inference import Answer, Target, unmeasured
     from synth.inference.parts import Codes_of
     from synth.run import Measured
+else:
+    replay = Later("runner.results.replay")
+    unmeasured = Later("synth.inference.unmeasured")
 
 COLUMNS = (
     "name",
@@ -101,22 +106,21 @@ def _well_formed(facts: Mapping[str, Any]) -> bool:
 def _bounded(run: FinishedRun, measurements: Sequence[Measured], found: Sequence[Answer]) -> list[Answer]:
     """The answers; a refusal for want of a pair says what was selected instead tells of it, where that is
     worth saying: where it halves what the single columns leave open of a cell."""
-    from runner.results.replay import fit_s, picks_of
-    from synth.inference.unmeasured import CHANCE, bounds, widest
-
     told, far = list(found), dict[tuple[str, ...], float]()
     missing = {pair for answer in found if len(pair := run.domain.ordered(answer.missing)) == 2}
-    if missing and fit_s(run) <= MAX_FIT_S and (picks := picks_of(run, measurements)):
-        known = bounds(picks, measurements, run.model, run.domain.names)
+    if missing and replay.fit_s(run) <= MAX_FIT_S and (picks := replay.picks_of(run, measurements)):
+        known = unmeasured.bounds(picks, measurements, run.model, run.domain.names)
         far = {
-            pair: known[pair] for pair in missing & known.keys() if known[pair] < widest(run.model, pair) / 2
+            pair: known[pair]
+            for pair in missing & known.keys()
+            if known[pair] < unmeasured.widest(run.model, pair) / 2
         }
     for place, answer in enumerate(told):
         if (most := far.get(run.domain.ordered(answer.missing))) is not None:
             sentence = (
                 f"By what was selected instead, the share of these rows with any values of {' x '.join(answer.missing)} is at "
                 f"most {math.ceil(1000 * most) / 10:g} percentage points from what the model says, but for a chance of "
-                f"{CHANCE:g}."
+                f"{unmeasured.CHANCE:g}."
             )
             told[place] = replace(answer, reason=f"{answer.reason} {sentence}", unmeasured_bound=most)
     return told
@@ -159,8 +163,6 @@ def row(answer: Answer) -> dict[str, Any]:
 
 def frame(found: Sequence[Answer], level: float, target: Target, facts: Mapping[str, Any]) -> pd.DataFrame:
     """Answers as a data frame, one row a number; `attrs` has level, target and `note`. facts: run.json."""
-    import pandas as pd
-
     table = pd.DataFrame([row(answer) for answer in found], columns=["question", *COLUMNS])
     numbers = ["estimate", "low", "high", "standard_error", "noise_share", "bound_low", "bound_high", "table"]
     numbers.append("unmeasured_bound")

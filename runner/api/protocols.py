@@ -25,6 +25,7 @@ from mpc_protocols.functionality import unobserved
 from mpc_protocols.in_memory.memory_wire import MemoryNetwork
 from mpc_protocols.toolkit.three_parties import PARTIES, ThreeParties
 from mpc_protocols.wire import Wire
+from parties.session import Peer, SessionConfig, SessionWire, run_session
 from parties.session.mpyc_wire import run_beside
 from runner.version import PROTOCOL
 from synth.budget.accounting import Accountant, Budget
@@ -95,8 +96,6 @@ def as_party(
     raised; the others then stop as well, and learn which kind of reason it was (its data did not fit; budget
     refused), not the sentence.
     """
-    from parties.session import Peer, SessionConfig, SessionWire, run_session
-
     if threading.current_thread() is not threading.main_thread():
         raise UsageError(
             "A party runs in the main thread of its process, where Ctrl-C arrives; call as_party there."

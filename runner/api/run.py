@@ -14,34 +14,44 @@ import numpy as np
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.later import Later
 from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
 from runner.api.inference import answers, frame
 from runner.api.plot import Picture
+from runner.libraries import pd
 from runner.report.drawings.pictures import pictures
 from runner.report.files import load, measurements_of
-from runner.results.finished_run import open_run
+from runner.results.finished_run import agreed_study, open_run
+from runner.results.linked import linked_of
 from runner.results.model_graph import attribute_graph, junction_tree
-from runner.results.outdir import table_of
+from runner.results.outdir import RUN, table_of
 from runner.results.outputs import frame_of
 from runner.results.query import ask
 from runner.results.warnings import texts_of
+from runner.study.model import DataLocation
+from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
 from synth.mrf import conditional
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
     from numpy.typing import NDArray
 
     from parties.data.linked.rows import CodedTables
+    from runner.api import running
     from runner.results.finished_run import FinishedRun
+    from runner.review.evaluation import judge, linked_rows
     from runner.review.evaluation.judge import Evaluation
     from runner.review.evaluation.linked import LinkedEvaluation
     from runner.study import Study
     from synth.domain import Domain
     from synth.inference import Target
     from synth.run import Measured
+else:
+    judge = Later("runner.review.evaluation.judge")
+    linked_rows = Later("runner.review.evaluation.linked_rows")
+    running = Later("runner.api.running")
 
 MAX_ROWS = 1 << 27
 """Of one sample."""
@@ -61,8 +71,6 @@ class Run:
     @property
     def synthetic(self) -> pd.DataFrame:
         """The synthetic table; a missing value is NaN, days and times are pandas' own."""
-        import pandas as pd
-
         texts = {
             column["name"]: str
             for column in self.summary["columns"]
@@ -137,8 +145,6 @@ class Run:
         rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run
         whose counts are not of all rows.
         """
-        from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
-
         if not 2 <= number <= MAX_REPLICATES:
             raise UsageError(f"From 2 to {MAX_REPLICATES} replicates can be made, got {number}.")
         opened, wanted = self._opened, int(self.summary["rows"]) if rows is None else rows
@@ -156,8 +162,6 @@ class Run:
         not counted together. `frame.attrs["basis"]` says which: "measured", "measured over bins" or "not
         measured together". Raises `UsageError`.
         """
-        import pandas as pd
-
         answer = ask(self._opened, self._measurements, columns, "The run")
         frame = pd.DataFrame(answer.values, columns=list(answer.columns))
         frame["count"], frame["share"] = answer.counts, answer.shares
@@ -229,25 +233,19 @@ class Run:
         that were not in the run. label: a column to predict. Raises `DataRefused` for rows that do not fit
         the study, `UsageError`.
         """
-        from runner.results.linked import linked_of
-        from runner.review.evaluation.judge import judge
-
         finished = load(self.directory)
         linked = linked_of(finished.facts, finished.domain, self.directory)
         if linked is not None:
-            from runner.results.finished_run import agreed_study
-            from runner.results.outdir import RUN
             from runner.review.evaluation.linked import judge_linked
-            from runner.review.evaluation.linked_rows import released_tables
 
             study = agreed_study(finished.facts, self.directory / RUN)
-            made, own = released_tables(self.directory, linked), _tables(real, study)
+            made, own = linked_rows.released_tables(self.directory, linked), _tables(real, study)
             held_out = None if test is None else _tables(test, study)
             return judge_linked(finished, linked, made, own, held_out, label)
         if isinstance(real, Mapping) or isinstance(test, Mapping):
             raise UsageError("This run has one table: give one frame of real rows, and one of test rows.")
         fresh = None if test is None else _coded(test, finished.domain, "The frame of test rows")
-        return judge(finished, _coded(real, finished.domain, "The frame of real rows"), fresh, label)
+        return judge.judge(finished, _coded(real, finished.domain, "The frame of real rows"), fresh, label)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -264,28 +262,21 @@ class Run:
 
 def _tables(frames: pd.DataFrame | Mapping[str, pd.DataFrame], study: Study) -> CodedTables:
     """Linked tables as codes, of a frame of each."""
-    from runner.api.running import named, written
-    from runner.review.evaluation.linked_rows import real_tables
-    from runner.study.model import DataLocation
-
     if not isinstance(frames, Mapping):
         raise UsageError("This run is of linked tables: give real={...}, a frame of each by its name.")
     with Scratch(watched=True) as folder:
         files = {folder / f"{number}.parquet": name for number, name in enumerate(frames)}
-        with named({file: f"The frame {name}" for file, name in files.items()}):
+        with running.named({file: f"The frame {name}" for file, name in files.items()}):
             for file, name in files.items():
-                written(frames[name], file, f"The frame {name}")
+                running.written(frames[name], file, f"The frame {name}")
             tables = {name: DataLocation(file) for file, name in files.items()}
-            return real_tables(DataLocation(tables=tables), study, None)
+            return linked_rows.real_tables(DataLocation(tables=tables), study, None)
 
 
 def _coded(frame: pd.DataFrame, domain: Domain, name: str) -> NDArray[np.integer[Any]]:
     """The rows of a frame as codes; sentences call it by its name, and never by a file's."""
-    from runner.api.running import named, written
-    from runner.review.evaluation.judge import real_rows
-
     with Scratch(watched=True) as folder:
         file = folder / "rows.parquet"
-        with named({file: name}):
-            written(frame, file, name)
-            return real_rows(file, domain)
+        with running.named({file: name}):
+            running.written(frame, file, name)
+            return judge.real_rows(file, domain)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, DataRefused, UsageError
+from parties.data.libraries import pa
 from parties.data.scratch import Scratch
 from runner.api.run import Run
 from runner.launch.launcher import launch
@@ -111,8 +112,6 @@ def run_study(
 def written(frame: pd.DataFrame, file: Path, name: str) -> None:
     """Write a frame as Parquet. name: what sentences call it. Raises `UsageError`, `DataRefused`; neither
     holds a value of it."""
-    import pyarrow as pa
-
     if not hasattr(frame, "to_parquet"):
         raise UsageError(f"{name} must be a pandas DataFrame, got {type(frame).__name__}.")
     try:
@@ -128,8 +127,6 @@ def written(frame: pd.DataFrame, file: Path, name: str) -> None:
 
 
 def _holds_one_type(column: Any) -> bool:
-    import pyarrow as pa
-
     try:
         pa.array(column, from_pandas=True)
     except (pa.ArrowException, ValueError, TypeError):

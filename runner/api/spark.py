@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from parties.inbox.files import write_private
 from runner.party.own_counts import counting_of
+from runner.party.synthesis import counted, plan_of
 from runner.study import Study
 
 
@@ -22,8 +24,6 @@ def tally_spark(
     Raises `DataRefused`, `StudyInvalid`, OSError.
     """
     from parties.data.tallies.engines.spark import count_frame
-    from parties.inbox.files import write_private
-    from runner.party.synthesis import counted, plan_of
 
     read = study if isinstance(study, Study) else Study.read(study)
     counts = count_frame(frame, counting_of(read, counted(plan_of(read)), None), name)

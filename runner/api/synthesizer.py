@@ -20,6 +20,7 @@ from runner.api.metadata import columns_of
 from runner.api.run import Run
 from runner.api.running import run_study
 from runner.api.saved import load, save
+from runner.study.in_code import of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,8 +224,6 @@ _OWN = frozenset({"columns", "epsilon", "delta", "algorithm", "adjacency", "work
 
 def _study(params: Mapping[str, Any]) -> Study:
     """Raises `StudyInvalid`."""
-    from runner.study.in_code import of
-
     if not isinstance(params["columns"], Mapping):
         raise StudyInvalid(
             f"The columns are a mapping of every column's name to its size or its table, got an object of type "

@@ -15,7 +15,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from runner.__main__ import program
+from runner.bench.net import shim
 from runner.failures import describe
+from runner.launch.launcher import launch
 
 
 def command_of(place: str) -> tuple[str, ...]:
@@ -45,16 +48,11 @@ def main() -> NoReturn:
                 *arguments,
             ],
         )
-    from runner.__main__ import program
-    from runner.bench.net import shim
-
     sys.argv = ["runner", *arguments]
     program({"way_in": shim.way_in(shim.Network(**where["network"]))})
 
 
 def _launch(place: str, arguments: list[str]) -> int:
-    from runner.launch.launcher import launch
-
     try:
         launch(
             Path(arguments[1]),

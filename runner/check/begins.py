@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from runner.check.finding import Finding, fine, note
+from runner.study.sections.prior import DISJOINT
+from synth.budget.accounting import epsilon_beside
 from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
 
 def begins(study: Study, before: StudyPrior, plan: Plan) -> Iterator[Finding]:
     """What the run begins from, and what that means for who is in both."""
-    from runner.study.sections.prior import DISJOINT
-    from synth.budget.accounting import epsilon_beside
-
     of = "public rows" if before.name is None else f"the release of {before.name}, session {before.run}"
     yield fine(
         f"it begins from {of}, of about {round(before.content.rows):,} rows; SHA-256 {before.digest[:16]}.., the same at all"

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backends.bundles.bundle import part_bytes
 from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
 from parties.budget.ledger import Ledger
 from parties.budget.waves import check_waves
 from runner.check.finding import Finding, fine, note, problem
 from runner.contributors.closing import Closing, check_custodians
 from runner.contributors.collection import bundle_digest, collection_of, contributors_of, waves_of
+from runner.contributors.contributing import in_earlier_wave, ledger_run, own_key
 from runner.contributors.courier.study_files import StudyFiles
 from runner.forecast.plan_text import in_bytes
 from runner.study import Study
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
-    from mpc_protocols.backends.bundles.bundle import part_bytes
-
     public = collection_of(study, plan)
     size = in_bytes(sum(part_bytes(public.layout.cells).values()))
     yield fine(
@@ -114,8 +114,6 @@ def _fixed(closing: Closing, fixed: bytes) -> str:
 
 def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """What a contributor's ledger knows of this study; nothing if it has left no bundle."""
-    from runner.contributors.contributing import in_earlier_wave, ledger_run
-
     if name in contributors_of(study).earlier:
         yield problem(in_earlier_wave(study, name))
         return
@@ -140,8 +138,6 @@ def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Fin
 
 def key(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """Whether a contributor has the key that the study lists."""
-    from runner.contributors.contributing import own_key
-
     try:
         public, _ = own_key(own.key, name)
     except CosynthError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import CosynthError
 from parties.data.linked.places import written
 from parties.data.scratch import Scratch
+from parties.data.sql.unfolding import UnfoldedInside
 from runner.check.finding import Finding, note
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ def own_children(party: str, data: DataLocation) -> Iterator[Finding]:
         return
     try:
         if place.push_down:
-            from parties.data.sql.unfolding import UnfoldedInside
-
             inside = UnfoldedInside(place)
             inside.close()
             told = inside.told

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
+from parties.data.tallies.workers import cores
 from runner.check.finding import Finding, fine, note, problem
 from runner.party.own_counts import own_counts
+from runner.party.synthesis import counted, plan_of
 
 if TYPE_CHECKING:
     from runner.study import DataLocation, Study
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
 def processes(party: str, workers: int) -> Iterator[Finding]:
     """A machine that has fewer cores than the private file asks for."""
-    from parties.data.tallies.workers import cores
-
     if workers > 1 and workers > (here := cores()):
         yield note(
             f"{party}: workers = {workers}, and this machine has {here} cores: so many processes count"
@@ -26,8 +26,6 @@ def processes(party: str, workers: int) -> Iterator[Finding]:
 
 def added(study: Study, party: str, data: DataLocation, allow_empty: bool) -> Iterator[Finding]:
     """The first problem, as a run would end with it."""
-    from runner.party.synthesis import counted, plan_of
-
     try:
         own_counts(study, data, counted(plan_of(study)), allow_empty=allow_empty)
     except CosynthError as error:

@@ -25,10 +25,13 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.process.installation import program
+from mpc_protocols.psu.row_order.protocol import UNEQUAL
 from parties.certificates import read
 from parties.data.counting.local_marginals import validate
 from parties.data.counting.scan import inspect
 from parties.data.source import open_source
+from parties.session.admission.identity import own_identity
+from parties.session.admission.preflight import Met, meet
 from runner.check import contributors, linked, parts, vertical
 from runner.check.begins import begins
 from runner.check.budget import budget
@@ -263,8 +266,6 @@ def _everybody(study: Study, plan: Plan | None, private: Mapping[str, Private]) 
     elif isinstance(study, VerticalStudy):
         yield from vertical.ownership(study, plan, tables)
         if not study.alignment.psu and len({rows for rows in here if rows is not None}) > 1:
-            from mpc_protocols.psu.row_order.protocol import UNEQUAL
-
             yield problem(DataRefused(UNEQUAL))
 
 
@@ -353,8 +354,6 @@ def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding
         yield _digest(study, None)
         yield note('tls = "insecure-loopback": nothing is encrypted, and nobody is asked who they are')
         return True
-    from parties.session.admission.identity import own_identity
-
     try:
         files = private_file.certificates(study, party.name, own)
         assert files is not None
@@ -412,8 +411,6 @@ def _peers(study: Study, party: str, own: Private, known: bool) -> Iterator[Find
 
     known: whether this party can prove who it is. One that cannot tells the others so, and meets nobody.
     """
-    from parties.session.admission.preflight import Met, meet
-
     try:
         files = private_file.certificates(study, party, own)
     except PeerIdentity:

@@ -19,7 +19,7 @@ from parties.data.records import read, validate
 from parties.data.source import open_source
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
-from runner.party.alignment import check_tables, own_events
+from runner.party.alignment import check_size, check_tables, identifier_policy, own_columns, own_events
 from runner.study import DataLocation, VerticalStudy, owners
 from runner.study.owners import Ownership, clashing, method_of, misfits, missing_owners
 from runner.study.private_file import Private
@@ -100,8 +100,6 @@ def records(
 
     owner: whether its owner asks, who alone is told of its columns.
     """
-    from runner.party.alignment import check_size, identifier_policy, own_columns
-
     try:
         columns = own_columns(study, party, data)
         domain, policy = study.domain.subset(columns), identifier_policy(study)

@@ -27,21 +27,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpc_protocols.backends.bundles.collected import CollectedCounts
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.process.installation import program
 from parties.budget.collected_lists import CollectedList
 from parties.budget.ledger import Ledger
+from parties.inbox.agreement import agree, all_say, confirm, grown, looks, standing
+from parties.inbox.store import AgreedList
 from runner.contributors.collection import inbox_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mpc_protocols.backends.bundles.collected import CollectedCounts
     from mpc_protocols.functionality import LocalCounts
     from mpc_protocols.wire import Wire
     from parties.inbox.close import Close
     from parties.inbox.collection import Collection
-    from parties.inbox.store import AgreedList, Inbox
+    from parties.inbox.store import Inbox
     from runner.study import Study
     from runner.study.private_file import Private
     from synth.plan import Plan
@@ -69,8 +71,6 @@ class Closing:
     @classmethod
     def of(cls, study: Study, party: str, private: Private, plan: Plan) -> Closing:
         """Before anything is agreed. Raises `UsageError` for a party without inbox."""
-        from parties.inbox.store import AgreedList
-
         inbox = inbox_of(study, party, private, plan)
         record = CollectedList(Ledger(private.ledger.file), inbox.collection.study, party)
         return cls(inbox, record, party, AgreedList({}))
@@ -127,8 +127,6 @@ class Closing:
     def agree(self, wire: Wire, run: bytes) -> None:
         """Agree with the other two on the list; after the first round of arrivals wait until it is over. 2 or
         4 rounds, and two for each look. Raises `ProtocolAborted`, `BudgetRefused`, `DataRefused`."""
-        from parties.inbox.agreement import agree, confirm, standing
-
         self.check(run)
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
         fixed = standing(wire, self.fixed, names)
@@ -143,8 +141,6 @@ class Closing:
     def _arrived(self, wire: Wire) -> AgreedList:
         """The list of a later round, once it is over at all three parties. Blocks until then. Raises
         `ProtocolAborted`."""
-        from parties.inbox.agreement import agree, all_say, grown, looks
-
         enrolled, names = len(self.collection.contributors), tuple(self.collection.receivers)
         watch, tried = _Watch(self), None
         while True:
@@ -194,8 +190,6 @@ class Closing:
 
     def collected(self, own: LocalCounts | None) -> CollectedCounts:
         """What this party brings to the run. own: its own table's counts. Raises as `Inbox.sum`."""
-        from mpc_protocols.backends.bundles.collected import CollectedCounts
-
         return CollectedCounts(
             self.collection.layout, self.inbox.sum(self.agreed, self.round), self.agreed.hash, own
         )
@@ -256,16 +250,12 @@ def in_the_clear(closings: Sequence[Closing]) -> NDArray[np.int64]:
 
 def _common(closings: Sequence[Closing]) -> AgreedList:
     """What all hold."""
-    from parties.inbox.store import AgreedList
-
     held = [closing.held() for closing in closings]
     return AgreedList({name: held[0][name] for name in held[0] if all(name in other for other in held)})
 
 
 def _common_later(closings: Sequence[Closing]) -> AgreedList:
     """The same of a later round, once it is over, with `grown`. Blocks until then."""
-    from parties.inbox.agreement import grown
-
     first, watches, tried = closings[0], [_Watch(closing) for closing in closings], None
     while True:
         marks = [watch.look() for watch in watches]

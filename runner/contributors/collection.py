@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backends.bundles import layout
 from mpc_protocols.errors import UsageError
+from parties.inbox.collection import Collection
+from parties.inbox.store import Inbox
 from runner.party.synthesis import counted, facts_of
 from runner.study import Study, digest
 from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
     from mpc_protocols.backends.bundles.layout import Layout
-    from parties.inbox.collection import Collection
-    from parties.inbox.store import Inbox
     from runner.study.private_file import Private
     from runner.study.sections.contributors import Contributors
     from synth.plan import Plan
@@ -41,8 +41,6 @@ def layout_of(study: Study, plan: Plan) -> Layout:
 
 def collection_of(study: Study, plan: Plan) -> Collection:
     """What is public about the collection. Raises `UsageError` (a study without), `StudyInvalid`."""
-    from parties.inbox.collection import Collection
-
     own = contributors_of(study)
     return Collection(
         bundle_digest(study),
@@ -76,8 +74,6 @@ def inbox_folder(study: Path, party: str, private: Private) -> Path:
 def inbox_of(study: Study, party: str, private: Private, plan: Plan) -> Inbox:
     """A computing party's inbox. Raises `UsageError` for a party that is none, or a study without
     [contributors]."""
-    from parties.inbox.store import Inbox
-
     collection = collection_of(study, plan)
     if party not in collection.receivers:
         names = list(collection.receivers)

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from mpc_protocols.backends.bundles.bundle import HASH, Header, seal_bundle
+from mpc_protocols.backends.bundles.bundle import HASH, Header, file_bytes, parse, seal_bundle
 from mpc_protocols.engine.prg import binding
 from mpc_protocols.errors import (
     BudgetRefused,
@@ -40,6 +40,8 @@ from mpc_protocols.errors import (
 from mpc_protocols.process.installation import program
 from parties.budget.ledger import Ledger
 from parties.budget.waves import check_waves
+from parties.inbox.files import discard_unfinished, write_private
+from parties.inbox.upload import send
 from runner.contributors import result, statement, void
 from runner.contributors.collection import collection_of, contributors_of, waves_of
 from runner.party.custodian import REFUSALS, Custodian
@@ -111,8 +113,6 @@ def own_key(file: Path | None, name: str) -> tuple[bytes, Callable[[bytes], byte
 
 def make_key(file: Path) -> bytes:
     """Write a fresh Ed25519 key, PEM, mode 0600; its public half. Raises `UsageError`."""
-    from parties.inbox.files import discard_unfinished, write_private
-
     discard_unfinished(file.parent, file.name)
     key = Ed25519PrivateKey.generate()
     try:
@@ -209,9 +209,6 @@ class Contribution:
     def deliver(self, file: Path, box: Box) -> str:
         """Upload a bundle to a party's drop box; "accepted" or "known". Raises `UsageError` (the file), and
         as `upload.send`."""
-        from mpc_protocols.backends.bundles.bundle import file_bytes, parse
-        from parties.inbox.upload import send
-
         most = file_bytes(self.collection.layout.cells)
         try:
             with file.open("rb") as stream:

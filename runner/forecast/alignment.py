@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError
+from mpc_protocols.psu.forecast import forecast, list_lengths
 from runner.party.alignment import context, own_columns, partition, specification
 from runner.party.record.run_json import alignment_facts
 from runner.study import VerticalStudy
@@ -40,8 +41,6 @@ class Joining:
 
 def joining(study: VerticalStudy, records: int) -> Joining:
     """For so many records at each owner. Raises `StudyInvalid`: these owners cannot run the study."""
-    from mpc_protocols.psu.forecast import forecast, list_lengths
-
     owned, presumed = owners(study)
     spec, count = specification(study, owned), len(owned.owners)
     records = max(records, spec.min_size)

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runner.api.conditions import allowed
 from runner.forecast.presumed.invented_table import invented_rows
+from synth.inference import infer
+from synth.judgement.metrics import marginal
+from synth.mrf import Measurement, fit
+from synth.run import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,12 +59,6 @@ def foretold(
     """
     if study.inference is None:
         return ()
-    from runner.api.conditions import allowed
-    from synth.inference import infer
-    from synth.judgement.metrics import marginal
-    from synth.mrf import Measurement, fit
-    from synth.run import Measured
-
     domain, reserved = study.domain, plan.reserved
     if codes is None:
         codes = invented_rows(domain, min(rows, MAX_DRAWN), 0, plan.workload.label, related=True)

@@ -14,10 +14,15 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.backend import AllowAll, DryRun
+from mpc_protocols.backends.bundles.bundle import part_bytes
 from mpc_protocols.functionality import Reports
+from mpc_protocols.process.later import Later
 from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, ReportCost
 from mpc_protocols.vertical.partition import OwnRows
+from runner.contributors.collection import contributors_of, layout_of
 from runner.forecast.alignment import Joining, joined_facts, joining
 from runner.forecast.arrivals import DryRounds, arrives
 from runner.forecast.cohorts import forecast_cohorts
@@ -41,11 +46,17 @@ from runner.study import Study, VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.trained import trained, training_of
+from synth.plan import RoundPlan
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Event
+    from runner.forecast import split_training
+    from runner.forecast.presumed import presumed_tables
     from runner.results.release import Release
     from synth.plan import Plan
+else:
+    presumed_tables = Later("runner.forecast.presumed.presumed_tables")
+    split_training = Later("runner.forecast.split_training")
 
 REPORTED_ROWS, DRAWN_ROWS = 1000, 1024
 """Most rows of the tables that are really made."""
@@ -68,15 +79,10 @@ def forecast(
 
     Raises `StudyInvalid`.
     """
-    from runner.forecast.presumed.presumed_tables import PresumedTable
-    from synth.plan import RoundPlan
-
     if (trainer := trained(study)) is not None and isinstance(study, VerticalStudy):
         return forecast_trained(trainer, study, rows, networks)
     if isinstance(study, VerticalStudy) and training_of(study) is not None:
-        from runner.forecast.split_training import forecast_training
-
-        return forecast_training(study, rows, networks, delay_us)
+        return split_training.forecast_training(study, rows, networks, delay_us)
     if (cohorts := cohorts_of(study)) is not None:
         return forecast_cohorts(cohorts, study, rows, networks)
     plan, algorithm = plan_of(study), algorithm_of(study)
@@ -99,7 +105,7 @@ def forecast(
     def dry_run(share: float = 1.0) -> DryRun:
         return backend.dry_run(
             facts,
-            PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
+            presumed_tables.PresumedTable(study.domain.sizes, max(1, round(share * limit))).counts,
             len(study.computing),
             len(study.contributing),
             joined.split if joined is not None else None,
@@ -289,8 +295,6 @@ def _input_checks(study: Study, cost: tuple[int, int]) -> dict[str, Any] | None:
 def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
     """Reports of owners of a small table of nobody's rows: what is made of them hardly depends on the number
     of rows."""
-    import numpy as np
-
     rows, sizes = min(REPORTED_ROWS, joined.split.rows), study.domain.sizes
     split = replace(joined.split, rows=rows)
     tables = {
@@ -308,9 +312,6 @@ def _presumed_reports(study: Study, plan: Plan, joined: Joining) -> Reports:
 
 def _bundle(study: Study, plan: Plan) -> dict[str, Any]:
     """What each contributor leaves, and when a run can be. Public."""
-    from mpc_protocols.backends.bundles.bundle import part_bytes
-    from runner.contributors.collection import contributors_of, layout_of
-
     own, layout = contributors_of(study), layout_of(study, plan)
     return {
         "contributors": len(own.keys),

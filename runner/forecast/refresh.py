@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
+from mpc_protocols.functionality import unobserved
 from runner.party.synthesis import facts_of, plan_of
 from runner.study.method import algorithm_of
+from synth.budget.accounting import Accountant
+from synth.judgement.metrics import marginal
+from synth.prior import PublicTable, Release, known_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +66,6 @@ def refresh(study: Study, rows: int) -> Refresh | None:
 
     Raises `StudyInvalid`.
     """
-    from synth.prior import PublicTable, Release, known_of
-
     before = study.prior
     if before is None or before.content.names != study.domain.names:
         return None
@@ -89,8 +92,6 @@ def refresh(study: Study, rows: int) -> Refresh | None:
     cliques = study.workload.cliques[:MAX_MARGINALS]
 
     def distance(table: Rows) -> float:
-        from synth.judgement.metrics import marginal
-
         return float(
             np.mean(
                 [
@@ -113,11 +114,6 @@ def refresh(study: Study, rows: int) -> Refresh | None:
 
 
 def _run(study: Study, rows: Rows, seed: int, prior: Prior | None) -> Synthesis:
-    from mpc_protocols.backends.ideal.oracle import IdealOracle
-    from mpc_protocols.functionality import unobserved
-    from synth.budget.accounting import Accountant
-    from synth.judgement.metrics import marginal
-
     plan = plan_of(study)
     plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan
     facts = facts_of(study, len(study.parties), hashlib.sha256(b"refresh").digest())

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mpc_protocols.vertical.partition import Partition
 from runner.forecast.alignment import joined_facts, joining
 from runner.forecast.presumed.presumed_rows import presumed_rows
+from runner.forecast.presumed.presumed_tables import PresumedTable
 from runner.forecast.result import (
     COUNTERS_BYTES,
     COUNTERS_ROUNDS,
@@ -87,9 +89,6 @@ def forecast_training(
 
 def _questions(study: VerticalStudy, plan: Plan, joined: Joining, delay_us: int) -> DryRun | None:
     """The evaluation on a presumed table, ended."""
-    from mpc_protocols.vertical.partition import Partition
-    from runner.forecast.presumed.presumed_tables import PresumedTable
-
     training = training_of(study)
     assert training is not None
     asked = training.evaluation(plan)

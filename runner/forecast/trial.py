@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_protocols.backends.ideal.oracle import IdealOracle
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import unobserved
 from runner.forecast.arrivals import arrives
@@ -27,8 +28,10 @@ from runner.forecast.presumed.invented_table import invented_rows
 from runner.party.synthesis import facts_of, plan_of
 from runner.study.method import algorithm_of
 from synth.algorithm import ALGORITHMS, proposed
+from synth.budget.accounting import Accountant
 from synth.config import ADAPTIVE
 from synth.domain import Binned, Codes, Column
+from synth.judgement.metrics import marginal
 from synth.judgement.relations import Relations, relations
 
 if TYPE_CHECKING:
@@ -135,10 +138,6 @@ def _tried(study: Study, rows: int, tables: int, until: float, *, related: bool)
 
 
 def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
-    from mpc_protocols.backends.ideal.oracle import IdealOracle
-    from synth.budget.accounting import Accountant
-    from synth.judgement.metrics import marginal
-
     plan, algorithm = plan_of(study), algorithm_of(study)
     plan = plan.knowing(dict.fromkeys(study.domain.names, "")) if study.partition == "vertical" else plan
     codes = invented_rows(study.domain, rows, seed, study.workload.label, related=related)

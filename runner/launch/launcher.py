@@ -21,10 +21,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import Interrupted, StudyInvalid
+from mpc_protocols.process.later import Later
 from parties.data.scratch import Scratch
 from runner.launch.children import Child, Command, supervise
 from runner.launch.first_failure import as_error, first_cause
@@ -46,6 +47,13 @@ from runner.study import Study, load, private_file
 from runner.study.claim import claim_of
 from runner.study.trained import trained
 from synth.algorithm import ALGORITHMS
+
+if TYPE_CHECKING:
+    from parties import certificates
+    from runner.party import ideal
+else:
+    certificates = Later("parties.certificates")
+    ideal = Later("runner.party.ideal")
 
 
 def launch(
@@ -131,9 +139,7 @@ def _roles(study: Study, options: PartyOptions) -> None:
 
 
 def _ideal(options: PartyOptions) -> dict[str, Any]:
-    from runner.party.ideal import run_ideal
-
-    run_ideal(options)
+    ideal.run_ideal(options)
     return finished(options.out)
 
 
@@ -220,9 +226,7 @@ def _command(
 def _certificates(study: Study, directory: Path) -> None:
     """A CA and certificates that live as long as this run."""
     if study.session.tls == "mutual":
-        from parties.certificates import make_all
-
-        make_all(directory, [party.name for party in study.parties])
+        certificates.make_all(directory, [party.name for party in study.parties])
 
 
 @contextlib.contextmanager

@@ -31,7 +31,9 @@ from runner.party.record.logs import recording
 from runner.party.record.run_json import describe
 from runner.party.record.software import software
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume, state_digest
+from runner.party.synthesis import counted, exchange_of, facts_of, plan_of, row_limit, sample, synthesize
 from runner.results.outdir import ONE_MACHINE, PARTY_FOLDERS, state
+from runner.results.outputs import write_outputs
 from runner.results.release import clients_of
 from runner.study import Study, VerticalStudy, digest, load, private_file
 from runner.study.cohorts import cohorts_of
@@ -66,8 +68,6 @@ def run_ideal(options: PartyOptions) -> None:
 def _run(options: PartyOptions, study: Study, observe: EventLog, accounts: ExitStack) -> None:
     """All custodians' tables in one process, in the clear. accounts: closes ledgers, for this process may
     live on."""
-    from runner.party.synthesis import counted, facts_of, plan_of, row_limit, sample
-
     meter = Meter()
     observe.clock = meter.clock
     private = options.out / PARTY_FOLDERS
@@ -194,8 +194,6 @@ class _Clear:
         self, counts: LocalCounts | None, joined: Joined | None, history: History, observe: Observe
     ) -> tuple[Synthesis, list[Event]]:
         """What the study's algorithm makes, and what was charged for it. counts, joined: see `counted`."""
-        from runner.party.synthesis import exchange_of, synthesize
-
         study, plan = self.study, self.plan
         backend = BACKENDS[study.backend]
         assert isinstance(backend, ClearBackend)
@@ -223,8 +221,6 @@ class _Clear:
         self, out: Path, release: Release, meter: Meter, events: EventLog, owned: Ownership | None
     ) -> None:
         """The files of the run. owned: if columns were joined."""
-        from runner.results.outputs import write_outputs
-
         nothing = {"bytes_sent": 0, "bytes_received": 0, "rounds": 0, "proofs": 0, "software": software()}
         shared = {
             "started": meter.started.isoformat(timespec="seconds"),

@@ -8,9 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mpc_protocols.process.later import Later
+
 if TYPE_CHECKING:
     from parties.session.transport.way_in import WayIn
+    from runner.study import private_file
     from runner.study.private_file import LedgerSettings, Private
+else:
+    private_file = Later("runner.study.private_file")
 
 Progress = Literal["human", "json", "verbose", "quiet"]
 """human: a line a phase and batch, bars on a terminal. verbose: a line a step. json: every event. quiet:
@@ -61,8 +66,6 @@ class PartyOptions:
 
     def settings(self, party: str) -> Private:
         """A party's private settings. Raises `StudyInvalid` with the first problem of its file."""
-        from runner.study import private_file
-
         own = private_file.load(self.private.get(party))
         if self.one_machine:  # the study's addresses are met, all of them here
             own = replace(own, listen=None)

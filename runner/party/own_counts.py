@@ -8,6 +8,7 @@ from mpc_protocols.errors import StudyInvalid
 from parties.data.source import open_source
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.files import add_files
+from parties.data.tallies.workers import cores, count_by_workers
 from runner.study import DataLocation, Study, VerticalStudy, digest
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ def own_counts(
 
         counting = counting_of(study, cliques, data.recipe)
         return count_on_cluster(data.cluster, counting, data.dialect, data.recipe, allow_empty=allow_empty)
-    from parties.data.tallies.workers import cores, count_by_workers
-
     with open_source(data.locate()) as source:
         return count_by_workers(
             source,

@@ -34,6 +34,7 @@ from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
 from parties.data.records import read
 from parties.data.source import open_source
+from parties.session import run_session
 from runner.failures import reason
 from runner.party.alignment import identifier_policy
 from runner.party.custodian import Custodian
@@ -296,8 +297,6 @@ class Part:
 
     def carry_out(self, observe: Observe) -> Probabilities | None:
         """The probabilities, (n,), at the active owner; None at the other. Raises `CosynthError`."""
-        from parties.session import run_session
-
         if self.model.role(self.name) == ACTIVE:
             active = self.model.active_half(self.directory)
             return run_session(self.config(), lambda wire: self._receive(wire, active), observe)

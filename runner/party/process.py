@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import DistributedBackend
 from mpc_protocols.errors import BudgetRefused, CosynthError, ProtocolAborted, StudyInvalid, UsageError
+from parties.session import run_session
 from runner.contributors.closing import Closing, check_custodians
 from runner.party.alignment import check_tables, own_events
 from runner.party.collective import Collective
@@ -32,6 +33,7 @@ from runner.party.course.cohorts import InCohorts
 from runner.party.course.course import Course, Run
 from runner.party.course.server_training import ServerTraining
 from runner.party.course.split_training import SplitTraining
+from runner.party.course.table import finish
 from runner.party.custodian import REFUSALS, Custodian, override
 from runner.party.options import PartyOptions
 from runner.party.record.events import PHASES, UNTIMED, WITHHELD, EventLog, Meter
@@ -39,8 +41,9 @@ from runner.party.record.logs import recording
 from runner.party.resume.attempt import Attempt
 from runner.party.resume.earlier_attempt import EarlierAttempt, cannot_resume
 from runner.party.session import MAX_DEADLINE_S, is_bounded, run_deadline, session_config, study_digest
-from runner.party.synthesis import facts_of, row_limit
+from runner.party.synthesis import counted, facts_of, plan_of, row_limit
 from runner.results.outdir import state
+from runner.results.release import parse
 from runner.study import Study, VerticalStudy, load, private_file
 from runner.study.cohorts import cohorts_of
 from runner.study.owners import Ownership, ownership
@@ -120,8 +123,6 @@ class _Party:
 
     def run(self) -> None:
         """Connect, compute, write. Raises `CosynthError`."""
-        from parties.session import run_session
-
         try:
             run_session(self._config(), self._body, self._observe, local_work=self._count)
         except CosynthError as error:
@@ -157,8 +158,6 @@ class _Party:
 
     def _count(self) -> None:
         """Beside the connecting: derive the plan, read this party's own table."""
-        from runner.party.synthesis import counted, plan_of
-
         self._plan = plan_of(self._study)
         self._course.prepare()
         self._custodian.ready(counted(self._plan))
@@ -231,8 +230,6 @@ class _Party:
             journal=self._attempt.open(wire, run, self._digest, computes),
         )
         if self._attempt.released:
-            from runner.party.course.table import finish
-
             entered = self._course.closed(entered)
             finish(entered, self._released(entered), owned)
         else:
@@ -283,8 +280,6 @@ class _Party:
     def _released(self, run: Run) -> Release:
         """Everything was opened before the run was interrupted: the leader hands out what it holds, the
         others check it."""
-        from runner.results.release import parse
-
         if run.collective.leads:
             assert self._attempt.kept_release is not None
             kept = memoryview(self._attempt.kept_release)

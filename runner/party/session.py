@@ -8,14 +8,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
+from mpc_protocols.process.later import Later
 from parties.certificates import fingerprint
+from parties.session import Peer, SessionConfig
 from runner.party.options import CertificateFiles
 from runner.study import Study, digest
 from runner.version import PROTOCOL
 
 if TYPE_CHECKING:
-    from parties.session import SessionConfig
     from parties.session.transport.way_in import WayIn
+    from runner.forecast import predict, result
+else:
+    predict = Later("runner.forecast.predict")
+    result = Later("runner.forecast.result")
 
 
 MAX_DEADLINE_S = 1e6
@@ -49,8 +54,6 @@ def session_config(
 ) -> SessionConfig:
     """agreed: the `study_digest`. facts: what the party announces to all. deadline_s: `run_deadline`. Raises
     `StudyInvalid`."""
-    from parties.session import Peer, SessionConfig
-
     return SessionConfig(
         me=party,
         parties=tuple(
@@ -92,9 +95,6 @@ def run_deadline(study: Study, party: str) -> float | None:
     """
     if not is_bounded(study, party):
         return None
-    from runner.forecast.predict import forecast
-    from runner.forecast.result import WAN
-
     public = replace(study, parties=tuple(replace(each, data=None) for each in study.parties))
-    foretold = forecast(public).time_s[WAN]
+    foretold = predict.forecast(public).time_s[result.WAN]
     return min(MAX_DEADLINE_S, max(study.session.deadline_floor_s, study.session.deadline_factor * foretold))

@@ -18,7 +18,7 @@ from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import InputRule, Reports, StudyFacts
 from mpc_protocols.vertical.owners import REPORT_PROTOCOLS, Exchange
 from runner.results.release import Release
-from runner.study import Study, VerticalStudy
+from runner.study import VerticalStudy
 from runner.study.cohorts import cohorts_of
 from runner.study.method import algorithm_of
 from runner.study.sections.waves import together
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique, Event, MarginalOracle, Observe
+    from runner.study import Study
     from runner.study.sections.registered import Registered
     from synth.plan import Plan
     from synth.run import Synthesis

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from mpc_protocols.process.later import Later
+
+if TYPE_CHECKING:
+    from runner.report import page
+else:
+    page = Later("runner.report.page")
 
 
 def prepare() -> None:
     """Load and compile what `render` needs: 0.1 s of CPU, for a thread that has nothing else to do."""
     from pyarrow import csv  # noqa: F401 - loaded for `files`
 
-    from runner.report.page import template
-
-    template()
+    page.template()
 
 
 def render(directory: Path, *, comparison: Mapping[str, Any] | None = None) -> Path:
@@ -35,6 +40,4 @@ def render(directory: Path, *, comparison: Mapping[str, Any] | None = None) -> P
 
     Raises `UsageError` if the directory does not hold a finished run.
     """
-    from runner.report.page import write
-
-    return write(directory, comparison)
+    return page.write(directory, comparison)

@@ -21,17 +21,18 @@ import numpy as np
 from mpc_protocols.errors import CosynthError, UsageError
 from mpc_protocols.functionality import Level
 from parties.data.files.arrow import entries, present
+from parties.data.libraries import csv, pa
 from runner.report.words.prior_text import prior_text
 from runner.results.finished_run import domain_of
 from runner.results.outdir import table_of
 from synth.domain import Binned, Calendar, Categorical, Column, Domain
 from synth.mrf import Model
+from synth.prior import Known
 from synth.run import Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from synth.prior import Known
 
 Clique = tuple[str, ...]
 
@@ -236,8 +237,6 @@ def measurements_in(text: str, domain: Domain) -> tuple[float, tuple[Measured, .
 
 def inherited_in(text: str, domain: Domain) -> tuple[Known, ...]:
     """What a measurements.json says that its run had of what it began from. Raises as `measurements_in`."""
-    from synth.prior import Known
-
     entries = _object(text).get("inherited", [])
     found = tuple(Known.of(entry["clique"], entry["cells"], entry["error"]) for entry in entries)
     if not all(name in domain for known in found for name in known.columns):
@@ -271,8 +270,6 @@ def _model(path: Path, domain: Domain) -> Model:
 
 def _rows(path: Path, domain: Domain) -> NDArray[np.int32]:
     """The synthetic table as codes, (rows, columns) in domain order: the inverse of decoding."""
-    import pyarrow as pa
-    from pyarrow import csv
 
     def type_of(column: Column) -> pa.DataType:
         if isinstance(column, Calendar | Categorical):

@@ -23,19 +23,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.process.foreign_text import shown
+from runner.libraries import nx
 from runner.results.finished_run import FinishedRun
 from synth.mrf import Chains
 
 if TYPE_CHECKING:
-    import networkx as nx
     from numpy.typing import NDArray
 
 
 def attribute_graph(run: FinishedRun) -> nx.Graph:
     """The measured columns' graph, nodes in domain order; graph attributes: study, session, rows (the model's
     total)."""
-    import networkx as nx
-
     model, domain = run.model, run.domain
     chains = _chains(run)
     measured: dict[tuple[str, str], int] = {}
@@ -57,8 +55,6 @@ def attribute_graph(run: FinishedRun) -> nx.Graph:
 
 def junction_tree(run: FinishedRun) -> nx.Graph:
     """The model's junction tree; graph attributes: study, session, rows, cells (of all its cliques)."""
-    import networkx as nx
-
     model, chains = run.model, _chains(run)
 
     def cells_of(clique: tuple[str, ...]) -> int:
@@ -92,8 +88,6 @@ def junction_tree(run: FinishedRun) -> nx.Graph:
 
 def write(path: Path, graph: nx.Graph) -> None:
     """Write GraphML, whole or not at all. Raises `OSError`."""
-    import networkx as nx
-
     part = path.with_name(f".{path.name}.part")
     try:
         nx.write_graphml(graph, part)

@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpc_protocols.process.later import Later
+from parties.data.libraries import pa, parquet
+from runner.libraries import pd
+from runner.report import render
 from runner.results import outdir
 from runner.results.formulas import harmless
 from runner.results.release import Release
@@ -25,11 +29,13 @@ from synth.domain import Binned, Calendar, Categorical, DateTime
 from synth.mrf import Model
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from runner.results import linked
     from synth.domain import Column, Domain
+else:
+    linked = Later("runner.results.linked")
+
 
 BLOCK_ROWS = 1 << 16
 """Rows decoded and written at a time."""
@@ -46,18 +52,15 @@ def write_outputs(
     """Write all files of a finished run into `directory`. run: the content of run.json; result: of
     result.json, if there is one. sign: of the folder where they lie before any is in its place, what
     signatures.json is to hold; it may raise."""
-    from runner.report import render
-    from runner.results.linked import People, linked_of, seed_of, write_tables
-
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         write_table(staging / outdir.table_of(run), release.codes, domain, release.decode_seed)
         (staging / "measurements.json").write_text(measurements_json(release, domain), encoding="utf-8")
         (staging / "model.npz").write_bytes(release.model)
-        if (linked := linked_of(run, domain, directory)) is not None:
-            people = People.of(linked, release.codes, release.decode_seed)
-            seed = seed_of(staging / outdir.table_of(run), staging / "model.npz")
-            write_tables(staging, linked, Model.from_bytes(release.model), people, seed)
+        if (folded := linked.linked_of(run, domain, directory)) is not None:
+            people = linked.People.of(folded, release.codes, release.decode_seed)
+            seed = linked.seed_of(staging / outdir.table_of(run), staging / "model.npz")
+            linked.write_tables(staging, folded, Model.from_bytes(release.model), people, seed)
         if result is not None:
             (staging / outdir.RESULT).write_bytes(result)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
@@ -148,9 +151,6 @@ def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, s
     Whole numbers are int64, others float64, days date32, times timestamps to the second, values of a category
     what they are in the study (of different kinds: text).
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     types = [_arrow_type(column) for column in domain.columns]
     schema = pa.schema(list(zip(domain.names, types, strict=True)))
     with parquet.ParquetWriter(path, schema) as writer:
@@ -168,8 +168,6 @@ def write_parquet(path: Path, codes: NDArray[np.integer[Any]], domain: Domain, s
 def frame_of(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> pd.DataFrame:
     """The rows that `write_table` would write as a data frame; a missing value is NaN or NaT, days and times
     are datetime64."""
-    import pandas as pd
-
     values: list[list[Any]] = [[] for _ in domain.names]
     for block in decoded(codes, domain, seed):
         for known, more in zip(values, block, strict=True):
@@ -195,8 +193,6 @@ def decoded(codes: NDArray[np.integer[Any]], domain: Domain, seed: int) -> Itera
 
 
 def _arrow_type(column: Column) -> pa.DataType:
-    import pyarrow as pa
-
     if isinstance(column, Calendar):
         return pa.timestamp("s") if isinstance(column, DateTime) else pa.date32()
     if isinstance(column, Binned):

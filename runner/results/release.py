@@ -27,6 +27,7 @@ from mpc_protocols.public.cliques import MAX_LEVELS
 from synth.algorithm import CHOICES, OWN_MODEL
 from synth.mrf import Chains, storage
 from synth.mrf.factor import varying
+from synth.prior import Verdict
 from synth.run import Measured, without_levels
 from synth.small.fallback import MAX_SHARE
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from synth.domain import Domain
-    from synth.prior import Verdict
 
 HEADER_LIMIT = 8 << 20
 MODEL_LIMIT = 1 << 30
@@ -289,8 +289,6 @@ def _parse(payload: memoryview, domain: Domain, row_limit: int) -> Release:
 
 
 def _verdict(form: Any, domain: Domain) -> Verdict:
-    from synth.prior import Verdict
-
     verdict = Verdict.from_json(form)
     for known in verdict.known:
         if len(set(known.columns)) < len(known.columns) or not all(name in domain for name in known.columns):

@@ -17,6 +17,7 @@ import numpy as np
 
 from runner.party.record.events import OF_JOINED
 from runner.party.record.run_json import describe
+from runner.report import render
 from runner.results import outdir
 from runner.results.release import Release
 from runner.study.trained import active_owner, training_of
@@ -66,8 +67,6 @@ def describe_training(
 def write_training(directory: Path, run: dict[str, Any], own: Mapping[str, bytes]) -> None:
     """Put the results in place, run.json last. own: this party's files, readable by its owner alone and
     durable before that."""
-    from runner.report import render
-
     with tempfile.TemporaryDirectory(prefix=outdir.STAGING, dir=directory) as name:
         staging = Path(name)
         (staging / outdir.RUN).write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")

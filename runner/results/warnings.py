@@ -14,13 +14,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.later import Later
 from synth.judgement.parameters import unsafe
 from synth.judgement.warned import Warned
 
 if TYPE_CHECKING:
     from runner.results.release import Release
+    from synth import mrf
     from synth.domain import Domain
+    from synth.judgement import relations
     from synth.judgement.relations import Relations
+else:
+    mrf = Later("synth.mrf")
+    relations = Later("synth.judgement.relations")
 
 NAMED = 5
 RED, PLAIN = "\x1b[1;31m", "\x1b[0m"
@@ -30,15 +36,12 @@ MAX_JUDGED = 500
 
 def relations_of(release: Release, domain: Domain) -> Relations | None:
     """The verdict on a release; None where there is no model of columns measured together by everybody."""
-    from synth.judgement.relations import relations
-    from synth.mrf import Model
-
     if release.prior is not None and release.prior.known:
         return None  # what was measured afresh is what seemed to have changed, and says nothing of the rest
     if release.reported or not release.measurements or len(domain) < 2 or len(domain) > MAX_JUDGED:
         return None
-    model = Model.from_bytes(release.model)
-    return relations(model, release.measurements, domain.sizes, release.noise_share is not None)
+    model = mrf.Model.from_bytes(release.model)
+    return relations.relations(model, release.measurements, domain.sizes, release.noise_share is not None)
 
 
 def warnings_of(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpc_protocols.errors import UsageError
+from parties.data.counting.coding import written
 from parties.data.source import open_source
 from runner.starting.proposals import Proposal, Texts, texts_of
 from synth.linked.tables import MAX_CHILDREN
@@ -109,8 +110,6 @@ def _key(texts: Mapping[str, Texts], wanted: str | None) -> str:
 
 def _persons(place: Location, key: str) -> Counter[str]:
     """How many rows each person has in a table."""
-    from parties.data.counting.coding import written
-
     found: Counter[str] = Counter()
     with open_source(place) as source:
         for batch in source.batches([key]):

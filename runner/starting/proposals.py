@@ -20,7 +20,11 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.coding import Distinct, plain, written
 from parties.data.harmony.rules import DELIMITERS, RFC, Dialect
 from parties.data.location import Location, locate
 from parties.data.source import open_source
@@ -29,7 +33,6 @@ from synth.domain.categorical import SPELLINGS
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 MAX_LISTED = 60
 """Values of a column that are listed at most: a longer list is hardly public."""
@@ -126,8 +129,6 @@ def texts_of_frame(frame: pd.DataFrame) -> Texts:
 def table_of(frame: pd.DataFrame) -> pa.Table:
     """A pandas DataFrame with its columns' names as text. Raises `DataRefused` for columns that no table can
     have."""
-    import pyarrow as pa
-
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise DataRefused("Two columns of the frame have the same name; rename one.")
@@ -138,10 +139,6 @@ def table_of(frame: pd.DataFrame) -> pa.Table:
 
 
 def _texts(names: list[str], batches: Iterable[pa.RecordBatch]) -> Texts:
-    import numpy as np
-
-    from parties.data.counting.coding import Distinct, plain, written
-
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     rows = 0
     for batch in batches:

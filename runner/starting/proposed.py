@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyarrow import parquet
+
 from mpc_protocols.errors import UsageError
 from parties.data.scratch import Scratch
 from runner.starting.custodians import OwnRule, compared
@@ -104,8 +106,6 @@ def _placed(name: str, table: Given, folder: Path) -> Location:
     if isinstance(table, str | os.PathLike):
         return place_of(Path(os.path.expanduser(table)))
     _check_frame(name, table)
-    from pyarrow import parquet
-
     path = folder / f"{name}.parquet"
     parquet.write_table(table_of(table), path)
     return place_of(path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.study.sections.waves import together
 from synth.algorithm import ALGORITHMS, Algorithm
+from synth.prior.later_wave import LaterWave
 
 if TYPE_CHECKING:
     from runner.study.model import Study
@@ -22,7 +23,5 @@ def algorithm_of(study: Study) -> Algorithm[Any, Any]:
     if own is not None and own.arriving:
         return algorithm.while_arriving(study.config, len(own.closes), own.again)
     if own is not None and own.after:
-        from synth.prior.later_wave import LaterWave
-
         return LaterWave(algorithm, together(own.after))
     return algorithm

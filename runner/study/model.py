@@ -16,27 +16,38 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS, Backend
 from mpc_protocols.functionality import Adjacency
+from mpc_protocols.process.later import Later
 from parties.data.harmony.rules import RFC, Dialect
+from parties.data.location import locate
 from runner.study.declared.tables import Alignment, Privacy, Session
 from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 from synth.training import Training
+from synth.workload import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from mpc_protocols.options import Options
     from parties.data.harmony.recipe import Recipe
+    from parties.data.linked import places
     from parties.data.linked.draw_key import DrawKey
     from parties.data.location import Location
     from parties.data.tallies.places import DaskCluster, TallyFiles
+    from runner.starting import proposed
     from runner.starting.proposed import Proposed
+    from runner.study import in_code, read, toml_text
     from runner.study.sections.contributors import Contributors
     from runner.study.sections.inference import Inference
     from runner.study.sections.prior import StudyPrior
     from synth.config import AlgorithmConfig
     from synth.domain import Domain
     from synth.linked.tables import LinkedTables
-    from synth.workload import Workload
+else:
+    in_code = Later("runner.study.in_code")
+    places = Later("parties.data.linked.places")
+    proposed = Later("runner.starting.proposed")
+    read = Later("runner.study.read")
+    toml_text = Later("runner.study.toml_text")
 
 
 @dataclass(frozen=True)
@@ -77,8 +88,6 @@ class DataLocation:
 
     def locate(self) -> Location:
         """The place of rows, as `parties.data.location` knows it. Raises `StudyInvalid` or `DataRefused`."""
-        from parties.data.location import locate
-
         place = locate(
             self.path
             if self.path is not None
@@ -87,10 +96,8 @@ class DataLocation:
         place = replace(place, dialect=self.dialect, recipe=self.recipe)
         if self.linked is None:
             return place
-        from parties.data.linked.places import LinkedPlaces
-
         children = {name: child.locate() for name, child in (self.children or {}).items()}
-        return replace(place, linked=LinkedPlaces(self.linked, children, self.draws))
+        return replace(place, linked=places.LinkedPlaces(self.linked, children, self.draws))
 
 
 @dataclass(frozen=True)
@@ -158,9 +165,7 @@ class Study:
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Study:
         """The study of a file. Raises `StudyInvalid` with its first problem."""
-        from runner.study.read import load
-
-        return load(Path(path))
+        return read.load(Path(path))
 
     @staticmethod
     def from_dict(tree: Mapping[str, Any], base: str | os.PathLike[str] = ".") -> Study:
@@ -168,16 +173,12 @@ class Study:
 
         Raises `StudyInvalid` with the first problem.
         """
-        from runner.study.in_code import from_dict
-
-        return from_dict(tree, Path(base).resolve())
+        return in_code.from_dict(tree, Path(base).resolve())
 
     @staticmethod
     def from_toml(text: str, base: str | os.PathLike[str] = ".") -> Study:
         """The study of a study file's text. Otherwise as `from_dict`."""
-        from runner.study.in_code import from_toml
-
-        return from_toml(text, Path(base).resolve())
+        return in_code.from_toml(text, Path(base).resolve())
 
     @staticmethod
     def of(
@@ -202,9 +203,7 @@ class Study:
         such as mosaic={"rounds": 20} or privacy={"max_rows": 5000}. Raises `StudyInvalid` with the first
         problem.
         """
-        from runner.study.in_code import of
-
-        return of(
+        return in_code.of(
             name,
             columns,
             parties,
@@ -238,22 +237,16 @@ class Study:
         column that names the person, where several could. What comes back was read off rows and is private
         until `to_confirm` is confirmed by what is publicly known. Raises `UsageError`, `DataRefused`.
         """
-        from runner.starting.proposed import propose
-
-        return propose(table, custodians, key)
+        return proposed.propose(table, custodians, key)
 
     def to_toml(self) -> str:
         """The text of a study file that holds this study, without its comments."""
-        from runner.study.toml_text import to_toml
-
-        return to_toml(self.tree)
+        return toml_text.to_toml(self.tree)
 
     @cached_property
     def workload(self) -> Workload:
         """The workload's cliques (a random subset of a degree needs NumPy); every column alone in a study
         that has none."""
-        from synth.workload import Workload
-
         if not self.workload_spec:
             return Workload(self.domain, tuple((name,) for name in self.domain.names))
         return Workload.from_spec(self.workload_spec, self.domain)

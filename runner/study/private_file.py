@@ -12,25 +12,25 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.process.installation import program
 from parties.addresses import is_loopback
+from parties.budget.account import Cap
 from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
+from parties.data.linked.draw_key import DrawKey
 from runner.party.options import CertificateFiles
 from runner.study.declared.keys import UnitKeys
 from runner.study.declared.table import Table, read_toml, shown
+from runner.study.hashing import digest
 from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
 from runner.study.sections.linked import placed
 from runner.study.sections.parties import read_address, read_location
-
-if TYPE_CHECKING:
-    from parties.budget.account import Cap
 
 KEYS = (
     *("data", "workers", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise"),
@@ -69,8 +69,6 @@ class LedgerSettings:
     @property
     def cap(self) -> Cap:
         """What the ledger is to enforce."""
-        from parties.budget.account import Cap
-
         return Cap(self.cap_epsilon, self.cap_delta, self.max_alignments, self.cap_unit, self.cap_adjacency)
 
 
@@ -146,9 +144,6 @@ def location(
     found = read_by_rules(study, found, private.rules)
     if found.linked is None:
         return found
-    from parties.data.linked.draw_key import DrawKey
-    from runner.study.hashing import digest
-
     return replace(found, draws=DrawKey(private.ledger.file, digest(study, "")))
 
 

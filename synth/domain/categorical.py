@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.process.later import np
 from synth.domain.checks import check_flag, check_size
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 Value = str | int | float | bool
@@ -65,8 +65,6 @@ class Categorical:
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """The values as the study lists them, None where missing; an object array."""
-        import numpy as np
-
         table = np.empty(len(self.values) + 1, dtype=object)
         table[:-1] = self.values
         return table[np.asarray(codes, dtype=np.int64)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mpc_protocols.process.later import np
 from synth.domain.checks import check_size
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -26,8 +26,6 @@ class Codes:
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """The codes themselves, int64."""
-        import numpy as np
-
         return np.asarray(codes, dtype=np.int64)
 
     def label(self, code: int) -> str:

@@ -27,6 +27,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.process.later import np
 from synth.domain.categorical import Categorical, shown_as
 from synth.domain.checks import is_integer
 from synth.domain.codes import Codes
@@ -35,7 +36,6 @@ from synth.domain.kinds import Column
 from synth.domain.numbers import Binned
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 MAX_CONSTRAINT_CELLS = 1 << 20
@@ -245,8 +245,6 @@ def impossible_cells(
     constraint: Constraint, columns: Mapping[str, Column]
 ) -> list[tuple[tuple[str, ...], NDArray[np.bool_]]]:
     """What it excludes: sets of columns in the mapping's order, and which of their cells, one axis a column."""
-    import numpy as np
-
     place = {name: number for number, name in enumerate(columns)}
     if isinstance(constraint, Order):
         names = tuple(sorted((constraint.first, constraint.second), key=place.__getitem__))
@@ -274,8 +272,6 @@ def _others(column: Column, codes: frozenset[int]) -> frozenset[int]:
 
 def _ends(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Of each code, the smallest and the largest of its values; of a missing value, anything."""
-    import numpy as np
-
     there = range(column.size - column.missing)
     spans = [column.span(code) if isinstance(column, Binned) else (code, code) for code in there]
     spans += [(-np.inf, np.inf)] if column.missing else []

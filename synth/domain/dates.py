@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS
+from mpc_protocols.process.later import np
 from synth.domain.checks import check_flag
 from synth.domain.numbers import Binned
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 DAY = 86_400
@@ -100,8 +100,6 @@ class Calendar(Binned):
         return self._values(super().shown(numbers, codes))
 
     def _values(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        import numpy as np
-
         values = np.empty(len(numbers), dtype=object)
         values[:] = [None if number is None else self.value_of(int(number)) for number in numbers]
         return values

@@ -11,11 +11,12 @@ from __future__ import annotations
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from synth.domain.constraints import Order
 from synth.domain.numbers import Binned
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from synth.domain.domain import Domain
@@ -37,8 +38,6 @@ def _ordered(
     domain: Domain, codes: NDArray[np.integer[Any]], rng: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     """The numbers of the columns of bins that stand in an order."""
-    import numpy as np
-
     columns = dict(zip(domain.names, domain.columns, strict=True))
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}

@@ -16,10 +16,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpc_protocols.errors import StudyInvalid
+from mpc_protocols.process.later import np
 from synth.domain.checks import check_flag, check_size, is_integer
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 SCALES = ("linear", "log")
@@ -96,8 +96,6 @@ class Binned(ABC):
     ) -> NDArray[np.float64]:
         """Numbers drawn within their bins and between least and most, which must leave room; 0 where a value
         is missing."""
-        import numpy as np
-
         there = self.size - self.missing
         spans = np.array([*(self.span(code) for code in range(there)), *([(0.0, 0.0)] * self.missing)])
         low, high = spans[np.asarray(codes, dtype=np.int64)].T
@@ -116,8 +114,6 @@ class Binned(ABC):
 
     def shown(self, numbers: NDArray[np.float64], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Numbers that were drawn, as `decode` shows them."""
-        import numpy as np
-
         values: NDArray[Any] = numbers.astype(np.int64) if self.integral else numbers
         absent = np.asarray(codes) >= self.size - self.missing
         if absent.any():
@@ -133,8 +129,6 @@ class Binned(ABC):
         1: no record can have its code, only noise can) gives the integer of [low, high] nearest to its
         middle.
         """
-        import numpy as np
-
         codes = np.asarray(codes, dtype=np.int64)
         absent, nothing = codes == self.bins + self.zero, codes == self.zero_code
         bins = np.where(absent | nothing, 0, codes - (self.zero & (codes > self.zero_code)))
@@ -152,8 +146,6 @@ class Binned(ABC):
 
     def _whole_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first and the last integer of each bin."""
-        import numpy as np
-
         edges = np.asarray(self.edges())
         floor, ceiling = math.ceil(self.low), math.floor(self.high)
         first = np.clip(np.ceil(edges[:-1]), floor, ceiling).astype(np.int64)
@@ -167,8 +159,6 @@ class Binned(ABC):
         return np.where(hollow, nearest, first), np.where(hollow, nearest, last)
 
     def _floats(self, bins: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
-        import numpy as np
-
         edges, share = np.asarray(self.edges()), rng.random(len(bins))
         left, right = edges[bins], edges[bins + 1]
         values = np.clip(self._between(left, right, share), left, np.nextafter(right, left))
@@ -197,8 +187,6 @@ class Binned(ABC):
 
         The position within a bin is invented; more digits would only look like precision.
         """
-        import numpy as np
-
         decimals = [max(0, 3 - math.floor(math.log10(width))) for width in self._widths()]
         largest = max(abs(self.low), abs(self.high))
         if max(decimals) > 12 or largest * 10 ** max(decimals) >= 2**52:

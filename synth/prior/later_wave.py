@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Clique
+from mpc_protocols.process.later import Later
 from synth.algorithm import Algorithm, Promise
 from synth.budget.charges import Charges, cell_distance, significant
 from synth.config import AlgorithmConfig
@@ -26,9 +27,15 @@ from synth.plan import TOTAL_DISTANCE, Plan, calibrate
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth import mrf, run
     from synth.domain import Domain
-    from synth.run import Synthesis
+    from synth.mrf import fit, tree_size
     from synth.workload import Workload
+else:
+    fit = Later("synth.mrf.fit")
+    mrf = Later("synth.mrf")
+    run = Later("synth.run")
+    tree_size = Later("synth.mrf.tree_size")
 
 _BITS = 40
 
@@ -106,11 +113,9 @@ class LaterWave(Algorithm[AlgorithmConfig, WavePlan]):
     ) -> WavePlan:
         """Raises `StudyInvalid`: the model of what was measured is larger than the study's; (epsilon, delta)
         out of range."""
-        from synth.mrf.tree_size import model_size_mb
-
         charges = Charges(promise["adjacency"], promise.get("unit_rows", 1))
         known = self._earlier.known
-        size = model_size_mb(domain.sizes, [*known, *domain.impossible])
+        size = tree_size.model_size_mb(domain.sizes, [*known, *domain.impossible])
         if size > config.model_mb:
             raise StudyInvalid(
                 f"The model of what the earlier wave has measured takes {size:.1f} MiB, and max_model_mb is {config.model_mb:g}: "
@@ -149,41 +154,40 @@ class LaterWave(Algorithm[AlgorithmConfig, WavePlan]):
     def asks(self, plan: WavePlan) -> str:
         return f"the {len(plan.noises):,} marginals that an earlier wave has measured, once; no selection"
 
-    def run(self, oracle: MarginalOracle, plan: WavePlan, observe: Observe) -> Synthesis:
+    def run(self, oracle: MarginalOracle, plan: WavePlan, observe: Observe) -> run.Synthesis:
         import numpy as np
-
-        from synth.mrf import Measurement, fit
-        from synth.run import FINAL_ITERATIONS, Measured, Synthesis, root
 
         noises = plan.noises
         values = oracle.measure(oracle.prepare(list(noises)), list(noises.values()))
         own = oracle.noisy_total
         assert own is not None  # it has measured
         measured = tuple(
-            Measured(clique, noises[clique], 0, noisy) for clique, noisy in zip(noises, values, strict=True)
+            run.Measured(clique, noises[clique], 0, noisy)
+            for clique, noisy in zip(noises, values, strict=True)
         )
         observe(
             "measure",
             "measured",
             round=0,
             cliques=[list(clique) for clique in noises],
-            sigma=root(plan.sigma2),
+            sigma=run.root(plan.sigma2),
             noisy_total=own,
             rho_spent=float(sum(map(plan.charges.measuring, noises.values()))),
             rho=float(plan.budget.rho_cap),
         )
         both = plan.earlier.plus(Wave.of([(m.clique, m.values.tolist(), m.sigma2) for m in measured], own))
         sums = [
-            Measurement(clique, np.array(of.values), float(of.sigma2)) for clique, of in both.known.items()
+            mrf.Measurement(clique, np.array(of.values), float(of.sigma2))
+            for clique, of in both.known.items()
         ]
         model = fit(
             plan.domain.sizes,
             sums,
             total=max(1.0, both.total),
             impossible=plan.domain.impossible,
-            iterations=FINAL_ITERATIONS,
+            iterations=run.FINAL_ITERATIONS,
         )
         observe("fit", "added", rows=round(both.total), model_mb=model.size_mb)
         most = oracle.row_bound + max(0, round(plan.earlier.total))
         rows = plan.config.synthetic_rows or min(max(0, round(both.total)), most)
-        return Synthesis(model, measured, (), own, rows)
+        return run.Synthesis(model, measured, (), own, rows)

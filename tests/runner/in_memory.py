@@ -57,7 +57,7 @@ def run(
     environment's.
     """
     study, described = load(path), dict[str, dict[str, Any]]()
-    monkeypatch.setattr("runner.report.prepare", lambda: None)
+    monkeypatch.setattr("runner.party.course.course.prepare", lambda: None)
 
     def written(
         folder: Path,
@@ -71,7 +71,8 @@ def run(
         if result is not None:
             (folder / RESULT).write_bytes(result)
 
-    monkeypatch.setattr("runner.results.outputs.write_outputs", written)
+    for writer in ("runner.party.course.table", "runner.party.ideal"):
+        monkeypatch.setattr(f"{writer}.write_outputs", written)
     if isinstance(BACKENDS[study.backend], ClearBackend):
         out.mkdir(parents=True)
         run_ideal(PartyOptions(path, None, out, one_machine=True))
@@ -94,7 +95,7 @@ def run(
         met.wait()
         body(SessionInMemory(network.wire(numbered.index(config.me)), facts))
 
-    monkeypatch.setattr("parties.session.run_session", session)
+    monkeypatch.setattr("runner.party.process.run_session", session)
 
     def party(wire: Wire) -> None:
         name = numbered[wire.me]

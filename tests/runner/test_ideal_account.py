@@ -10,7 +10,7 @@ import pytest
 from mpc_protocols.errors import DataRefused
 from parties.budget.ledger import Ledger
 from runner.launch.launcher import launch
-from runner.party import synthesis
+from runner.party import ideal, synthesis
 from tests.runner import small
 
 
@@ -25,7 +25,7 @@ def test_a_run_that_fails_is_charged_what_it_had_begun(
         whole(*arguments)  # type: ignore[arg-type]
         raise RuntimeError("after the last release")
 
-    monkeypatch.setattr(synthesis, "synthesize", stopped)
+    monkeypatch.setattr(ideal, "synthesize", stopped)
     with pytest.raises(RuntimeError):
         launch(trial.path, tmp_path / "out")
     entries = Ledger().entries()

@@ -25,7 +25,7 @@ from runner.forecast.plan_text import words
 from runner.launch.launcher import launch
 from runner.party import synthesis
 from runner.party.collective import Collective
-from runner.party.course import agreed_table
+from runner.party.course import agreed_table, answers
 from runner.party.course.answers import _Inputs
 from runner.party.resume.earlier_attempt import cannot_resume
 from runner.party.session import run_deadline
@@ -278,7 +278,7 @@ def test_a_leader_that_reports_other_counts_is_found(
     stopped: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft = synthesis.draft
-    monkeypatch.setattr(synthesis, "draft", lambda *given: more(draft(*given)))
+    monkeypatch.setattr(answers, "draft", lambda *given: more(draft(*given)))
     assert "reports other releases than this party has authorised and opened" in stopped()
 
 

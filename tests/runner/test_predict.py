@@ -367,7 +367,7 @@ def test_run_json_stands_only_for_halves_that_are_there(
 ) -> None:
     """Whatever step is the last one before a crash; an earlier run's half is kept until all that takes its
     place is written."""
-    monkeypatch.setattr("runner.report.render", lambda _: None)
+    monkeypatch.setattr("runner.results.training.render", lambda _: None)
     own = {PASSIVE: b"new", "calibration.json": b"new"}
     (tmp_path / PASSIVE).write_bytes(b"earlier")
     steps, replace = list[str](), os.replace

@@ -261,7 +261,7 @@ def test_budgets_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     """1 at one party is 1.0 at another."""
     digests: list[bytes] = []
     monkeypatch.setattr(
-        "parties.session.run_session", lambda config, *rest: digests.append(config.study_digest)
+        "runner.api.protocols.run_session", lambda config, *rest: digests.append(config.study_digest)
     )
     for epsilon in (1, 1.0, np.float64(1), 2.0):
         protocols.as_party(

@@ -215,7 +215,8 @@ def test_a_folder_is_no_pattern(tmp_path: Path) -> None:
 def test_workers_are_counted_and_belong_to_tables_of_rows(
     study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("parties.data.tallies.workers.cores", lambda: 2)
+    for user in ("runner.check.parts", "runner.party.own_counts"):
+        monkeypatch.setattr(f"{user}.cores", lambda: 2)
     private = study.parent / "north.toml"
     private.write_text("workers = 8\n")
     assert main(["check", str(study), "--party", "north", "--private", str(private)]) == 0

@@ -15,10 +15,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey, Suite
-
+    from cryptography import exceptions
+    from cryptography.hazmat.primitives import hpke
+    from cryptography.hazmat.primitives.asymmetric import ed25519, mlkem, x25519
+else:  # who reads a study with [contributors] reads keys of this size, and no more
+    exceptions = Later("cryptography.exceptions")
+    hpke = Later("cryptography.hazmat.primitives.hpke")
+    ed25519, mlkem, x25519 = (
+        Later(f"cryptography.hazmat.primitives.asymmetric.{name}") for name in ("ed25519", "mlkem", "x25519")
+    )
 KEM_PUBLIC, X25519_BYTES, SIGNING_BYTES, KEM_SEED = 1184, 32, 32, 64
 SEALING_BYTES = KEM_PUBLIC + X25519_BYTES
 """A receiver's public key for sealing: of ML-KEM-768, then of X25519."""
@@ -51,34 +59,28 @@ class ReceiverSecret:
     @classmethod
     def generate(cls) -> ReceiverSecret:
         """A fresh one."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
-        parts = (MLKEM768PrivateKey.generate(), X25519PrivateKey.generate(), Ed25519PrivateKey.generate())
+        parts = (
+            mlkem.MLKEM768PrivateKey.generate(),
+            x25519.X25519PrivateKey.generate(),
+            ed25519.Ed25519PrivateKey.generate(),
+        )
         return cls(b"".join(part.private_bytes_raw() for part in parts))
 
     @property
     def public(self) -> ReceiverKey:
         """Its public half."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
         kem, curve, signing = self._parts
         return ReceiverKey(
-            MLKEM768PrivateKey.from_seed_bytes(kem).public_key().public_bytes_raw()
-            + X25519PrivateKey.from_private_bytes(curve).public_key().public_bytes_raw(),
-            Ed25519PrivateKey.from_private_bytes(signing).public_key().public_bytes_raw(),
+            mlkem.MLKEM768PrivateKey.from_seed_bytes(kem).public_key().public_bytes_raw()
+            + x25519.X25519PrivateKey.from_private_bytes(curve).public_key().public_bytes_raw(),
+            ed25519.Ed25519PrivateKey.from_private_bytes(signing).public_key().public_bytes_raw(),
         )
 
     def open(self, sealed: bytes, info: bytes) -> bytes:
         """What was sealed to this receiver under this info. Raises `ProtocolAborted` for anything else."""
-        from cryptography.exceptions import InvalidTag
-
         try:
             return _suite().decrypt(sealed, self._sealing_key, info)
-        except (InvalidTag, ValueError):
+        except (exceptions.InvalidTag, ValueError):
             raise ProtocolAborted("It was not sealed to the key that this party has for the study.") from None
 
     def signing_only(self) -> ReceiverSecret:
@@ -92,9 +94,7 @@ class ReceiverSecret:
 
     def sign(self, message: bytes) -> bytes:
         """An Ed25519 signature, 64 bytes."""
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        return Ed25519PrivateKey.from_private_bytes(self._parts[2]).sign(message)
+        return ed25519.Ed25519PrivateKey.from_private_bytes(self._parts[2]).sign(message)
 
     @property
     def _parts(self) -> tuple[bytes, bytes, bytes]:
@@ -102,43 +102,30 @@ class ReceiverSecret:
         return kem, curve, self.secret[KEM_SEED + X25519_BYTES :]
 
     @property
-    def _sealing_key(self) -> MLKEM768X25519PrivateKey:
-        from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-        from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
-
+    def _sealing_key(self) -> hpke.MLKEM768X25519PrivateKey:
         kem, curve, _ = self._parts
-        return MLKEM768X25519PrivateKey(
-            MLKEM768PrivateKey.from_seed_bytes(kem), X25519PrivateKey.from_private_bytes(curve)
+        return hpke.MLKEM768X25519PrivateKey(
+            mlkem.MLKEM768PrivateKey.from_seed_bytes(kem), x25519.X25519PrivateKey.from_private_bytes(curve)
         )
 
 
 def seal(message: bytes, receiver: ReceiverKey, info: bytes) -> bytes:
     """The message for one receiver, OVERHEAD bytes longer. Raises `ValueError` for a key that is none."""
-    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-    from cryptography.hazmat.primitives.hpke import MLKEM768X25519PublicKey
-
     kem, curve = receiver.sealing[:KEM_PUBLIC], receiver.sealing[KEM_PUBLIC:]
-    key = MLKEM768X25519PublicKey(
-        MLKEM768PublicKey.from_public_bytes(kem), X25519PublicKey.from_public_bytes(curve)
+    key = hpke.MLKEM768X25519PublicKey(
+        mlkem.MLKEM768PublicKey.from_public_bytes(kem), x25519.X25519PublicKey.from_public_bytes(curve)
     )
     return _suite().encrypt(message, key, info)
 
 
 def verifies(signing: bytes, signature: bytes, message: bytes) -> bool:
     """Whether this Ed25519 key has signed the message."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
     try:
-        Ed25519PublicKey.from_public_bytes(signing).verify(signature, message)
-    except (InvalidSignature, ValueError):
+        ed25519.Ed25519PublicKey.from_public_bytes(signing).verify(signature, message)
+    except (exceptions.InvalidSignature, ValueError):
         return False
     return True
 
 
-def _suite() -> Suite:
-    from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
-
-    return Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
+def _suite() -> hpke.Suite:
+    return hpke.Suite(hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_256_GCM)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import ClearBackend, DryRun
+from mpc_protocols.process.later import Later
 from mpc_protocols.public.history import NO_HISTORY, History
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.ideal import cohorts, dry_run, oracle
     from mpc_protocols.functionality import (
         Cohorts,
         Guard,
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
         StudyFacts,
     )
     from mpc_protocols.vertical.partition import Partition
+else:
+    cohorts = Later("mpc_protocols.backends.ideal.cohorts")
+    dry_run = Later("mpc_protocols.backends.ideal.dry_run")
+    oracle = Later("mpc_protocols.backends.ideal.oracle")
 
 
 class Ideal(ClearBackend):
@@ -50,14 +56,10 @@ class Ideal(ClearBackend):
     def oracle(
         self, facts: StudyFacts, counts: LocalCounts, guard: Guard, history: History = NO_HISTORY
     ) -> MarginalOracle:
-        from mpc_protocols.backends.ideal.oracle import IdealOracle
-
-        return IdealOracle(facts, counts, guard, history=history)
+        return oracle.IdealOracle(facts, counts, guard, history=history)
 
     def clear_cohorts(self, vectors: Mapping[int, LocalVector], guard: Guard, session: bytes) -> Cohorts:
-        from mpc_protocols.backends.ideal.cohorts import IdealCohorts
-
-        return IdealCohorts(vectors, guard, session)
+        return cohorts.IdealCohorts(vectors, guard, session)
 
     def dry_run(
         self,
@@ -68,9 +70,7 @@ class Ideal(ClearBackend):
         split: Partition | None,
         delay_us: int = 0,
     ) -> DryRun:
-        from mpc_protocols.backends.ideal.dry_run import IdealDryRun
-
-        return IdealDryRun(facts, counts, computing + contributing)
+        return dry_run.IdealDryRun(facts, counts, computing + contributing)
 
 
 BACKEND = Ideal()

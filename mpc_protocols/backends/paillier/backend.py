@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import Backend, OracleParts
 from mpc_protocols.backends.pair.backend import Pair
 from mpc_protocols.options import Options, option
+from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.paillier import blank, oracle, run_keys
     from mpc_protocols.in_memory.engine_dry_run import BlankParts
+else:
+    blank = Later("mpc_protocols.backends.paillier.blank")
+    oracle = Later("mpc_protocols.backends.paillier.oracle")
+    run_keys = Later("mpc_protocols.backends.paillier.run_keys")
 
 KEY_BITS = 3072
 """Of the modulus in every study."""
@@ -71,15 +77,10 @@ class Paillier(PaillierOfShares):
         return (*super().threat(vertical), *(() if vertical else _CIPHERTEXTS))
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.backends.paillier.oracle import parts
-        from mpc_protocols.backends.paillier.run_keys import RunKeys
-
-        return parts(RunKeys(self._key_bits))
+        return oracle.parts(run_keys.RunKeys(self._key_bits))
 
     def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        from mpc_protocols.backends.paillier.blank import blank_parts
-
-        return blank_parts(self._key_bits, contributing)
+        return blank.blank_parts(self._key_bits, contributing)
 
 
 _CIPHERTEXTS = (

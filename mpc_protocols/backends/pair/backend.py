@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import KEYED, EngineBackend, OracleParts, semi_honest
+from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.pair import blank, oracle
     from mpc_protocols.in_memory.engine_dry_run import BlankParts
+else:
+    blank = Later("mpc_protocols.backends.pair.blank")
+    oracle = Later("mpc_protocols.backends.pair.oracle")
 
 _ONE_OF_TWO = (
     "At most one of the two computing parties is corrupted, together with any number of recipients and contributors. Two "
@@ -43,14 +48,10 @@ class Pair(EngineBackend):
         return semi_honest(vertical, _ONE_OF_TWO, _ASSUMPTIONS, _NOISE)
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.backends.pair.oracle import ROLES, contribute
-
-        return OracleParts.of(ROLES, contribute)
+        return OracleParts.of(oracle.ROLES, oracle.contribute)
 
     def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        from mpc_protocols.backends.pair.blank import blank_parts
-
-        return blank_parts()
+        return blank.blank_parts()
 
 
 BACKEND = Pair()

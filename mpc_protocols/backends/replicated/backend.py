@@ -8,9 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import KEYED, Backend, CohortParts, EngineBackend, OracleParts, semi_honest
+from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.replicated import blank, cohort_costs, cohorts, oracle
+    from mpc_protocols.backends.replicated.proved import backend
     from mpc_protocols.in_memory.engine_dry_run import BlankParts
+else:
+    backend = Later("mpc_protocols.backends.replicated.proved.backend")
+    blank = Later("mpc_protocols.backends.replicated.blank")
+    cohort_costs = Later("mpc_protocols.backends.replicated.cohort_costs")
+    cohorts = Later("mpc_protocols.backends.replicated.cohorts")
+    oracle = Later("mpc_protocols.backends.replicated.oracle")
 
 _ONE_OF_THREE = (
     "At most one of the three computing parties is corrupted, together with any number of recipients and "
@@ -42,33 +51,21 @@ class Replicated(EngineBackend):
         return semi_honest(vertical, _ONE_OF_THREE, _NOISE)
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.backends.replicated.oracle import (
-            ReplicatedOracle,
-            computing_party,
-            contribute,
-            follow,
-        )
-
-        return OracleParts(ReplicatedOracle, follow, contribute, computing_party)
+        return OracleParts(oracle.ReplicatedOracle, oracle.follow, oracle.contribute, oracle.computing_party)
 
     def secured(self, security: str) -> Backend:
         """With "malicious" the parties prove what they compute."""
         if security != "malicious":
             return self
-        from mpc_protocols.backends.replicated.proved.backend import ReplicatedWithProofs
-
-        return ReplicatedWithProofs()
+        return backend.ReplicatedWithProofs()
 
     def cohort_parts(self) -> CohortParts:
-        from mpc_protocols.backends.replicated.cohort_costs import ReplicatedCohortsDryRun
-        from mpc_protocols.backends.replicated.cohorts import ReplicatedCohorts, answer, follow
-
-        return CohortParts(ReplicatedCohorts, follow, answer, ReplicatedCohortsDryRun)
+        return CohortParts(
+            cohorts.ReplicatedCohorts, cohorts.follow, cohorts.answer, cohort_costs.ReplicatedCohortsDryRun
+        )
 
     def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        from mpc_protocols.backends.replicated.blank import blank_parts
-
-        return blank_parts()
+        return blank.blank_parts()
 
 
 BACKEND = Replicated()

@@ -17,6 +17,7 @@ from mpc_protocols.backends.bundles.collected import CollectedCounts
 from mpc_protocols.backends.replicated.engine import ReplicatedEngine
 from mpc_protocols.backends.replicated.sharing.boolean import BitShare
 from mpc_protocols.backends.replicated.sharing.ring import RingShare
+from mpc_protocols.backends.replicated.vertical.contributor import VerticalContributor
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.inputs.contribution import send_contribution
 from mpc_protocols.engine.oracle import Contribute, LeadingOracle, check_leads
@@ -86,7 +87,5 @@ def _sender(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData) -
     """How a contributor shares marginals; as with the parties that compute, vertical data loads what it
     needs."""
     if isinstance(counts, VerticalData):
-        from mpc_protocols.backends.replicated.vertical.contributor import VerticalContributor
-
         return VerticalContributor(wire, facts, counts).send
     return partial(send_contribution, wire, facts, counts)

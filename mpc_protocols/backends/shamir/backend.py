@@ -6,9 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import KEYED, EngineBackend, OracleParts, semi_honest
+from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.shamir import blank, oracle
     from mpc_protocols.in_memory.engine_dry_run import BlankParts
+else:
+    blank = Later("mpc_protocols.backends.shamir.blank")
+    oracle = Later("mpc_protocols.backends.shamir.oracle")
 
 _MINORITY = (
     "Of m computing parties at most t may be corrupted, together with any number of recipients and contributors: the largest "
@@ -47,14 +52,10 @@ class Shamir(EngineBackend):
         return semi_honest(vertical, _MINORITY, _ASSUMPTION, _NOISE)
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.backends.shamir.oracle import ROLES, contribute
-
-        return OracleParts.of(ROLES, contribute)
+        return OracleParts.of(oracle.ROLES, oracle.contribute)
 
     def blank_parts(self, computing: int, contributing: int) -> BlankParts:
-        from mpc_protocols.backends.shamir.blank import blank_parts
-
-        return blank_parts(computing)
+        return blank.blank_parts(computing)
 
 
 BACKEND = Shamir()

@@ -26,6 +26,7 @@ from mpc_protocols.backends.shamir.circuits.gates import ShamirGates, holders, s
 from mpc_protocols.backends.shamir.circuits.l1_distance import CandidateWords, l1_sums, score_adder
 from mpc_protocols.backends.shamir.sharing.mesh import Mesh
 from mpc_protocols.backends.shamir.sharing.numbers import Addends, concatenate, unpacked
+from mpc_protocols.backends.shamir.vertical.source import VerticalMarginals
 from mpc_protocols.engine.bitwise.adders import adder_for
 from mpc_protocols.engine.bitwise.argmax import argmax_rows
 from mpc_protocols.engine.bitwise.bitslice import Elements, UInt, from_planes, words_for
@@ -148,7 +149,5 @@ def _source(
 ) -> AdditiveMarginals:
     """Where the parts come from: horizontal data needs nothing of what owners' columns do."""
     if isinstance(data, VerticalData):
-        from mpc_protocols.backends.shamir.vertical.source import VerticalMarginals
-
         return VerticalMarginals(gates, facts, data)
     return HeldMarginals(gates.mesh.wire, facts, data, split_of(gates.mesh.wire))

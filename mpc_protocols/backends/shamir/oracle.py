@@ -13,6 +13,7 @@ from functools import partial
 
 from mpc_protocols.backends.shamir.circuits.gates import split_of
 from mpc_protocols.backends.shamir.engine import ShamirEngine
+from mpc_protocols.backends.shamir.vertical.source import VerticalContributor
 from mpc_protocols.engine import oracle
 from mpc_protocols.engine.oracle import Contribute, Roles
 from mpc_protocols.functionality import LocalCounts, StudyFacts
@@ -32,7 +33,5 @@ def contribute(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) 
 def _sender(wire: Wire, facts: StudyFacts, data: LocalCounts | VerticalData) -> Contribute:
     """How a contributor shares marginals; vertical data loads what it needs."""
     if isinstance(data, VerticalData):
-        from mpc_protocols.backends.shamir.vertical.source import VerticalContributor
-
         return VerticalContributor(wire, facts, data).send
     return partial(split_of(wire).send, wire, facts, data)

@@ -6,15 +6,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
+    from mpc_protocols.psu import dummies
+    from mpc_protocols.psu.dh2 import cost, owner
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
+    from mpc_protocols.psu.groups import ristretto
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
+else:
+    cost = Later("mpc_protocols.psu.dh2.cost")
+    dummies = Later("mpc_protocols.psu.dummies")
+    owner = Later("mpc_protocols.psu.dh2.owner")
+    ristretto = Later("mpc_protocols.psu.groups.ristretto")
 
 
 class Dh2(TwoOwners):
@@ -70,17 +79,11 @@ class Dh2(TwoOwners):
         entropy: Entropy,
     ) -> Alignment:
         # libsodium takes 50 ms that the other methods need not spend
-        from mpc_protocols.psu.dh2 import owner
-        from mpc_protocols.psu.groups.ristretto import Ristretto255
-
-        return owner.align(wire, entries, spec, context, group or Ristretto255(), entropy)
+        return owner.align(wire, entries, spec, context, group or ristretto.Ristretto255(), entropy)
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        from mpc_protocols.psu.dh2.cost import dh2_cost
-        from mpc_protocols.psu.dummies import overlap_noise
-
-        pool = 0 if spec.adjacency == "replace" else 2 * overlap_noise(spec).c
-        return dh2_cost(first, second, union, proofs=spec.security == "proofs", pool=pool)
+        pool = 0 if spec.adjacency == "replace" else 2 * dummies.overlap_noise(spec).c
+        return cost.dh2_cost(first, second, union, proofs=spec.security == "proofs", pool=pool)
 
 
 METHOD = Dh2()

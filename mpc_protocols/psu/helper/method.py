@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.method import Misfit
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.helper import protocol
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
+else:
+    protocol = Later("mpc_protocols.psu.helper.protocol")
 
 MAX_COMPUTING = 3
 """With more, a backend promises something against parties that work together, and this method does not."""
@@ -75,23 +79,17 @@ class Helper(TwoOwners):
         group: Group | None,
         entropy: Entropy,
     ) -> Alignment:
-        from mpc_protocols.psu.helper import protocol
-
         return protocol.align(wire, entries, spec, context, entropy)
 
     def help(
         self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> list[tuple[int, bytes]]:
-        from mpc_protocols.psu.helper import protocol
-
         if context.helper is None or context.helper.number != wire.me:
             return []
         union = protocol.serve(wire, spec, context, entropy)
         return [(union, protocol.table_digest(context.salt(spec, wire.session_id), union))]
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        from mpc_protocols.psu.helper import protocol
-
         return protocol.cost(first, second)
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
-    from mpc_protocols.psu.forecast import Forecast
+    from mpc_protocols.psu import forecast
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
+    from mpc_protocols.psu.row_order import protocol
     from mpc_protocols.wire import Wire
+else:
+    forecast = Later("mpc_protocols.psu.forecast")
+    protocol = Later("mpc_protocols.psu.row_order.protocol")
 
 
 class RowOrder(AlignmentMethod):
@@ -47,9 +52,7 @@ class RowOrder(AlignmentMethod):
         return ""
 
     def recipients(self, context: Context, me: int) -> list[Member]:
-        from mpc_protocols.psu.row_order.protocol import onlookers
-
-        return onlookers(context)
+        return protocol.onlookers(context)
 
     def sizes_shown(self, owner: bool, owners: int, noisy: bool, padded: bool) -> str:
         return "how many rows there are" + (", with noise" if noisy and not owner else "")
@@ -64,20 +67,15 @@ class RowOrder(AlignmentMethod):
         group: Group | None,
         entropy: Entropy,
     ) -> Alignment:
-        from mpc_protocols.psu.row_order import protocol
-
         assert own is None or isinstance(own, int)
         return protocol.align(wire, own, spec, context, entropy)
 
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
-    ) -> Forecast:
-        from mpc_protocols.psu.forecast import Forecast
-        from mpc_protocols.psu.row_order.protocol import cost
-
-        total = cost(spec, context)
+    ) -> forecast.Forecast:
+        total = protocol.cost(spec, context)
         numbers = range(len(total.sent))
-        return Forecast(dict(enumerate(total.sent)), dict.fromkeys(numbers, 0.0), total.rounds)
+        return forecast.Forecast(dict(enumerate(total.sent)), dict.fromkeys(numbers, 0.0), total.rounds)
 
 
 METHOD = RowOrder()

@@ -13,15 +13,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.process.later import Later, np
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
-    from mpc_protocols.psu.forecast import Forecast
+    from mpc_protocols.psu import forecast, functionality
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
     from mpc_protocols.psu.groups.group import Group
+    from mpc_protocols.psu.identifiers import normalise
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
+else:
+    forecast = Later("mpc_protocols.psu.forecast")
+    functionality = Later("mpc_protocols.psu.functionality")
+    normalise = Later("mpc_protocols.psu.identifiers.normalise")
 
 COUNT_BYTES, DIGEST_BYTES = 8, 32
 
@@ -86,12 +92,10 @@ class TwoOwners(AlignmentMethod):
             wire.send(member.number, result.n_rows.to_bytes(COUNT_BYTES, "big") + result.digest)
         return result
 
-    def _outside(self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy) -> Alignment:
+    def _outside(
+        self, wire: Wire, spec: AlignmentSpec, context: Context, entropy: Entropy
+    ) -> functionality.Alignment:
         """Everybody else's part: help, or be told u."""
-        import numpy as np
-
-        from mpc_protocols.psu.functionality import Alignment
-
         tables = self.help(wire, spec, context, entropy)
         if wire.me in [member.number for member in _idle(context)]:
             for owner in context.owners:
@@ -102,23 +106,21 @@ class TwoOwners(AlignmentMethod):
                 f"Parties {context.owners[0].name} and {context.owners[1].name} did not arrive at the same common "
                 "table; the alignment was stopped."
             )
-        return Alignment(tables[0][0], np.zeros(0, np.int64), tables[0][1])
+        return functionality.Alignment(tables[0][0], np.zeros(0, np.int64), tables[0][1])
 
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
-    ) -> Forecast:
-        from mpc_protocols.psu.forecast import HASH_S, Forecast
-
+    ) -> forecast.Forecast:
         cost = self.cost(spec, lengths[0], lengths[1], union)
         numbers = [owner.number for owner in context.owners]
         if self.helper:
             numbers.append(context.helper.number if context.helper else -1)
         idle = len(_idle(context))
         beside = columns + idle * (COUNT_BYTES + DIGEST_BYTES)
-        return Forecast(
+        return forecast.Forecast(
             {number: cost.sent[i] + (beside if i < 2 else 0) for i, number in enumerate(numbers)},
             {
-                number: cost.seconds(i) + HASH_S * (lengths[i] if i < 2 else sum(lengths))
+                number: cost.seconds(i) + forecast.HASH_S * (lengths[i] if i < 2 else sum(lengths))
                 for i, number in enumerate(numbers)
             },
             1 + max(cost.rounds, max(cost.clocks[:2]) + (idle > 0)),
@@ -134,12 +136,10 @@ def _idle(context: Context) -> list[Member]:
 def _compare_kinds(wire: Wire, peer: int, name: str, kinds: Sequence[str]) -> None:
     """Both owners must hold the same types in their key columns: a number never equals a text that looks like
     it."""
-    from mpc_protocols.psu.identifiers.normalise import KINDS
-
-    wire.send(peer, bytes(KINDS.index(kind) for kind in kinds))
+    wire.send(peer, bytes(normalise.KINDS.index(kind) for kind in kinds))
     theirs = bytes(wire.receive(peer, len(kinds)))
     for column, (own, code) in enumerate(zip(kinds, theirs, strict=True)):
-        other = KINDS[code] if code < len(KINDS) else "unknown values"
+        other = normalise.KINDS[code] if code < len(normalise.KINDS) else "unknown values"
         if "untyped" not in (own, other) and own != other:
             raise ProtocolAborted(
                 f"Key column {column + 1} of the alignment holds {other} at party {name} and {own} here; "

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
+    from mpc_protocols.psu.groups import ristretto
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
+    from mpc_protocols.research.florist import protocol
     from mpc_protocols.wire import Wire
+else:
+    protocol = Later("mpc_protocols.research.florist.protocol")
+    ristretto = Later("mpc_protocols.psu.groups.ristretto")
 
 
 class Florist(TwoOwners):
@@ -53,14 +59,9 @@ class Florist(TwoOwners):
         group: Group | None,
         entropy: Entropy,
     ) -> Alignment:
-        from mpc_protocols.psu.groups.ristretto import Ristretto255
-        from mpc_protocols.research.florist import protocol
-
-        return protocol.align(wire, entries, spec, context, group or Ristretto255(), entropy)
+        return protocol.align(wire, entries, spec, context, group or ristretto.Ristretto255(), entropy)
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
-        from mpc_protocols.research.florist import protocol
-
         return protocol.cost(first, second, union)
 
 

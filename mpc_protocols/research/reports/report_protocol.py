@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.vertical.owners import ReportProtocol
 
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Reporter
-    from mpc_protocols.research.reports.exchange import ReportExchange
+    from mpc_protocols.research.reports import cost, exchange
     from mpc_protocols.vertical.owners import ReportCost
     from mpc_protocols.vertical.partition import Partition
+else:
+    cost = Later("mpc_protocols.research.reports.cost")
+    exchange = Later("mpc_protocols.research.reports.exchange")
 
 
 class ReportsToLeader(ReportProtocol):
@@ -18,15 +22,11 @@ class ReportsToLeader(ReportProtocol):
 
     name = "reports"
 
-    def exchange(self, reporter: Reporter) -> ReportExchange:
-        from mpc_protocols.research.reports.exchange import ReportExchange
-
-        return ReportExchange(reporter)
+    def exchange(self, reporter: Reporter) -> exchange.ReportExchange:
+        return exchange.ReportExchange(reporter)
 
     def cost(self, reporter: Reporter, partition: Partition, leader: int) -> ReportCost:
-        from mpc_protocols.research.reports.cost import cost
-
-        return cost(reporter, partition, leader)
+        return cost.cost(reporter, partition, leader)
 
 
 REPORT_PROTOCOL = ReportsToLeader()

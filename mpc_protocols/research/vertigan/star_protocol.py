@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.vertical.owners import StarProtocol
 
 if TYPE_CHECKING:
-    from mpc_protocols.research.vertigan.star import Server
+    from mpc_protocols.research.vertigan import star
     from mpc_protocols.vertical.owners import Trainer
     from mpc_protocols.wire import Wire
+else:
+    star = Later("mpc_protocols.research.vertigan.star")
 
 
 class Star(StarProtocol):
@@ -20,23 +23,17 @@ class Star(StarProtocol):
 
     def server(
         self, wire: Wire, numbers: Mapping[str, int], sizes: Mapping[str, int], own: Trainer | None
-    ) -> Server:
-        from mpc_protocols.research.vertigan.star import Server
-
-        return Server(wire, numbers, sizes, own)
+    ) -> star.Server:
+        return star.Server(wire, numbers, sizes, own)
 
     def take_part(self, wire: Wire, server: int, own: Trainer, size: int, rounds: int) -> None:
-        from mpc_protocols.research.vertigan.star import serve
-
-        serve(wire, server, own, size, rounds)
+        star.serve(wire, server, own, size, rounds)
 
     def rounds_on_wire(self, rounds: int) -> int:
         return 1 + 2 * rounds
 
     def traffic(self, size: int, rounds: int) -> tuple[int, int]:
-        from mpc_protocols.research.vertigan.star import traffic
-
-        return traffic(size, rounds)
+        return star.traffic(size, rounds)
 
 
 STAR_PROTOCOL = Star()

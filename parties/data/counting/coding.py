@@ -29,15 +29,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.process.later import np
 from parties.data.files.arrow import entries, present, truths
+from parties.data.libraries import pa, pc
 from synth.domain import Binned, Boolean, Calendar, Categorical, Codes, Column, Value
 from synth.domain.categorical import SPELLINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     Faults = list[tuple[NDArray[np.bool_], str]]
@@ -78,8 +78,6 @@ class Coder:
     def code(self, values: pa.Array) -> tuple[NDArray[np.int64], list[Misfit]]:
         """The codes of a block, int64 in 0..size-1, and the first row of each kind of misfit (these rows get
         code 0)."""
-        import numpy as np
-
         values = plain(values)
         if unfit := _unfit(values.type, self.column):
             return np.zeros(len(values), np.int64), [Misfit(None, unfit)]
@@ -106,8 +104,6 @@ class Coder:
 
     def _present(self, values: pa.Array, distinct: Distinct | None) -> tuple[NDArray[np.int64], Faults]:
         """Codes and faults of the values that are there; anything where one is missing."""
-        import numpy as np
-
         if isinstance(self.column, Codes):
             return _codes(values, distinct, self.column.size)
         if isinstance(self.column, Binned):
@@ -137,8 +133,6 @@ class Coder:
         ]
 
     def _bins(self, numbers: NDArray[np.float64], column: Binned) -> tuple[NDArray[np.int64], Faults]:
-        import numpy as np
-
         outside = (numbers < column.low) | (numbers > column.high)
         nothing = (numbers == 0) if column.zero else np.zeros(len(numbers), np.bool_)
         self.clamped += int(np.count_nonzero(outside & ~nothing))
@@ -162,8 +156,6 @@ class Coder:
 
     @cached_property
     def _interior(self) -> NDArray[np.float64]:
-        import numpy as np
-
         assert isinstance(self.column, Binned)
         return np.asarray(self.column.edges()[1:-1], dtype=np.float64)
 
@@ -207,9 +199,6 @@ class Distinct:
     """A block's values as Arrow's dictionary has them: each once, and every row's place among them."""
 
     def __init__(self, array: pa.Array) -> None:
-        import numpy as np
-        import pyarrow.compute as pc
-
         if len(array) == array.null_count:  # an array of type null cannot be encoded
             self.values, self._places = array.slice(0, 0), np.zeros(len(array), np.int32)
             return
@@ -223,24 +212,17 @@ class Distinct:
     @property
     def places(self) -> pa.Array:
         """Every row's place among the values; one past the end where there is none."""
-        import pyarrow as pa
-
         return pa.Array.from_buffers(
             pa.int32(), len(self._places), [None, pa.py_buffer(self._places.astype("int32").tobytes())]
         )
 
     def each(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
         """What the table has for each row's value, `otherwise` where there is none."""
-        import numpy as np
-
         return np.append(np.asarray(table, dtype=np.asarray(otherwise).dtype), otherwise)[self._places]
 
 
 def plain(values: pa.Array) -> pa.Array:
     """Without a dictionary; dates and the like as text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
@@ -256,10 +238,6 @@ def plain(values: pa.Array) -> pa.Array:
 
 def _absent(values: pa.Array, distinct: Distinct | None) -> NDArray[np.bool_]:
     """Where a value is null, an empty text or a NaN."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _text(values.type):
         assert distinct is not None
         lengths = pc.binary_length(distinct.values)
@@ -271,15 +249,11 @@ def _absent(values: pa.Array, distinct: Distinct | None) -> NDArray[np.bool_]:
 
 
 def _text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _unfit(kind: pa.DataType, column: Column) -> str | None:
     """Why a column of this type can never be coded so, or None."""
-    import pyarrow as pa
-
     countable = (
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -300,9 +274,6 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
 
 
 def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
-    import numpy as np
-    import pyarrow as pa
-
     if distinct is not None:
         texts = distinct.values.to_pylist()
         given = distinct.each(
@@ -321,10 +292,6 @@ def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[NDAr
 
 def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]:
     """float64, NaN where a value is missing or is no number."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if distinct is None:
         if pa.types.is_decimal(values.type):  # Arrow multiplies by 0.1: 0.3 would not be the 0.3 of a text
             values = pc.cast(values, pa.string())
@@ -340,8 +307,6 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
 
 def _with_commas_apart(faults: Faults, distinct: Distinct | None) -> Faults:
     """The same faults; texts that a decimal comma may keep from being numbers have one of their own."""
-    import pyarrow.compute as pc
-
     unread, reason = faults[0]
     if distinct is None or reason != UNREAD or not unread.any():
         return faults
@@ -351,8 +316,6 @@ def _with_commas_apart(faults: Faults, distinct: Distinct | None) -> Faults:
 
 def _moments(distinct: Distinct, column: Calendar) -> NDArray[np.float64]:
     """float64 numbers of days or times, NaN where a value is missing or is none."""
-    import numpy as np
-
     found = [column.number_of(text) for text in distinct.values.to_pylist()]
     return distinct.each([np.nan if number is None else float(number) for number in found], np.nan)
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import np
 from parties.data.counting.coding import Misfit
 from synth.domain.constraints import impossible_cells
 from synth.domain.keys import BROKEN_ROWS
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from synth.domain import Domain
@@ -40,8 +40,6 @@ class Constraints:
         self, codes: Mapping[str, NDArray[np.int64]]
     ) -> tuple[list[tuple[str, Misfit]], NDArray[np.bool_] | None]:
         """What is refused of a block, with the name of a column; or which of its rows are kept, None: all."""
-        import numpy as np
-
         misfits, kept = [], None
         for text, sets in self.sets:
             bad = np.logical_or.reduce([cells[tuple(codes[name] for name in names)] for names, cells in sets])

@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Clique
+from mpc_protocols.process.later import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from synth.domain import Domain
@@ -46,8 +46,6 @@ class Counters:
 
     @cached_property
     def _tables(self) -> dict[Clique, NDArray[np.int64]]:
-        import numpy as np
-
         return {union: np.zeros(self._cells(union), np.int64) for union in self._unions(self._cliques)}
 
     @cached_property
@@ -119,15 +117,11 @@ class Counters:
             self._add(block)
 
     def _add(self, codes: Mapping[str, NDArray[np.int64]]) -> None:
-        import numpy as np
-
         for union, counters in self._tables.items():
             np.add.at(counters, self._numbers(union, codes), 1)
 
     def _numbers(self, names: Clique, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
         """The cell of each row of a block."""
-        import numpy as np
-
         cells = codes[names[0]]
         for i, name in enumerate(names[1:]):
             cells = np.multiply(cells, self._sizes[name], out=None if i == 0 else cells)
@@ -144,8 +138,6 @@ class Counters:
         return [self._marginal(clique) for clique in cliques]
 
     def _marginal(self, clique: Clique) -> NDArray[np.int64]:
-        import numpy as np
-
         own = self._mask(clique)
         # decided alike whatever the rows are: a table of many has more marginals, of unions, and nobody may
         # learn which it is

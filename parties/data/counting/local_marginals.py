@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import DataRefused
 from mpc_protocols.functionality import Clique, LocalCounts
+from mpc_protocols.process.later import Later
 from parties.data.counting.counters import Counters
 from parties.data.counting.scan import KeyReader, Scan, Unit, inspect
-from parties.data.source import BLOCK_ROWS, Source
+from parties.data.source import BLOCK_ROWS
 from parties.data.survey import Survey, survey
 
 if TYPE_CHECKING:
+    from parties.data.source import Source
+    from parties.data.sql import counting
     from synth.domain import Domain
+else:
+    counting = Later("parties.data.sql.counting")
 
 
 @dataclass(frozen=True)
@@ -86,12 +91,10 @@ def _count_inside(
     counters: Counters, source: Source, domain: Domain, max_rows: int, unit: Unit | None, allow_empty: bool
 ) -> LocalTable:
     """The same by a GROUP BY per union, in the database that has the rows."""
-    from parties.data.sql.counting import PushedDown
-
     seen = inspect(source, domain, unit)
     for sentence in seen.problems:
         raise DataRefused(sentence)
-    pushed = PushedDown(source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty)
+    pushed = counting.PushedDown(source, domain, max_rows=max_rows, unit=unit, allow_empty=allow_empty)
     for sentence in pushed.problems():
         raise DataRefused(sentence)
     for union, table in counters.tables.items():
@@ -140,10 +143,8 @@ def validate(
         return Survey(seen.problems)
     here = unit if unit is not None and unit[0] in source.columns else None
     if source.location.push_down:
-        from parties.data.sql.counting import PushedDown
-
         present = domain.subset(seen.present)
-        pushed = PushedDown(source, present, max_rows=max_rows, unit=here, allow_empty=allow_empty)
+        pushed = counting.PushedDown(source, present, max_rows=max_rows, unit=here, allow_empty=allow_empty)
         return pushed.survey(seen.problems)
     scan = Scan(source, domain.subset(seen.present), max_rows=max_rows, unit=here, allow_empty=allow_empty)
     return survey(source, scan, block_rows, seen.problems)

@@ -15,17 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from mpc_protocols.process.later import np
 from parties.data.counting.coding import Coder, Misfit
 from parties.data.counting.constraints import Constraints
 from parties.data.files.arrow import bits, entries, present
 from parties.data.harmony.rules import DELIMITERS
-from parties.data.source import Source
+from parties.data.libraries import pa, pc
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from parties.data.source import Source
     from synth.domain import Domain
 
 log = logging.getLogger("cosynth.custodian.scan")  # below the logger whose lines are private
@@ -206,8 +206,6 @@ class Scan:
 
     def _note(self, misfits: Iterable[tuple[str, Misfit]], kept: NDArray[np.bool_] | None) -> None:
         """kept: which rows of the block the misfits' rows are numbered among; None: all."""
-        import numpy as np
-
         for name, misfit in misfits:
             earlier = self.refusals.get((name, misfit.reason), Refusal(None))
             if misfit.row is None:
@@ -256,9 +254,6 @@ class Scan:
 
 def named(units: pa.Array) -> NDArray[np.bool_]:
     """Which rows have a value of the unit's id."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kept = present(units)
     if pa.types.is_string(units.type) or pa.types.is_large_string(units.type):
         lengths = pc.binary_length(units)

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from parties.data.libraries import duckdb
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
@@ -179,8 +180,6 @@ def _own(spill: str, shared: Shared | None) -> DuckDBPyConnection:
 
 def _connect(spill: str) -> DuckDBPyConnection:
     """An empty database. spill: a folder for what a query cannot keep in memory."""
-    import duckdb
-
     return duckdb.connect(":memory:", config={**_LIMITS, "temp_directory": spill})
 
 

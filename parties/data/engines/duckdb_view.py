@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from parties.data.engines.duckdb_engine import DuckDB, attached, full_name, is_stored
+from parties.data.libraries import ipc
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,8 +96,6 @@ class View:
         return self._batches()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        from pyarrow import ipc
-
         while arrow := self._answer("batch")[1]:
             yield ipc.open_stream(arrow).read_next_batch()
 
@@ -107,8 +106,6 @@ class View:
 
     def schema(self) -> pa.Schema:
         """See `DuckDB`."""
-        from pyarrow import ipc
-
         return ipc.open_stream(self._answer("schema")[1]).schema
 
     def query(self, sql: str, values: Sequence[Any], most: int) -> list[tuple[Any, ...]]:

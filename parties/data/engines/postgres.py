@@ -28,13 +28,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
+from parties.data.libraries import csv, pa
 from parties.data.table_names import parts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _CONNECT_S = 15
 _BLOCK_BYTES = 1 << 25  # a block of very long texts is cut before it has all its rows
@@ -206,8 +204,6 @@ def _kind(name: str, category: str, precision: int | None, scale: int | None) ->
 
 
 def _arrow(kind: str) -> pa.DataType:
-    import pyarrow as pa
-
     return {
         "int64": pa.int64(),
         "double": pa.float64(),
@@ -221,9 +217,6 @@ def _arrow(kind: str) -> pa.DataType:
 
 def _parsed(lines: Sequence[bytes], size: int, kinds: dict[str, pa.DataType]) -> pa.RecordBatch:
     """A block of COPY's lines: a null is nothing at all, an empty text is quoted."""
-    import pyarrow as pa
-    from pyarrow import csv
-
     table = csv.read_csv(
         pa.BufferReader(pa.py_buffer(b"".join(lines))),
         csv.ReadOptions(use_threads=False, block_size=size + 1, column_names=list(kinds)),

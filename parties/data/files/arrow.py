@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mpc_protocols.process.later import np
+from parties.data.libraries import pa
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
 def entries(array: pa.Array, kind: Any) -> NDArray[Any]:
     """The entries of an array of numbers of this dtype, without a copy; where one is null: anything."""
-    import numpy as np
-
     _, data = array.buffers()
     if data is None:  # no entry
         return np.zeros(len(array), kind)
@@ -28,8 +27,6 @@ def entries(array: pa.Array, kind: Any) -> NDArray[Any]:
 
 def present(array: pa.Array) -> NDArray[np.bool_]:
     """Which entries of an array of any type are not null."""
-    import numpy as np
-
     if not array.null_count:
         return np.ones(len(array), dtype=bool)
     if array.null_count == len(array):  # an array of type null has no bitmap
@@ -39,26 +36,18 @@ def present(array: pa.Array) -> NDArray[np.bool_]:
 
 def truths(array: pa.BooleanArray) -> NDArray[np.bool_]:
     """The entries of an array of truth values; where one is null: anything."""
-    import numpy as np
-
     data = array.buffers()[1]
     return np.zeros(len(array), dtype=bool) if data is None else _bits(data, array)
 
 
 def bits(chosen: NDArray[np.bool_]) -> pa.BooleanArray:
     """Truth values as an Arrow array without nulls."""
-    import numpy as np
-    import pyarrow as pa
-
     packed = pa.py_buffer(np.packbits(chosen, bitorder="little").tobytes())
     return pa.BooleanArray.from_buffers(pa.bool_(), len(chosen), [None, packed])
 
 
 def binaries(values: Sequence[bytes | None]) -> pa.BinaryArray:
     """Byte strings as an Arrow array of type binary, None as null."""
-    import numpy as np
-    import pyarrow as pa
-
     lengths = np.fromiter((len(value or b"") for value in values), np.int32, len(values))
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
     valid = bits(np.fromiter((value is not None for value in values), bool, len(values))).buffers()[1]
@@ -69,8 +58,6 @@ def binaries(values: Sequence[bytes | None]) -> pa.BinaryArray:
 
 
 def _bits(bitmap: pa.Buffer, array: pa.Array) -> NDArray[np.bool_]:
-    import numpy as np
-
     first, last = array.offset // 8, -(-(array.offset + len(array)) // 8)
     bits = np.unpackbits(np.frombuffer(bitmap, np.uint8)[first:last], bitorder="little")
     return bits[array.offset - 8 * first :][: len(array)].astype(bool)

@@ -14,6 +14,8 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import duckdb
+
 from mpc_protocols.errors import StudyInvalid
 from parties.data.harmony.functions import FUNCTIONS, MIN_ARGUMENTS, OPERATORS
 
@@ -63,8 +65,6 @@ def columns_of(sql: str, where: str, known: Collection[str]) -> tuple[str, ...]:
 
 def _parsed(sql: str, where: str) -> dict[str, Any]:
     """The syntax tree of the expression."""
-    import duckdb
-
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": False}) as connection:
         ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [f"SELECT ({sql}\n)"]).fetchall()
     answer = json.loads(text)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -196,8 +197,6 @@ class Harmonised(Source):
             self.changes, self.left_out, self._kept = before
 
     def _counted(self, name: str, bound: int) -> tuple[bool, bool]:
-        import duckdb
-
         failure: list[DataRefused | StudyInvalid] = []
 
         def texts() -> Iterator[pa.RecordBatch]:
@@ -249,8 +248,6 @@ class Harmonised(Source):
 
 def _connected() -> DuckDBPyConnection:
     """A DuckDB that has nothing, and reaches nothing outside."""
-    import duckdb
-
     rows = duckdb.connect(
         ":memory:",
         config={

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from parties.data.libraries import sa
 from parties.data.sql.thresholds import written
 
 if TYPE_CHECKING:
@@ -86,14 +87,10 @@ class Cases:
     @cached_property
     def bound(self) -> int:
         """How many values a statement binds."""
-        import sqlalchemy as sa
-
         return sum(isinstance(part, sa.BindParameter) for part in sa.sql.visitors.iterate(self.code()))
 
     def code(self) -> Expression:
         """The code, 0..size-1, or -1."""
-        import sqlalchemy as sa
-
         return sa.case(
             *(
                 (one.condition, number(one.fate.code) if one.value is None else one.value)
@@ -104,8 +101,6 @@ class Cases:
 
     def number_of_fate(self) -> Expression:
         """The place of a value's fate among `fates`, from 1; 0: none of them."""
-        import sqlalchemy as sa
-
         places = {fate: place for place, fate in enumerate(self.fates, 1)}
         return sa.case(
             *((one.condition, number(places.get(one.fate, 0))) for one in self.whens),
@@ -115,14 +110,10 @@ class Cases:
 
 def among(x: Expression, values: Sequence[Expression]) -> Expression:
     """Whether x is one of the values."""
-    import sqlalchemy as sa
-
     lists = [values[start : start + MAX_LIST] for start in range(0, len(values), MAX_LIST)]
     return sa.or_(*(x == each[0] if len(each) == 1 else x.in_(each) for each in lists))
 
 
 def number(value: int, scale: int = 0) -> Expression:
     """value / 10^scale as a statement says it: digits that were made here."""
-    import sqlalchemy as sa
-
     return sa.literal_column(written(value, scale), sa.Integer() if not scale else sa.Numeric())

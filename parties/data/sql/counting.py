@@ -19,6 +19,7 @@ import numpy as np
 
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.scan import too_many
+from parties.data.libraries import sa
 from parties.data.sql.cases import Fate
 from parties.data.sql.grouping import Row
 from parties.data.sql.statements import Statement, fates_of
@@ -195,8 +196,6 @@ class PushedDown:
     @property
     def _unnamed(self) -> int:
         """How many rows have no identifier, and are left out."""
-        import sqlalchemy as sa
-
         named = self._coded.where
         if named is None:
             return 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from parties.data.libraries import postgresql, sa
 from parties.data.sql.kinds import Kind, of_arrow, of_postgres
 from parties.data.sql.products import PRODUCTS, Expression, Product
 from parties.data.table_names import parts
@@ -41,8 +42,6 @@ class Grouping(Protocol):
 
 def column(name: str) -> Expression:
     """A column by exactly this name."""
-    import sqlalchemy as sa
-
     return sa.column(sa.sql.quoted_name(name, True))
 
 
@@ -53,8 +52,6 @@ def relation(table: str, dialect: Any) -> Expression:
 
 def named(quoted: str) -> Expression:
     """A table by a name that is quoted already."""
-    import sqlalchemy as sa
-
     return sa.table(sa.sql.quoted_name(quoted, False))
 
 
@@ -64,8 +61,6 @@ class OverDuckDB:
     product = PRODUCTS["duckdb"]
 
     def __init__(self, engine: DuckDB | View) -> None:
-        from sqlalchemy.dialects import postgresql
-
         self._engine = engine
         self._dialect: Any = postgresql.dialect(paramstyle="numeric_dollar")
         self.relation = named(engine.table)
@@ -88,9 +83,7 @@ class OverPostgres:
     product = PRODUCTS["postgres"]
 
     def __init__(self, engine: Server) -> None:
-        from sqlalchemy.dialects.postgresql import psycopg
-
-        self._engine, self._dialect = engine, psycopg.dialect()
+        self._engine, self._dialect = engine, postgresql.psycopg.dialect()
         self.relation = relation(engine.table, self._dialect)
         self.kinds = {name: of_postgres(*known) for name, known in engine.types.items()}
 

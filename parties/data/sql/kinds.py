@@ -14,10 +14,9 @@ Anything else can be neither streamed nor counted: a view can cast it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from parties.data.libraries import pa, sa
 
 Group = Literal["text", "integer", "decimal", "double", "boolean", "date", "timestamp", ""]
 MAX_INT64_DIGITS: Final = 18
@@ -43,8 +42,6 @@ class Kind:
     @property
     def arrow(self) -> pa.DataType:
         """The type in which the coder meets the values."""
-        import pyarrow as pa
-
         if self.group == "decimal":
             return pa.decimal128(self.precision, self.scale) if self.exact else pa.float64()
         return {
@@ -67,8 +64,6 @@ def of_number(name: str, precision: int | None, scale: int | None) -> Kind:
 
 def of_arrow(kind: pa.DataType) -> Kind:
     """A column that its database hands on in this type."""
-    import pyarrow as pa
-
     name = str(kind)
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -101,8 +96,6 @@ def of_postgres(read_as: str, name: str) -> Kind:
 
 def of_sqlalchemy(kind: Any, scheme: str) -> Kind:
     """A type as SQLAlchemy reflects it."""
-    import sqlalchemy as sa
-
     name = type(kind).__name__.lower()
     if scheme == "sqlite":
         return _of_sqlite(kind, name)
@@ -136,8 +129,6 @@ def of_sqlalchemy(kind: Any, scheme: str) -> Kind:
 def _of_sqlite(kind: Any, name: str) -> Kind:
     """SQLite keeps what it is given: a declared type says what is expected of each value, and values of
     others are refused."""
-    import sqlalchemy as sa
-
     if isinstance(kind, sa.Integer | sa.Boolean):
         return Kind("integer", name)
     if isinstance(kind, sa.Numeric | sa.Float):

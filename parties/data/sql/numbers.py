@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from parties.data.counting.coding import DECIMAL, Coder
+from parties.data.libraries import sa
 from parties.data.sql.cases import UNREAD, Cases, Fate, Untranslated, When, number
 from parties.data.sql.kinds import Kind
 from parties.data.sql.probe import Probe, grouped
@@ -53,8 +54,6 @@ class _Line:
 
     def fractional(self) -> Expression | None:
         """Whether a number's nearest double is no whole number; None: all are."""
-        import sqlalchemy as sa
-
         x, kind = self.x, self.kind
         if kind.group == "integer" or (kind.group == "decimal" and kind.precision and not kind.scale):
             return None
@@ -108,8 +107,6 @@ def _numbers(texts: Sequence[str | Fraction], kind: Kind) -> Iterator[Any]:
 
 
 def _singled(line: _Line, values: Sequence[Any], probe: Probe, database: Product) -> Iterator[When]:
-    import sqlalchemy as sa
-
     kind = line.kind
     if kind.group == "decimal" and not kind.exact:  # of these, whatever is nearest to a double
         for value in values:
@@ -128,8 +125,6 @@ def _singled(line: _Line, values: Sequence[Any], probe: Probe, database: Product
 
 
 def _codes(whens: list[When], probe: Probe, line: _Line, column: Codes, values: Sequence[Any]) -> Cases:
-    import sqlalchemy as sa
-
     inside = sa.and_(~line.below(0.0), line.below(float(column.size)))
     fractional = line.fractional()
     if fractional is not None:
@@ -148,8 +143,6 @@ def _half(line: _Line, values: Sequence[Any]) -> float | Decimal:
 
 
 def _bins(whens: list[When], probe: Probe, line: _Line, column: Binned, values: Sequence[Any]) -> Cases:
-    import sqlalchemy as sa
-
     if column.zero:
         whens.append(When(sa.and_(~line.below(0.0), ~line.above(0.0)), Fate(column.zero_code)))
     fractional = line.fractional() if column.integral else None
@@ -175,8 +168,6 @@ def _code(column: Binned, place: int) -> int:
 
 def dated(whens: list[When], probe: Probe, x: Expression, database: Product) -> Cases:
     """What becomes of days and times."""
-    import sqlalchemy as sa
-
     kind, column = probe.kind, probe.column
     timed = kind.group == "timestamp"
     if timed and not (isinstance(column, Calendar) and probe.step.plain):
@@ -226,8 +217,6 @@ def _day(day: int, begin: time | None) -> date:
 
 def _before(x: Expression, place: int, named: Callable[[int], date], last: int) -> Expression:
     """Whether x lies before a day or second that the calendar may not have."""
-    import sqlalchemy as sa
-
     if place > last:
         return sa.true()
     return x < _moment(named(max(place, DAY if last == _LAST_SECOND else 1)))
@@ -235,8 +224,6 @@ def _before(x: Expression, place: int, named: Callable[[int], date], last: int) 
 
 def _moment(value: date) -> Expression:
     """A bound day or time."""
-    import sqlalchemy as sa
-
     return sa.literal(value, sa.DateTime() if isinstance(value, datetime) else sa.Date())
 
 

@@ -15,31 +15,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from parties.data.libraries import mssql, mysql, sa
+
 Expression = Any
 """A column element of SQLAlchemy, which is there only with the extra."""
 
 
 def _bound(text: str) -> Expression:
-    import sqlalchemy as sa
-
     return sa.literal(text, sa.Text())
 
 
 def _bound_double(value: float) -> Expression:
-    import sqlalchemy as sa
-
     return sa.literal(value, sa.Double())
 
 
 def _midnight(moment: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.cast(sa.cast(moment, sa.Date()), sa.DateTime())
 
 
 def _doubled(number: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.cast(number, sa.Double())
 
 
@@ -84,80 +78,54 @@ class Product:
 
 def _collated(name: str) -> Callable[[Expression], Expression]:
     def exact(text: Expression) -> Expression:
-        import sqlalchemy as sa
-
         return sa.collate(text, name)
 
     return exact
 
 
 def _as_text(text: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.collate(sa.cast(text, sa.Text()), "C")
 
 
 def _bytes_of_mysql(text: Expression) -> Expression:
-    import sqlalchemy as sa
-    from sqlalchemy.dialects.mysql import CHAR
-
-    return sa.cast(sa.cast(text, CHAR(charset="utf8mb4")), sa.LargeBinary())
+    return sa.cast(sa.cast(text, mysql.CHAR(charset="utf8mb4")), sa.LargeBinary())
 
 
 def _bytes_of_mssql(text: Expression) -> Expression:
-    import sqlalchemy as sa
-    from sqlalchemy.dialects.mssql import NVARCHAR, VARBINARY
-
-    return sa.cast(sa.cast(text, NVARCHAR("max")), VARBINARY("max"))
+    return sa.cast(sa.cast(text, mssql.NVARCHAR("max")), mssql.VARBINARY("max"))
 
 
 def _through_text(number: Expression) -> Expression:
     """As COPY writes it: the shortest text of a real is another double than the real widened."""
-    import sqlalchemy as sa
-
     return sa.cast(sa.cast(number, sa.Text()), sa.Double())
 
 
 def _binary_double(number: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.to_binary_double(number)
 
 
 def _text_double(value: float) -> Expression:
     """Oracle's numbers end before doubles do."""
-    import sqlalchemy as sa
-
     return sa.func.to_binary_double(sa.literal(repr(value), sa.String()))
 
 
 def _equals_nan(number: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return number == sa.cast(sa.literal("NaN", sa.String()), sa.Double())
 
 
 def _is_nan(number: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.is_nan(number)
 
 
 def _is_nan_of_oracle(number: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return number.op("IS", is_comparison=True)(sa.literal_column("NAN"))
 
 
 def _truncated(moment: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.trunc(moment)
 
 
 def _without_collation(text: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.collate(text, sa.literal_column("''"))
 
 
@@ -169,14 +137,10 @@ def _only_encrypted(connection: Any) -> None:
 
 
 def _sha256(text: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.sha256(text)
 
 
 def _sha256_of_postgres(text: Expression) -> Expression:
-    import sqlalchemy as sa
-
     def literal(value: str) -> Expression:
         return sa.literal_column(f"'{value}'")
 
@@ -184,8 +148,6 @@ def _sha256_of_postgres(text: Expression) -> Expression:
 
 
 def _sha256_of_mysql(text: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.sha2(text, sa.literal_column("256"))
 
 

@@ -27,14 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parties.data.engines.postgres import UnknownType
+from parties.data.libraries import pa, sa
 from parties.data.sql.grouping import Row, column, relation
 from parties.data.sql.kinds import STORAGE, Kind, of_sqlalchemy
 from parties.data.sql.products import PRODUCTS, Expression, Product
 from parties.data.table_names import parts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from parties.data.sql.statements import Statement
 
 _LOGGERS = ("sqlalchemy", "snowflake", "google", "oracledb", "pymysql", "urllib3")
@@ -64,8 +63,6 @@ class Database:
     ordered = False
 
     def __init__(self, url: str, table: str, path: Path | None = None) -> None:
-        import sqlalchemy as sa
-
         for name in _LOGGERS:
             _silence(logging.getLogger(name))
         self._scheme = url.partition("://")[0]
@@ -97,8 +94,6 @@ class Database:
             raise ValueError("A name cannot be quoted.")
 
     def _created(self, url: str, path: Path | None, table: str) -> Any:
-        import sqlalchemy as sa
-
         options: dict[str, Any] = {"hide_parameters": True, "poolclass": sa.pool.NullPool}
         if path is not None:
             return sa.create_engine("sqlite://", creator=lambda: _file(path, table), **options)
@@ -111,8 +106,6 @@ class Database:
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
         """See `Grouping`."""
-        import sqlalchemy as sa
-
         *schema, table = self._name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of types that SQLAlchemy does not know: so they are here
@@ -137,9 +130,6 @@ class Database:
         return self._blocks(fields, rows)
 
     def _blocks(self, fields: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        import sqlalchemy as sa
-
         kinds = [self.kinds[field] for field in fields]
         chosen = sa.select(
             *(self._value(field).label(f"c{place}") for place, field in enumerate(fields))
@@ -157,8 +147,6 @@ class Database:
 
     def _value(self, field: str) -> Expression:
         """A column as the stream selects it: without a type, so that the driver's own values come."""
-        import sqlalchemy as sa
-
         kind, value = self.kinds[field], column(field)
         if kind.group == "double" and not self.product.storage:
             return sa.type_coerce(self.product.double(value), sa.types.NullType())
@@ -229,15 +217,11 @@ def _is_stored(database: sqlite3.Connection, table: str) -> bool:
 
 def trimmed(value: Expression, kind: Kind) -> Expression:
     """A text without the blanks that fill it up."""
-    import sqlalchemy as sa
-
     return sa.func.rtrim(value) if kind.padded else value
 
 
 def absent(field: str, kind: Kind, product: Product) -> Expression:
     """Whether a row's identifier is NULL or the empty text; true or false of every row."""
-    import sqlalchemy as sa
-
     value = trimmed(column(field), kind)
     if product.empty_is_null or not (kind.group == "text" or product.storage):
         return value.is_(None)
@@ -248,8 +232,6 @@ def unit_statements(
     relation: Expression, field: str, kind: Kind, product: Product, bound: int
 ) -> tuple[Statement, Statement]:
     """How many identifiers have more than `bound` rows, and how many rows have none."""
-    import sqlalchemy as sa
-
     unit, missing = trimmed(column(field), kind), absent(field, kind, product)
     if kind.group == "text":
         unit = product.exact(unit)
@@ -262,8 +244,6 @@ def unit_statements(
 def foreign_identifiers(relation: Expression, field: str, kind: Kind, product: Product) -> Statement:
     """How many identifiers are of another type than the column's: 1 and '1' may be one person and are not
     equal."""
-    import sqlalchemy as sa
-
     expected = [sa.literal_column(f"'{name}'") for name in STORAGE[kind.group]]
     return (
         sa.select(sa.func.count())

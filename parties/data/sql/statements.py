@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parties.data.libraries import sa
 from parties.data.sql.cases import Cases, Fate, among, number
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ class Coded:
     def union(self, names: Sequence[str], kept_by: Collection[Rule]) -> Statement:
         """Rows by the codes of these columns and, last, how many. kept_by: rows that break one of these are
         left out."""
-        import sqlalchemy as sa
-
         needed = set(names).union(*(rule.names for rule in kept_by))
         inner = self._inner({name: self.columns[name].code() for name in self.columns if name in needed})
         codes = [self._of(inner, name) for name in names]
@@ -71,8 +70,6 @@ class Coded:
 
     def broken(self, rules: Sequence[Rule]) -> Statement:
         """One row: how many rows break each, and any of them."""
-        import sqlalchemy as sa
-
         names = set().union(*(rule.names for rule in rules))
         inner = self._inner({name: self.columns[name].code() for name in self.columns if name in names})
         conditions = [self._breaks(inner, rule) for rule in rules]
@@ -80,8 +77,6 @@ class Coded:
 
     def fates(self, names: Sequence[str]) -> Statement:
         """One row: how many rows; then of each column in turn how many have each of its `fates`."""
-        import sqlalchemy as sa
-
         inner = self._inner({name: self.columns[name].number_of_fate() for name in names})
         sums = [
             _how_many(self._of(inner, name) == number(place))
@@ -91,8 +86,6 @@ class Coded:
         return sa.select(sa.func.count(), *sums).select_from(inner)
 
     def _inner(self, expressions: Mapping[str, Expression]) -> Expression:
-        import sqlalchemy as sa
-
         chosen = sa.select(
             *(expression.label(self._label(name)) for name, expression in expressions.items())
         ).select_from(self.relation)
@@ -105,8 +98,6 @@ class Coded:
         return inner.c[self._label(name)]
 
     def _breaks(self, inner: Expression, rule: Rule) -> Expression:
-        import sqlalchemy as sa
-
         conditions = []
         for names, cells in rule.sets:
             place = self._of(inner, names[0])
@@ -119,8 +110,6 @@ class Coded:
 
 
 def _how_many(condition: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.func.sum(sa.case((condition, number(1)), else_=number(0)))
 
 

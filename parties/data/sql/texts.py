@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from parties.data.counting.coding import DECIMAL, Coder
+from parties.data.libraries import sa
 from parties.data.sql.cases import UNREAD, Cases, Untranslated, When
 from parties.data.sql.probe import Probe, grouped
 from parties.data.sql.thresholds import written
@@ -67,8 +68,6 @@ def _plain(value: Fraction) -> str:
 def _is_number(text: Expression, value: Fraction) -> Expression:
     """Whether a text is this number's plain decimal writing. A sign behind it keeps `$` from passing over a
     line's end."""
-    import sqlalchemy as sa
-
     whole, _, rest = _plain(value).lstrip("-").partition(".")
     whole = whole.lstrip("0")
     sign = "-" if value < 0 else "" if value else "-?"

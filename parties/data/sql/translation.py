@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import DataRefused
 from parties.data.counting.constraints import Constraints
 from parties.data.harmony.recipe import Step
+from parties.data.libraries import sa
 from parties.data.sql.cases import UNREAD, Cases, Untranslated, When
 from parties.data.sql.grouping import Grouping, column
 from parties.data.sql.kinds import STORAGE, Kind
@@ -74,8 +75,6 @@ def _cases(source: Source, grouping: Grouping, name: str, wanted: Column) -> Cas
 
 def cases(column: Column, step: Step, kind: Kind, x: Expression, database: Product) -> Cases:
     """What becomes of the values of a database's column `x`. Raises `Untranslated`."""
-    import sqlalchemy as sa
-
     if step.sql is not None:
         raise Untranslated("its [harmonise] sql is computed on rows")
     probe = Probe(column, step, kind)
@@ -108,8 +107,6 @@ _NOUNS = {
 
 def _named(source: Source, grouping: Grouping, name: str) -> Expression:
     """Whether a row has an identifier."""
-    import sqlalchemy as sa
-
     step = _step(source, name)
     if not step.plain:
         raise refused(

@@ -23,9 +23,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import DataRefused
+from parties.data.counting.local_marginals import validate
+from parties.data.libraries import sa
 from parties.data.linked.places import LinkedPlaces, drawing_key, orphan
 from parties.data.linked.unfold import MAX_ROWS, Unfolding
-from parties.data.source import Source
+from parties.data.source import Source, open_source
 from parties.data.sql.cases import number
 from parties.data.sql.grouping import Grouping, Row, column
 from parties.data.sql.kinds import Kind
@@ -121,9 +123,6 @@ class UnfoldedInside(Source):
 
     def _opened_child(self, child: ChildTable) -> tuple[Unfolding, _Table]:
         """A table of children, once all its rows are known to fit, and what its owner may know."""
-        from parties.data.counting.local_marginals import validate
-        from parties.data.source import open_source
-
         key = self._linked.linked.key
         with open_source(self._linked.children[child.name]) as source:
             for name in (key, *([child.order] if child.order is not None else [])):
@@ -151,8 +150,6 @@ class UnfoldedInside(Source):
 
     def _order(self, child: ChildTable, grouping: _Table, source: Source) -> Expression:
         """What sorts a person's children: numbers, days and times as they are, listed values by their places."""
-        import sqlalchemy as sa
-
         assert child.order is not None
         kind, listed = (
             grouping.kinds[child.order],
@@ -180,8 +177,6 @@ class UnfoldedInside(Source):
     def _facts(self, child: ChildTable, grouping: _Table, order: Expression | None) -> list[int]:
         """How many children; without a key; without a place; without a parent; people with too many, and how
         many beyond."""
-        import sqlalchemy as sa
-
         name, kinds = self._linked.linked.key, self._people.kinds
         people = sa.select(self._key(kinds[name]).label("k")).select_from(self._people.relation).subquery("p")
         lacking = order.is_(None) if order is not None else sa.false()
@@ -215,8 +210,6 @@ class UnfoldedInside(Source):
 
     @cached_property
     def _unfolded(self) -> Unfolded:
-        import sqlalchemy as sa
-
         linked, kinds = self._linked.linked, dict[str, Kind]()
         own = [name for name in self.columns if name in self._people.kinds]
         kinds |= {name: self._people.kinds[name] for name in own}
@@ -250,8 +243,6 @@ class UnfoldedInside(Source):
     def _ranked(self, child: ChildTable, grouping: _Table, secret: bytes) -> Expression:
         """Children that stay: their person (k), columns (x0, x1, ..), those before (b0, ..), `drawn`, and how
         `many`."""
-        import sqlalchemy as sa
-
         assert self._product.hashed is not None
         key, names = self._linked.linked.key, child.domain.names
         order = None if child.order is None else self._order(child, grouping, self)
@@ -303,14 +294,10 @@ def open_inside(location: Location) -> UnfoldedInside:
 
 
 def _name(name: str) -> Any:
-    import sqlalchemy as sa
-
     return sa.sql.quoted_name(name, True)
 
 
 def _flag(condition: Expression) -> Expression:
-    import sqlalchemy as sa
-
     return sa.case((condition, number(1)), else_=number(0))
 
 
@@ -321,8 +308,6 @@ def _subkey(secret: bytes, table: str, use: str) -> str:
 
 def _text(values: Sequence[Expression]) -> Expression:
     """Values in a row, as the database writes them; one that is absent as nothing."""
-    import sqlalchemy as sa
-
     none, end = sa.literal_column("'-'"), sa.literal_column("'|'")
     parts = [part for value in values for part in (sa.func.coalesce(sa.cast(value, sa.Text()), none), end)]
     return sa.func.concat(*parts)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from parties.data.counting.coding import Distinct, Misfit, plain, written
 from parties.data.counting.scan import named
+from parties.data.libraries import pa
 from parties.data.tallies.partition import UnitRange
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 NOT_AN_IDENTIFIER = "identifiers of a table that is counted in parts must be text or whole numbers"
@@ -47,8 +47,6 @@ class UnitRangeReader:
 
     def add(self, blocks: Sequence[pa.Array]) -> list[tuple[str, Misfit]]:
         """See `KeyReader`."""
-        import pyarrow as pa
-
         (column,), values = self.columns, plain(blocks[0])
         self.kept = named(values) if self._leaves_out else None
         kind = values.type

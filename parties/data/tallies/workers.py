@@ -35,14 +35,13 @@ from parties.data.counting.local_marginals import LocalTable, count
 from parties.data.counting.scan import Unit, inspect, named
 from parties.data.engines.duckdb_engine import numbered
 from parties.data.files.arrow import bits
+from parties.data.libraries import ipc, pa, parquet
 from parties.data.source import Source
 from parties.data.tallies.counting import Counting
 from parties.data.tallies.partition import HASH, max_bytes
 from parties.data.tallies.total import Total
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from synth.domain import Domain
 
 MIN_ROWS = 1 << 20
@@ -96,12 +95,10 @@ def _large(source: Source, min_rows: int) -> bool:
 
 def _parquet_rows(source: Source) -> int:
     """0 of a file that cannot be read."""
-    from pyarrow import ArrowInvalid, parquet
-
     assert source.location.path is not None
     try:
         return int(parquet.read_metadata(source.location.path).num_rows)
-    except (OSError, ArrowInvalid):
+    except (OSError, pa.ArrowInvalid):
         return 0
 
 
@@ -222,13 +219,11 @@ class _Worker:
     def feed(self, blocks: queue.Queue[pa.RecordBatch | None]) -> None:
         """Take blocks until there are none. A child that cannot be given one is killed, and they are taken
         all the same."""
-        from pyarrow import PythonFile, ipc
-
         writer = block = None
         try:
             while (block := blocks.get()) is not None:
                 if writer is None:
-                    writer = ipc.new_stream(PythonFile(self._process.stdin, "w"), block.schema)
+                    writer = ipc.new_stream(pa.PythonFile(self._process.stdin, "w"), block.schema)
                 writer.write_batch(block)
             if writer is not None:
                 writer.close()

@@ -29,7 +29,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from mpc_protocols.errors import PeerIdentity
 from mpc_protocols.process.foreign_text import shown
@@ -38,9 +41,6 @@ from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
 from parties.session.transport.frames import PROTOCOL
 from parties.session.transport.sockets import Disturbed
-
-if TYPE_CHECKING:
-    from cryptography import x509
 
 RUN, PREFLIGHT = b"cosynth\n", b"cosynth?"
 """How greetings begin: a run's, and those of `preflight`."""
@@ -171,8 +171,6 @@ class Identity:
                 f"The certificate presented for party {peer.name} belongs to {quoted(names)}: "
                 f"party {peer.name} must use a certificate in its own name."
             )
-        from cryptography import x509
-
         end = ssl.cert_time_to_seconds(decoded["notAfter"])
         self._expire[Lapsing(peer.name, "certificate")] = datetime.fromtimestamp(end, UTC)
         if self.config.ca is not None:
@@ -299,8 +297,6 @@ def _certificates(path: Path, what: str, me: str) -> list[x509.Certificate]:
 
 
 def _der(certificate: x509.Certificate) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     return certificate.public_bytes(Encoding.DER)
 
 
@@ -343,8 +339,6 @@ def explain(config: SessionConfig, peer: Peer, shown: bytes, error: ssl.SSLError
 
 
 def _check_shown_dates(peer: Peer, shown: bytes) -> None:
-    from cryptography import x509
-
     try:
         check_dates(x509.load_der_x509_certificate(shown), f"The certificate of party {peer.name}")
     except (ValueError, x509.InvalidVersion):

@@ -27,6 +27,7 @@ from runner.bench.parameters import BACKEND, ROWS, Parameter, Params
 from runner.bench.registry import Task
 from runner.bench.running.repeat import JobWire
 from runner.bench.tables.inputs import expect
+from runner.study.declared.table import listed
 
 VALUES = Parameter("values", "one-hot columns of each owner", (200,), 1, 2000)
 ROLE = Parameter(
@@ -64,8 +65,6 @@ class Contingency(EngineKernel):
         backend, computing = backend_of(params), self.computing(params)
         partition, sizes = _partition(params, computing), _all_sizes(params, computing)
         if "vertical" not in backend.partitions:
-            from runner.study.declared.table import listed  # not at every party of every benchmark
-
             return f'backend = "{backend.name}" runs with partition = {listed(backend.partitions)} only'
         facts = StudyFacts(sizes, "replace", 1, int(params["rows"]), bytes(32), backend.leader(computing))
         try:

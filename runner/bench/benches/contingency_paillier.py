@@ -7,17 +7,25 @@ costs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.backends.paillier.backend import BACKEND, KEY_BITS
+from mpc_protocols.backends.paillier.packing import key_bytes
+from mpc_protocols.process.later import Later
 from mpc_protocols.wire import Wire
 from runner.bench.benches.contingency import VALUES
 from runner.bench.parameters import ROWS, Params
 from runner.bench.registry import Kernel, Task
 from runner.bench.tables.inputs import expect
+
+if TYPE_CHECKING:
+    from mpc_protocols.backends.paillier import exponents, keys
+else:
+    exponents = Later("mpc_protocols.backends.paillier.exponents")
+    keys = Later("mpc_protocols.backends.paillier.keys")
 
 _EXPONENTS, _PRODUCTS = 0, 1
 """Wire numbers of the two owners; the third party waits."""
@@ -38,16 +46,12 @@ class ContingencyPaillier(Kernel):
         return float(params["rows"])
 
     def prepare(self, wire: Wire, params: Params) -> Task:
-        from mpc_protocols.backends.paillier.exponents import TableShape, of_exponents, of_products
-        from mpc_protocols.backends.paillier.keys import Encryption, PrivateKey, PublicKey
-        from mpc_protocols.backends.paillier.packing import key_bytes
-
         if wire.me not in (_EXPONENTS, _PRODUCTS):
             return Task(lambda: None)
-        shape = TableShape(int(params["rows"]), int(params["values"]), int(params["values"]))
+        shape = exponents.TableShape(int(params["rows"]), int(params["values"]), int(params["values"]))
         own = [_codes(params, owner) for owner in (_EXPONENTS, _PRODUCTS)]
         if wire.me == _EXPONENTS:
-            key = PrivateKey.generate(KEY_BITS)
+            key = keys.PrivateKey.generate(KEY_BITS)
             wire.send(_PRODUCTS, key.public.to_bytes())
 
             def check(share: Any) -> None:
@@ -56,11 +60,11 @@ class ContingencyPaillier(Kernel):
                 np.add.at(table, (own[_PRODUCTS], own[_EXPONENTS]), 1)
                 expect(self.name, share + other.reshape(share.shape), table[:-1, :-1])
 
-            return Task(lambda: of_exponents(wire, _PRODUCTS, key, shape, own[_EXPONENTS]), check)
-        public = PublicKey.parse(wire.receive(_EXPONENTS, key_bytes(KEY_BITS)), KEY_BITS)
-        encryption = Encryption(public)
+            return Task(lambda: exponents.of_exponents(wire, _PRODUCTS, key, shape, own[_EXPONENTS]), check)
+        public = keys.PublicKey.parse(wire.receive(_EXPONENTS, key_bytes(KEY_BITS)), KEY_BITS)
+        encryption = keys.Encryption(public)
         return Task(
-            lambda: of_products(wire, _EXPONENTS, encryption, shape, own[_PRODUCTS]),
+            lambda: exponents.of_products(wire, _EXPONENTS, encryption, shape, own[_PRODUCTS]),
             lambda share: wire.send(_EXPONENTS, share.tobytes()),
         )
 

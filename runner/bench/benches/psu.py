@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mpc_protocols.backend import AllowAll
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.psu.align import align
+from mpc_protocols.psu.forecast import forecast
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context, Member
 from mpc_protocols.psu.groups.residues import Residues
 from mpc_protocols.psu.identifiers.normalise import REAL, Identifiers
@@ -74,8 +75,6 @@ class PrivateSetUnion(Kernel):
     def predicted(self, params: Params) -> Predicted | None:
         if params["group"] != "ristretto255":
             return None
-        from mpc_protocols.psu.forecast import forecast
-
         spec, context = self._setting(params)
         lists = [_people(params, owner) for owner in range(int(params["owners"]))]
         union = len(np.unique(np.concatenate(lists)))

@@ -26,6 +26,10 @@ from runner.bench.parameters import number
 from runner.bench.registry import Survey
 from runner.bench.utility.comparison import COMPARISONS
 from runner.bench.utility.options import parser, spread
+from runner.bench.utility.page import page
+from runner.bench.utility.parts import error_parts
+from runner.bench.utility.runs import Row, run
+from runner.bench.utility.tables import chosen, names
 
 DEFAULT_ROWS = "independent,mst,mwem,aim,mosaic:rounds=40,mosaic"
 HEADINGS = {
@@ -47,9 +51,6 @@ class Utility(Survey):
         for comparison in COMPARISONS:
             if comparison.flag in arguments:
                 return comparison.command(arguments)
-        from runner.bench.utility.runs import Row
-        from runner.bench.utility.tables import chosen, names
-
         options = _parser().parse_args(arguments)
         rows = [Row.parse(text) for text in options.algorithms.split(",")]
         epsilons = [number(text) or 0.0 for text in options.epsilon.split(",")]
@@ -86,9 +87,6 @@ class Utility(Survey):
         lines: Any,
     ) -> None:
         """Where the error lies, in print, in lines and on a page."""
-        from runner.bench.utility.page import page
-        from runner.bench.utility.parts import error_parts
-
         seeds = range(options.first_seed, options.first_seed + options.seeds)
         found = []
         for epsilon in epsilons:
@@ -113,8 +111,6 @@ class Utility(Survey):
         self, row: Any, table: Any, epsilon: float, options: argparse.Namespace, lines: Any
     ) -> dict[str, list[float]]:
         """The scores of all seeds."""
-        from runner.bench.utility.runs import run
-
         found: dict[str, list[float]] = {}
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             began = time.perf_counter()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, Interrupted, UsageError
-from parties.session import Peer, SessionConfig
+from parties.session import Peer, SessionConfig, leave, run_session
 from runner.bench import registry
 from runner.bench.net import shim
 from runner.bench.registry import Task
@@ -39,8 +39,6 @@ Lines = queue.SimpleQueue[dict[str, Any]]
 
 def main() -> None:
     """The process."""
-    from parties.session import leave, run_session
-
     settings = json.loads(sys.stdin.readline())
     lines: Lines = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), name="launcher", daemon=True).start()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpc_protocols.errors import PeerLost
+from parties.certificates import make_all
 from parties.data.scratch import Scratch
 from runner.bench.net.netns import Namespaces
 from runner.bench.net.network import Net
@@ -93,8 +94,6 @@ class Parties:
     ) -> dict[str, Any]:
         directory = self._directory.path
         if tls:
-            from parties.certificates import make_all
-
             make_all(directory, list(names))
         ports = free_ports(len(names))
         network = None

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from parties.data.libraries import pa, parquet
+
 BLOCK = 1 << 18
 _CLASSES = 6
 _STEEPNESS = 1.2
@@ -31,16 +33,13 @@ def write_tables(directory: Path, sizes: Mapping[str, int], rows: int, names: li
         usual = rng.permutation(size)
         orders = [usual if rng.random() < _USUAL else rng.permutation(size) for _ in range(_CLASSES)]
         cumulative[name] = np.stack([np.cumsum(weights[order] / weights.sum()) for order in orders])
-    import pyarrow  # not at every party of every benchmark
-    import pyarrow.parquet
-
-    schema = pyarrow.schema([(name, pyarrow.int16()) for name in sizes])
+    schema = pa.schema([(name, pa.int16()) for name in sizes])
     for number, custodian in enumerate(names):
         left = (number + 1) * rows // len(names) - number * rows // len(names)
-        with pyarrow.parquet.ParquetWriter(directory / f"{custodian}.parquet", schema) as writer:
+        with parquet.ParquetWriter(directory / f"{custodian}.parquet", schema) as writer:
             while left:
                 count = min(left, BLOCK)
-                writer.write_table(pyarrow.table(_block(cumulative, count, rng), schema=schema))
+                writer.write_table(pa.table(_block(cumulative, count, rng), schema=schema))
                 left -= count
 
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpc_protocols.process.installation import program
+from runner.commands.cli import Parser
 
 
 def parser(description: str | None, data: str = "NAME.csv with NAME-domain.json") -> argparse.ArgumentParser:
     """Options of one form: those that all have, `--data` and `--json`."""
-    from runner.commands.cli import Parser
-
     made = Parser(
         prog=f"{program()} bench utility",
         description=description,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import DataRefused, UsageError
 from runner.bench.utility.networks import Network
+from runner.libraries import pd
 from synth.domain import Categorical, Codes, Domain
 from synth.workload import Workload
 
@@ -97,8 +98,6 @@ def chosen(directory: Path, wanted: Sequence[str]) -> tuple[list[Table], list[st
 def _read(directory: Path, name: str) -> Table | None:
     csv, domain_file, network = (directory / f"{name}{suffix}" for suffix in (".csv", "-domain.json", ".bif"))
     if csv.is_file() and domain_file.is_file():
-        import pandas as pd
-
         sizes = json.loads(domain_file.read_text(encoding="utf-8"))
         domain = Domain(tuple(sizes), tuple(Codes(size) for size in sizes.values()))
         frame = pd.read_csv(csv)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from runner.starting.demo import demo
+
 if TYPE_CHECKING:
     pass
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.starting.demo import demo
-
     demo(
         arguments.out,
         arguments.vertical,

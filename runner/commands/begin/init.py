@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import program
 from runner.failures import reason
+from runner.starting import code_books
+from runner.starting.custodians import compared
+from runner.starting.files import booked_columns, own_settings, private_settings, proposal_file
+from runner.starting.linked import linked_proposal, table_name
+from runner.starting.proposals import place_of, texts_of
 from runner.starting.template import CONFIRM, called, private_template, template, with_custodians
+from runner.study.declared.schema import schema_text
 
 if TYPE_CHECKING:
     from synth.domain import Value
@@ -44,8 +50,6 @@ def _tables(
 
 def _booked(arguments: argparse.Namespace) -> dict[str, tuple[Value, ...]]:
     """`--codes COLUMN=FILE`..., by the column. Raises `UsageError`."""
-    from runner.starting import code_books
-
     booked = {}
     for text in arguments.codes:
         name, mark, file = text.partition("=")
@@ -57,10 +61,6 @@ def _booked(arguments: argparse.Namespace) -> dict[str, tuple[Value, ...]]:
 
 def _of_linked(arguments: argparse.Namespace) -> dict[str, str]:
     """The files of a study by the linked tables of one custodian. Raises `UsageError`, `DataRefused`."""
-    from runner.starting.files import booked_columns, private_settings, proposal_file
-    from runner.starting.linked import linked_proposal, table_name
-    from runner.starting.proposals import place_of
-
     if arguments.tables or arguments.vertical:
         other = "--from" if arguments.tables else "--vertical"
         raise UsageError(
@@ -95,16 +95,11 @@ def _of_linked(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dict[str, str]:
     """The files of a study by custodians' tables and by code books. Raises `UsageError`, `DataRefused`."""
-    from runner.starting.files import booked_columns
-
     booked = _booked(arguments)
     study = template(arguments.vertical, booked_columns(booked) + "\n" + CONFIRM)
     files = {"study.toml": study, "private.example.toml": private_template()}
     if not tables:
         return files
-    from runner.starting.files import own_settings, private_settings, proposal_file
-    from runner.starting.proposals import place_of, texts_of
-
     places = {name: place_of(path) for name, path in tables.items()}
     texts = {name: texts_of(place) for name, place in places.items()}
     wanted = partial(
@@ -123,8 +118,6 @@ def _looked_at(arguments: argparse.Namespace, tables: Mapping[str, Path]) -> dic
             [private_template(path.resolve()), *([more] if more else [])]
         )
         return files
-    from runner.starting.custodians import compared
-
     found = compared(texts)
     files["domain.proposed.toml"] = wanted(found.proposals, notes=found.notes)
     files["study.toml"] = with_custodians(study, list(tables))
@@ -149,8 +142,6 @@ def run(arguments: argparse.Namespace) -> None:
         files = _looked_at(arguments, tables)
     else:
         files = {"study.toml": template(arguments.vertical), "private.example.toml": private_template()}
-    from runner.study.declared.schema import schema_text
-
     files["study.toml"] = called(files["study.toml"], directory.resolve().name)
     files["study.schema.json"] = schema_text()
     try:

@@ -11,22 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from runner.report.files import load
+from runner.results.finished_run import agreed_study, open_run
+from runner.results.linked import linked_of
+from runner.results.outdir import RUN
+from runner.review.evaluation.judge import judge, real_rows, rows_by_rules
+from runner.review.evaluation.linked import judge_linked
+from runner.review.evaluation.linked_rows import real_tables, released_tables
+from runner.review.evaluation.page import write_page
+from runner.review.evaluation.private_score import score
+from runner.review.evaluation.words import lines, to_json
+from runner.study import private_file
+from runner.study.model import DataLocation
 
 if TYPE_CHECKING:
     from runner.report.files import Run
     from runner.review.evaluation.judge import Table
-    from runner.study.model import DataLocation
     from synth.linked.tables import LinkedTables
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.report.files import load
-    from runner.results.finished_run import open_run
-    from runner.results.linked import linked_of
-    from runner.review.evaluation.judge import judge
-    from runner.review.evaluation.words import lines, to_json
-
     open_run(arguments.dir)  # its sentences name what is missing
     if arguments.html is not None and arguments.html.resolve().is_relative_to(arguments.dir.resolve()):
         raise UsageError(
@@ -46,8 +51,6 @@ def run(arguments: argparse.Namespace) -> None:
     found = judge(finished, real, held_out, arguments.label)
     print(to_json(found) if arguments.json else "\n".join(lines(found)))
     if arguments.html is not None:
-        from runner.review.evaluation.page import write_page
-
         try:
             write_page(arguments.html, finished, real, found)
         except OSError as error:
@@ -64,11 +67,6 @@ def _file(given: Sequence[str], option: str) -> Path:
 def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Table]:
     """How real rows are read: as the study writes its columns, or by the rules of a private file, whose
     ledger is not touched."""
-    from runner.results.finished_run import agreed_study
-    from runner.results.outdir import RUN
-    from runner.review.evaluation.judge import real_rows, rows_by_rules
-    from runner.study import private_file
-
     if arguments.private is None:
         return partial(real_rows, domain=finished.domain)
     study = agreed_study(finished.facts, arguments.dir / RUN)
@@ -77,12 +75,7 @@ def _reader(arguments: argparse.Namespace, finished: Run) -> Callable[[Path], Ta
 
 def _linked(arguments: argparse.Namespace, finished: Run, linked: LinkedTables) -> None:
     """The same of linked tables. Raises also `UsageError` for a page, which is of one table."""
-    from runner.results.finished_run import agreed_study
-    from runner.results.outdir import RUN
-    from runner.review.evaluation.linked import judge_linked
-    from runner.review.evaluation.linked_rows import real_tables, released_tables
     from runner.review.evaluation.linked_words import lines, to_json
-    from runner.study import private_file
 
     if arguments.html is not None:
         raise UsageError(
@@ -104,8 +97,6 @@ def _linked(arguments: argparse.Namespace, finished: Run, linked: LinkedTables) 
 
 def _places(given: Sequence[str], option: str, linked: LinkedTables) -> DataLocation:
     """Where linked tables are: in a folder, or TABLE=FILE of each. Raises `UsageError`."""
-    from runner.study.model import DataLocation
-
     if len(given) == 1 and Path(given[0]).is_dir():
         return DataLocation(Path(given[0]).resolve())
     files = dict(text.partition("=")[::2] for text in given)
@@ -119,9 +110,6 @@ def _places(given: Sequence[str], option: str, linked: LinkedTables) -> DataLoca
 
 def _private_score(arguments: argparse.Namespace, finished: Run, linked: LinkedTables | None) -> None:
     """One figure that may be told, and nothing else."""
-    from runner.review.evaluation.private_score import score
-    from runner.study import private_file
-
     beside = [name for name in ("test", "label", "html") if getattr(arguments, name) is not None]
     if beside:
         raise UsageError(

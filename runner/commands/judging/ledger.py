@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
+import sqlite3
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -12,15 +14,23 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
 from mpc_protocols.process.foreign_text import shown
 from mpc_protocols.process.installation import program
+from parties.budget.aborted import ABORTED
+from parties.budget.account import Account, Cap
+from parties.budget.ledger import Ledger
+from parties.budget.spending import STARTED
+from runner.results.formulas import harmless
 from runner.study import private_file
+from runner.study.declared.table import nearest
 from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
-    from parties.budget.account import Account
-    from parties.budget.ledger import Ledger
     from parties.budget.spending import Entry, Refusal
 
 NO_FILE = "no cap is known here: name the private file that sets one with --private"
@@ -32,11 +42,7 @@ UNCAPPED = (
 def run_check(arguments: argparse.Namespace) -> None:
     """Run `ledger check`. Raises `DataRefused` for a file that is not whole, `BudgetRefused` for a cap that
     is passed."""
-    import sqlite3
-
     settings = private_file.load(arguments.private).ledger
-    from parties.budget.ledger import Ledger
-
     ledger = Ledger(arguments.ledger or settings.file)
     if not ledger.path.exists():
         raise UsageError(f"{ledger.path} does not exist; a ledger is written by the first run with its data.")
@@ -73,8 +79,6 @@ def run(arguments: argparse.Namespace) -> None:
     settings = private_file.load(arguments.private).ledger
     if arguments.delta is not None and not 0 < arguments.delta < 1:
         raise UsageError(f"--delta must lie between 0 and 1, got {arguments.delta:g}.")
-    from parties.budget.ledger import Ledger
-
     ledger = Ledger(arguments.ledger or settings.file)
     dataset = arguments.dataset or settings.dataset
     if not ledger.path.exists():
@@ -90,8 +94,6 @@ def run(arguments: argparse.Namespace) -> None:
         return
     datasets = _datasets(ledger, settings, dataset, arguments.delta)
     if arguments.dataset is not None and not datasets:
-        from runner.study.declared.table import nearest
-
         names = {one["dataset"] for one in _datasets(ledger, settings, None, None)}
         raise UsageError(
             f"{ledger.path} has no data set {shown(arguments.dataset, line=True)!r}{nearest(arguments.dataset, names)}; "
@@ -160,10 +162,6 @@ CSV = (
 
 def _print_csv(datasets: Sequence[dict[str, Any]]) -> None:
     """A line for each run, for who keeps records of processing."""
-    import csv
-
-    from runner.results.formulas import harmless
-
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(CSV)
     for dataset in datasets:
@@ -182,8 +180,6 @@ def _dataset(
     asked_delta: float | None,
 ) -> dict[str, Any]:
     """All that is on record about one data set."""
-    from parties.budget.account import Account, Cap
-
     own = name == (settings.dataset or name)  # the private file's cap is meant for this one
     cap = settings.cap if own else Cap()
     account = Account.shown(entries, cap)
@@ -211,10 +207,6 @@ def _dataset(
 
 
 def _facts(entry: Entry, account: Account) -> dict[str, Any]:
-    from parties.budget.aborted import ABORTED
-    from parties.budget.account import Account, Cap
-    from parties.budget.spending import STARTED
-
     asked, spent = entry.reservation, entry.spent
     unclaimed = [
         str(begun.event.detail["of"])
@@ -373,10 +365,6 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """With rules on a terminal, plain columns in a pipe."""
     rows = [tuple(shown(text, line=True) for text in row) for row in rows]
     if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
         table = Table(*header)
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))

@@ -10,6 +10,17 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, UsageError
 from mpc_protocols.process.foreign_text import shown
+from parties.budget.ledger import Ledger
+from runner.check.finding import problem
+from runner.results.outdir import RUN
+from runner.review.verification.files import files
+from runner.review.verification.linked import linked_tables
+from runner.review.verification.place import Place
+from runner.review.verification.prior import begun_from
+from runner.review.verification.recomputed import recomputed
+from runner.review.verification.signers import Authority
+from runner.review.verification.spending import spending
+from runner.study import load, private_file
 
 if TYPE_CHECKING:
     from runner.check.finding import Finding
@@ -17,18 +28,6 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from parties.budget.ledger import Ledger
-    from runner.check.finding import problem
-    from runner.results.outdir import RUN
-    from runner.review.verification.files import files
-    from runner.review.verification.linked import linked_tables
-    from runner.review.verification.place import Place
-    from runner.review.verification.prior import begun_from
-    from runner.review.verification.recomputed import recomputed
-    from runner.review.verification.signers import Authority
-    from runner.review.verification.spending import spending
-    from runner.study import load, private_file
-
     own = None if arguments.study is None else load(arguments.study)
     ca = None if arguments.ca is None else Authority.of(arguments.ca)
     for directory, many in Counter(directory.resolve() for directory in arguments.dirs).items():

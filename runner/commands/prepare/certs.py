@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity, UsageError
 from mpc_protocols.process.installation import program
+from parties import certificates
+from parties.certificates import make_all, read
 from runner.failures import reason
 from runner.study import load
 from runner.study.declared.table import nearest
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 def make(arguments: argparse.Namespace) -> None:
     """`certs make`."""
-    from parties.certificates import make_all
-
     names = [party.name for party in load(arguments.study).parties]
     directory = _directory(arguments)
     _absent(
@@ -38,8 +38,6 @@ def make(arguments: argparse.Namespace) -> None:
 
 def request(arguments: argparse.Namespace) -> None:
     """`certs request`."""
-    from parties import certificates
-
     name, directory = str(arguments.name), _directory(arguments)
     if not NAME.fullmatch(name):
         raise UsageError(f"{name} is not a party's name (letters, digits, '-', '_' and '.').")
@@ -53,8 +51,6 @@ def request(arguments: argparse.Namespace) -> None:
 
 def sign(arguments: argparse.Namespace) -> None:
     """`certs sign`."""
-    from parties import certificates
-
     names = [party.name for party in load(arguments.study).parties]
     for path in arguments.requests:
         if path.stem not in names or path.suffix != ".csr":
@@ -80,8 +76,6 @@ def sign(arguments: argparse.Namespace) -> None:
 
 def show(arguments: argparse.Namespace) -> None:
     """`certs show`."""
-    from parties.certificates import read
-
     for number, path in enumerate(arguments.files):
         facts = read(path)
         print(

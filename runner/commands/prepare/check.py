@@ -10,7 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from runner.check.run import findings
 from runner.commands import private_file_of_one, private_files_of_all
+from runner.results.warnings import emphasised
 
 if TYPE_CHECKING:
     pass
@@ -27,9 +29,6 @@ def run(arguments: argparse.Namespace) -> None:
     alone = arguments.party is not None
     own = private_file_of_one(arguments.private, arguments.party) if alone else None
     here = {} if alone else private_files_of_all(arguments.private)
-    from runner.check.run import findings
-    from runner.results.warnings import emphasised
-
     errors = []
     for finding in findings(
         arguments.study,

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid, UsageError
+from mpc_protocols.psu.identifiers.normalise import field_of
 
 if TYPE_CHECKING:
     pass
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from mpc_protocols.psu.identifiers.normalise import field_of
-
     for value in arguments.values:
         try:
             canonical = field_of(value, arguments.normalise)

@@ -11,12 +11,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from mpc_protocols.engine.latency import MAX_DELAY_US
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import shown
 from runner.commands import (
     private_file_of_one,
     private_files_of_all,
 )
+from runner.forecast import (
+    NETWORKS,
+    compare,
+    comparison,
+    forecast,
+    intervals,
+    network,
+    quality,
+    refresh,
+    trial,
+    words,
+)
+from runner.party.synthesis import plan_of
 from runner.results.warnings import emphasised
 from runner.study import load, private_file
 
@@ -69,9 +83,6 @@ def run(arguments: argparse.Namespace) -> None:
         own = private_file_of_one(arguments.private, arguments.party)
         private = {} if own is None else {arguments.party: own}
     study = _with_tables(load(arguments.study), private)
-    from mpc_protocols.engine.latency import MAX_DELAY_US
-    from runner.forecast import NETWORKS, compare, comparison, forecast, network, words
-
     networks = NETWORKS if delay is None and rate is None else network(delay or 0.0, rate)
     delay_us = min(MAX_DELAY_US, round(1000 * (delay or 0.0)))
     if arguments.compare:
@@ -83,9 +94,6 @@ def run(arguments: argparse.Namespace) -> None:
         study
     ).values():  # with another backend a party may have something to do
         raise error
-    from runner.forecast import intervals, quality, refresh, trial
-    from runner.party.synthesis import plan_of
-
     with Meter(sys.stderr) as meter:
         expected = forecast(study, arguments.rows, networks, meter.show, delay_us=delay_us)
     rows = expected.rows if expected.joining is None else expected.joining["population_rows"]

@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from parties import core_dumps
+from parties.data.source import open_source
+from parties.data.tallies.counting import count_partition, place_of
+from parties.inbox.files import discard_unfinished, write_private
+from runner.party.own_counts import counting_of
+from runner.party.synthesis import counted, plan_of
 from runner.study import DataLocation, load, private_file
 from runner.study.declared.table import nearest
 
@@ -16,14 +22,7 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from parties.core_dumps import forbid_core_dumps
-    from parties.data.source import open_source
-    from parties.data.tallies.counting import count_partition, place_of
-    from parties.inbox.files import discard_unfinished, write_private
-    from runner.party.own_counts import counting_of
-    from runner.party.synthesis import counted, plan_of
-
-    forbid_core_dumps()
+    core_dumps.forbid_core_dumps()
     study = load(arguments.study)
     if arguments.party is not None:
         _check_party(study, arguments.party)

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
+from runner.review.audit import check, driver, target
+from runner.review.audit.broken_builds import mutations
+from runner.review.audit.driver import full_name
+from runner.review.audit.output import facts, lines, page
+from runner.review.audit.side_by_side import cores
+from runner.review.audit.subjects.subject import Part, silent, subject
 
 if TYPE_CHECKING:
     from runner.review.audit.broken_builds.faults.mutation import Mutation
@@ -23,11 +29,6 @@ SEEDS = 20
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command; ends with the audit's exit code."""
-    from runner.review.audit import check, driver, target
-    from runner.review.audit.broken_builds import mutations
-    from runner.review.audit.output import facts, lines, page
-    from runner.review.audit.subjects.subject import Part, silent, subject
-
     groups = _groups(arguments)
     if arguments.list:
         _list(groups)
@@ -85,8 +86,6 @@ def run(arguments: argparse.Namespace) -> None:
 def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
     """What is audited: this build, or a deployment from outside. Raises `UsageError` for options that do not
     go together."""
-    from runner.review.audit import check, target
-
     if not arguments.target:
         return check.load()
     if arguments.study or arguments.backend or arguments.mutations or arguments.mutation:
@@ -98,8 +97,6 @@ def _groups(arguments: argparse.Namespace) -> dict[str, Group]:
 
 def _jobs(arguments: argparse.Namespace) -> int:
     """How many checks at a time. Raises `UsageError`."""
-    from runner.review.audit.side_by_side import cores
-
     if arguments.target:
         return 1  # its checks measure how soon a party answers while another one attacks
     if arguments.jobs is not None and arguments.jobs < 1:
@@ -109,16 +106,11 @@ def _jobs(arguments: argparse.Namespace) -> int:
 
 def _named(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[tuple[Group, Check]]:
     """The checks that may be named for broken builds: what was asked for, whatever its profile."""
-    from runner.review.audit import check, driver
-
     return driver.chosen(groups, arguments.groups, arguments.only, check.Profile.DEEP)
 
 
 def _meant(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[Mutation] | None:
     """The broken builds that are asked for; None if it is this build that is audited."""
-    from runner.review.audit import driver
-    from runner.review.audit.broken_builds import mutations
-
     if not arguments.mutations and not arguments.mutation:
         return None
     names = [driver.full_name(*each) for each in _named(arguments, groups)]
@@ -126,8 +118,6 @@ def _meant(arguments: argparse.Namespace, groups: dict[str, Group]) -> list[Muta
 
 
 def _list(groups: dict[str, Group]) -> None:
-    from runner.review.audit.driver import full_name
-
     for group in groups.values():
         print(f"{group.letter}  {group.title}: {group.question}")
         for each in group.checks:

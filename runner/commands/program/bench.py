@@ -13,14 +13,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.process.installation import as_started, program
 from mpc_protocols.registry import not_installed
+from runner.bench import registry
+from runner.bench.net.network import networks
+from runner.bench.output import table
+from runner.bench.output.page import write
+from runner.bench.parameters import TLS, spelled
+from runner.bench.registry import Survey
+from runner.bench.running import driver
+from runner.bench.running.driver import Order
 from runner.commands import whole_number
+from runner.commands.cli import Parser
 from runner.failures import reason
+from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
     from runner.bench.parameters import Parameter, Value
     from runner.bench.registry import Bench
-    from runner.bench.running.driver import Order
 
 DESCRIPTION = """\
 Measure the protocols: party processes of this machine over the real session, one MPyC process
@@ -46,10 +56,6 @@ BY_HELP = "who slows it down: the session itself (default), or namespaces with n
 
 def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
     """The command's own arguments."""
-    from mpc_protocols.process.installation import as_started, program
-    from runner.bench.parameters import TLS
-    from runner.commands.cli import Parser
-
     made = Parser(
         prog=f"{program()} bench",
         description=DESCRIPTION,
@@ -99,10 +105,6 @@ def parser(benches: Sequence[Bench]) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     with _interruptible():
-        from runner.bench import registry
-        from runner.bench.output import table
-        from runner.bench.running import driver
-
         benches = registry.load()
         if arguments.rest and isinstance(survey := benches.get(arguments.rest[0]), registry.Survey):
             survey.command(arguments.rest[1:])
@@ -140,8 +142,6 @@ def run(arguments: argparse.Namespace) -> None:
                 driver.measure(order, emit)
             finally:  # what was measured before a failure is worth keeping
                 if options.html and lines:
-                    from runner.bench.output.page import write
-
                     write(options.html, lines, benches)
         if options.html:
             print(f"\ncurves: {options.html}")
@@ -157,12 +157,6 @@ def _parameters(benches: Sequence[Bench]) -> dict[str, Parameter]:
 
 def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
     """What is to be measured. Raises `UsageError`."""
-    from runner.bench.net.network import networks
-    from runner.bench.parameters import TLS
-    from runner.bench.registry import Survey
-    from runner.bench.running.driver import Order
-    from runner.study.declared.table import nearest
-
     timed = [name for name, bench in benches.items() if not isinstance(bench, Survey)]
     installed = [name for name in timed if not_installed(benches[name]) is None]
     names = list(dict.fromkeys(options.names)) or installed
@@ -200,8 +194,6 @@ def _order(options: argparse.Namespace, benches: dict[str, Bench]) -> Order:
 
 
 def _list(benches: Sequence[Bench]) -> None:
-    from runner.bench.parameters import spelled
-
     for bench in benches:
         print(f"{bench.name:12} {bench.purpose}; throughput in {bench.counts}/s")
         for parameter in bench.parameters:

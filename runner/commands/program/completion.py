@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import COMMAND, pip_install
+from runner.commands.cli import parser
 
 if TYPE_CHECKING:
     pass
@@ -50,8 +51,6 @@ def run(arguments: argparse.Namespace) -> None:
             "Completion is written by shtab, which is not installed; run "
             f"`{pip_install(['completion']) or 'python -m pip install shtab'}`."
         ) from None
-    from runner.commands.cli import parser
-
     whole = parser()
     whole.prog = COMMAND
     _complete(whole, shtab.FILE, shtab.DIRECTORY)

@@ -7,9 +7,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.psu.method import METHODS
 from mpc_protocols.registry import not_installed
+from runner.review import conformance
+from runner.review.conformance import NonconformingError
+from synth.algorithm import ALGORITHMS, TrainedAlgorithm
 
 if TYPE_CHECKING:
     from runner.review.conformance import Check
@@ -31,8 +36,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _holds(check: Check) -> bool:
     """Run a check and print how it ended."""
-    from runner.review.conformance import NonconformingError
-
     began, verdict, said = time.monotonic(), "holds", ""
     try:
         check()
@@ -44,11 +47,6 @@ def _holds(check: Check) -> bool:
 
 def _suite(kind: str, name: str) -> list[Check]:
     """Raises `UsageError` for what is no such thing, or has no suite."""
-    from mpc_protocols.backend import BACKENDS
-    from mpc_protocols.psu.method import METHODS
-    from runner.review import conformance
-    from synth.algorithm import ALGORITHMS, TrainedAlgorithm
-
     if kind == "algorithm" and (algorithm := ALGORITHMS.get(name)) is not None:
         if isinstance(algorithm, TrainedAlgorithm) or algorithm.cohorts(algorithm.config()) is not None:
             raise UsageError(f"The algorithm {name} asks no oracle, and there is no suite for it.")

@@ -7,20 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, UsageError
+from parties import core_dumps
+from parties.inbox.files import discard_unfinished, write_private
+from parties.inbox.upload import Box, client_tls
+from runner.contributors.contributing import Contribution, make_key
 from runner.study import load, private_file
+from runner.study.sections.contributors import key_line
+from runner.study.sections.parties import NAME, address_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.backends.bundles.bundle import Bundle
-    from runner.contributors.contributing import Contribution
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from parties.core_dumps import forbid_core_dumps
-
-    forbid_core_dumps()
+    core_dumps.forbid_core_dumps()
     if arguments.out is None and (arguments.split or arguments.replace):
         raise UsageError("--split and --replace belong to --out.")
     if bool(arguments.to) != (arguments.send is not None):
@@ -28,8 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.make_key is not None:
         _make_key(arguments.party, arguments.make_key)
         return
-    from runner.contributors.contributing import Contribution
-
     own = private_file.load(arguments.private)
     contribution = Contribution(load(arguments.study), arguments.party, own, None)
     if arguments.send is not None:
@@ -45,10 +46,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _make_key(name: str, file: Path) -> None:
-    from runner.contributors.contributing import make_key
-    from runner.study.sections.contributors import key_line
-    from runner.study.sections.parties import NAME
-
     if not NAME.fullmatch(name):
         raise UsageError(
             f'--party {name} cannot be a contributor\'s name: use letters, digits, "-", "_" or ".", a letter or digit first.'
@@ -58,9 +55,6 @@ def _make_key(name: str, file: Path) -> None:
 
 def _send(contribution: Contribution, file: Path, to: Sequence[str], own: private_file.Private) -> None:
     """To each party; one that cannot be reached does not keep the others from getting theirs."""
-    from parties.inbox.upload import Box, client_tls
-    from runner.study.sections.parties import address_of
-
     boxes, tls = [], client_tls(own.ca)
     for text in to:
         name, _, address = text.partition("=")
@@ -88,8 +82,6 @@ def _send(contribution: Contribution, file: Path, to: Sequence[str], own: privat
 
 
 def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:
-    from parties.inbox.files import discard_unfinished
-
     collection, out = contribution.collection, Path(arguments.out)
     places = {
         name: out.with_name(f"{out.name.removesuffix('.bundle')}.{name}.bundle")
@@ -104,8 +96,6 @@ def _leave(contribution: Contribution, arguments: argparse.Namespace) -> None:
         discard_unfinished(file.parent, file.name)
 
     def write(bundle: Bundle) -> None:
-        from parties.inbox.files import write_private
-
         try:
             for name, place in places.items() if arguments.split else ():
                 write_private(place, bundle.for_receiver(name).to_bytes())

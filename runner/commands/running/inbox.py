@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
 from collections.abc import Sequence
@@ -13,8 +14,18 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, PeerUnreachable, UsageError
 from mpc_protocols.process.foreign_text import shown
+from parties.inbox.arrivals import WORDS, Arrivals
+from parties.inbox.drop_box import DropBox, server_tls
+from parties.inbox.files import discard_unfinished
+from parties.inbox.store import make_key
+from runner.contributors.closing import Closing
+from runner.contributors.collection import contributors_of, inbox_folder, inbox_of
+from runner.contributors.void import declare
+from runner.party.synthesis import plan_of
 from runner.study import Study, load, private_file
 from runner.study.declared.table import nearest, read_toml
+from runner.study.sections.contributors import read_receivers, receivers_text
+from runner.study.sections.parties import address_of
 
 if TYPE_CHECKING:
     from parties.inbox.store import Inbox
@@ -27,9 +38,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.make_key:
         _make_key(arguments.study, arguments.party, private_file.load(arguments.private))
         return
-    from runner.contributors.collection import contributors_of, inbox_of
-    from runner.party.synthesis import plan_of
-
     study, own = load(arguments.study), private_file.load(arguments.private)
     contributors_of(study)
     inbox = inbox_of(study, arguments.party, own, plan_of(study))
@@ -47,10 +55,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _void(study: Study, party: str, own: private_file.Private) -> None:
-    from runner.contributors.closing import Closing
-    from runner.contributors.void import declare
-    from runner.party.synthesis import plan_of
-
     file, left = declare(Closing.of(study, party, own, plan_of(study)))
     print(
         f"{file}\nno run of this study will open anything at {party}; give this file to all contributors, who settle with those "
@@ -66,11 +70,6 @@ def _not_deleted(left: Sequence[Path]) -> None:
 
 def _make_key(path: Path, party: str, own: private_file.Private) -> None:
     """The study cannot be loaded yet: its receivers are what is being made."""
-    from parties.inbox.files import discard_unfinished
-    from parties.inbox.store import make_key
-    from runner.contributors.collection import inbox_folder
-    from runner.study.sections.contributors import read_receivers, receivers_text
-
     tree = read_toml(path)
     table, parties = tree.get("contributors"), tree.get("party")
     named = table.get("receivers") if isinstance(table, dict) else None
@@ -105,8 +104,6 @@ def _make_key(path: Path, party: str, own: private_file.Private) -> None:
 
 
 def _add(inbox: Inbox, files: Sequence[Path]) -> None:
-    from parties.inbox.arrivals import WORDS
-
     refused: list[CosynthError] = []
     for file in files:
         try:
@@ -127,8 +124,6 @@ def _add(inbox: Inbox, files: Sequence[Path]) -> None:
 
 
 def _watch(inbox: Inbox, folder: Path) -> None:
-    from parties.inbox.arrivals import Arrivals
-
     if not folder.is_dir():
         raise UsageError(f"--watch {folder} is not a folder; name the one in which bundles arrive.")
     print(f"watching {shown(str(folder), line=True)}; stop with Ctrl-C", flush=True)
@@ -139,11 +134,6 @@ def _watch(inbox: Inbox, folder: Path) -> None:
 
 
 def _listen(inbox: Inbox, address: str, party: str, own: private_file.Private) -> None:
-    import asyncio
-
-    from parties.inbox.drop_box import DropBox, server_tls
-    from runner.study.sections.parties import address_of
-
     if (place := address_of(address)) is None:
         raise UsageError(f"--listen {address} is not HOST:PORT with a port from 1 to 65535.")
     if own.cert is None or own.key is None:

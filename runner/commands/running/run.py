@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.backend import BACKENDS
 from mpc_protocols.errors import CosynthError, PeerIdentity, PeerUnreachable, UsageError
+from mpc_protocols.process.later import Later
+from parties import core_dumps
 from runner.commands import one_thread, private_file_of_one, private_files_of_all
 from runner.failures import complain, describe
 from runner.launch.first_failure import Report, interrupted, write_report
+from runner.launch.launcher import launch
 from runner.launch.watchdog import Job, watch
 from runner.party.options import CertificateFiles, PartyOptions, Progress
 from runner.results.outdir import (
@@ -38,7 +41,19 @@ from runner.study import load, private_file
 from runner.study.declared.table import nearest
 
 if TYPE_CHECKING:
+    from parties import certificates
+    from runner.party import process, second_proposal
+    from runner.report.watch import health, server
+    from runner.report.words import statement
+
     pass
+else:
+    certificates = Later("parties.certificates")
+    health = Later("runner.report.watch.health")
+    process = Later("runner.party.process")
+    second_proposal = Later("runner.party.second_proposal")
+    server = Later("runner.report.watch.server")
+    statement = Later("runner.report.words.statement")
 
 
 SYSTEMD = "NOTIFY_SOCKET"
@@ -47,17 +62,13 @@ SYSTEMD = "NOTIFY_SOCKET"
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from parties.core_dumps import forbid_core_dumps
-
-    forbid_core_dumps()
+    core_dumps.forbid_core_dumps()
     if arguments.party is not None:
         _party(arguments)
         return
     if arguments.insecure_key:
         raise UsageError("--insecure-key belongs to one party: name it with --party NAME.")
     private = private_files_of_all(arguments.private)
-    from runner.launch.launcher import launch
-
     out = arguments.out or Path("out")
     if arguments.resume and _is_done(arguments, out):
         with _watched(arguments, out):  # operators wait to be told
@@ -124,8 +135,7 @@ def _party(arguments: argparse.Namespace) -> None:
         # what the launcher's own directory holds has been asked already
         with claim(options.out, arguments.replace or arguments.resume or job is not None) as out:
             earlier = _stamp(out)
-            from runner.party.process import run_party
-
+            run_party = process.run_party  # loaded while others start
             if ready is not None:
                 ready.wait()
             with _watched(arguments, out):
@@ -167,23 +177,17 @@ def _watched(arguments: argparse.Namespace, out: Path) -> Iterator[None]:
     systemd is told."""
     with ExitStack() as watchers:
         if arguments.health is not None or (SYSTEMD in os.environ and arguments.job is None):
-            from runner.report.watch.health import Health
-
-            watchers.enter_context(Health(out, arguments.health))
+            watchers.enter_context(health.Health(out, arguments.health))
         if arguments.watch:
-            from runner.report.watch.server import Watch
-
-            page = watchers.enter_context(closing(Watch(out)))
+            page = watchers.enter_context(closing(server.Watch(out)))
             _note(f"watch it: {page.address}", arguments.json)
         yield
 
 
 def _check_key(certs: CertificateFiles, as_json: bool) -> None:
     """Raise `PeerIdentity` for a key that others can read; with --insecure-key, warn."""
-    from parties.certificates import check_private
-
     try:
-        check_private(certs.key)
+        certificates.check_private(certs.key)
     except PeerIdentity as error:
         if not certs.insecure_key:
             raise
@@ -209,9 +213,7 @@ def _is_done(arguments: argparse.Namespace, out: Path, told: bool = True) -> boo
 
 def _second_proposal(options: PartyOptions, name: str) -> tuple[str, ...]:
     """What the custodian should know of earlier studies of the same parties on the same data."""
-    from runner.party.second_proposal import warnings
-
-    return warnings(load(options.study), name, options.settings(name), options.certs)
+    return second_proposal.warnings(load(options.study), name, options.settings(name), options.certs)
 
 
 def _stamp(out: Path) -> int | None:
@@ -235,9 +237,7 @@ def _note_earlier(out: Path, earlier: int | None, as_json: bool) -> None:
 
 def _warn_if_faint(facts: Mapping[str, Any]) -> None:
     """As the report does."""
-    from runner.report.words.statement import faint
-
-    if sentence := faint(facts):
+    if sentence := statement.faint(facts):
         _warn(sentence.translate({0x2019: "'", 0x201C: '"', 0x201D: '"'}), False)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from runner.report.watch.server import watching
 
 if TYPE_CHECKING:
     pass
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.report.watch.server import watching
-
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port must be from 0 to 65535, got {arguments.port}.")
     if not arguments.dir.is_dir():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
 from runner.failures import reason
+from runner.results.finished_run import open_run
+from runner.results.model_graph import attribute_graph, junction_tree, write
 from runner.results.outdir import GRAPH, TREE
 
 if TYPE_CHECKING:
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.results.finished_run import open_run
-    from runner.results.model_graph import attribute_graph, junction_tree, write
-
     finished = open_run(arguments.dir)
     target: Path = arguments.out or arguments.dir / (TREE if arguments.tree else GRAPH)
     try:

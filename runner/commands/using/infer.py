@@ -7,7 +7,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import shown
+from runner.api.inference import answers, note, row
+from runner.report.files import measurements_of
+from runner.results.finished_run import open_run
+from runner.results.warnings import tell, texts_of
+from synth.inference import NOT_COMPUTED
 
 if TYPE_CHECKING:
     from synth.inference import Answer
@@ -15,13 +21,6 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command. Raises `UsageError` after the answers if a package is missing for others."""
-    from mpc_protocols.errors import UsageError
-    from runner.api.inference import answers, note, row
-    from runner.report.files import measurements_of
-    from runner.results.finished_run import open_run
-    from runner.results.warnings import tell, texts_of
-    from synth.inference import NOT_COMPUTED
-
     finished = open_run(arguments.dir)
     measurements = measurements_of(arguments.dir, finished.domain)
     level, target = arguments.level, arguments.target

@@ -6,31 +6,33 @@ import argparse
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
+from mpc_protocols.functionality import unobserved
+from parties import core_dumps
+from parties.certificates import check_private
+from parties.inbox.files import write_private
 from runner.failures import reason
+from runner.party.custodian import override
+from runner.party.prediction import ACTIVE, PASSIVE, Part, People, TrainedModel, here
+from runner.study import private_file
 
 if TYPE_CHECKING:
-    from runner.party.prediction import People, Probabilities, TrainedModel
+    from runner.party.prediction import Probabilities
     from runner.study import DataLocation
     from runner.study.private_file import Private
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from parties.core_dumps import forbid_core_dumps
-
-    forbid_core_dumps()
+    core_dumps.forbid_core_dumps()
     if arguments.insecure_key and arguments.party is None:
         raise UsageError("--insecure-key belongs to one party: name it with --party NAME.")
     if arguments.out is not None and arguments.out.suffix.lower() != ".csv":
         raise UsageError(f"--out {arguments.out} must end in .csv, which says what is written.")
-    from parties.inbox.files import write_private
-    from runner.party.custodian import override
-    from runner.party.prediction import ACTIVE, PASSIVE, People, TrainedModel, here
-
     model = TrainedModel.find(arguments.dir, arguments.study)
     role = PASSIVE if arguments.party is None else model.role(arguments.party)
     data = override(arguments.data)
@@ -80,8 +82,6 @@ def _check_new(out: Path) -> None:
 def _passive_settings(given: str | None, owner: str) -> Private:
     """Of the owner without the label, where both are here. given: its NAME=FILE, if it has one. Raises
     `UsageError`."""
-    from runner.study import private_file
-
     if given is None:
         return private_file.load(None)
     name, _, file = given.partition("=")
@@ -97,13 +97,6 @@ def _over_a_session(
     arguments: argparse.Namespace, model: TrainedModel, people: People, data: DataLocation | None
 ) -> Probabilities | None:
     """This one owner's part."""
-    from dataclasses import replace
-
-    from mpc_protocols.functionality import unobserved
-    from parties.certificates import check_private
-    from runner.party.prediction import Part
-    from runner.study import private_file
-
     own = private_file.load(arguments.private)
     certs = private_file.certificates(model.study, arguments.party, own)
     if certs is not None and arguments.insecure_key:

@@ -11,6 +11,11 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 from mpc_protocols.process.foreign_text import for_stream, shown
+from runner.report.files import measurements_of
+from runner.results.finished_run import open_run
+from runner.results.formulas import harmless
+from runner.results.query import ask
+from runner.results.warnings import of_columns, tell
 
 if TYPE_CHECKING:
     from runner.results.query import Answer
@@ -20,12 +25,6 @@ Row = tuple[tuple[str, ...], float, float]
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from runner.report.files import measurements_of
-    from runner.results.finished_run import open_run
-    from runner.results.formulas import harmless
-    from runner.results.query import ask
-    from runner.results.warnings import of_columns, tell
-
     finished = open_run(arguments.dir)
     measurements = measurements_of(arguments.dir, finished.domain)
     answer = ask(finished, measurements, arguments.columns, str(arguments.dir))

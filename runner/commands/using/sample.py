@@ -12,10 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.foreign_text import for_stream
+from runner.api.conditions import allowed, between
 from runner.failures import reason
+from runner.report.files import measurements_of
 from runner.results import outdir
+from runner.results.finished_run import open_run
+from runner.results.linked import People, check_of_people, linked_of, write_tables
+from runner.results.outputs import write_parquet, write_table
+from runner.results.warnings import tell, texts_of
+from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
+from synth.mrf import conditional
 
 if TYPE_CHECKING:
     from runner.results.finished_run import FinishedRun
@@ -25,8 +35,6 @@ MAX_ROWS = 1 << 27
 
 def conditions(given: Sequence[str]) -> dict[str, Any]:
     """`--where COLUMN=VALUE`... as `Run.sample` takes them. Raises `UsageError`."""
-    from runner.api.conditions import between
-
     where: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -59,14 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
     suffix = ".csv" if target is None else target.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out {target} must end in .csv or .parquet, which says what is written.")
-    from runner.results.finished_run import open_run
-
     finished = open_run(arguments.dir)
-    import numpy as np
-
-    from runner.results.outputs import write_parquet, write_table
-    from runner.results.warnings import tell, texts_of
-
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     if arguments.csv_safe and suffix != ".csv":
         raise UsageError(f"--csv-safe is about CSV; {target} holds texts as texts, and needs none.")
@@ -77,9 +78,6 @@ def run(arguments: argparse.Namespace) -> None:
         return
     model = finished.model
     if arguments.where:
-        from runner.api.conditions import allowed
-        from synth.mrf import conditional
-
         try:
             model = conditional.given(model, allowed(finished.domain, conditions(arguments.where)))
         except ValueError as error:
@@ -108,12 +106,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _linked(arguments: argparse.Namespace) -> None:
     """A folder of tables, none of which is in place before all are made. --rows are people."""
-    import numpy as np
-
-    from runner.results.finished_run import open_run
-    from runner.results.linked import People, check_of_people, linked_of, write_tables
-    from runner.results.warnings import tell, texts_of
-
     target: Path | None = arguments.out
     if target is None or target.suffix or (target.exists() and not target.is_dir()):
         raise UsageError(
@@ -126,9 +118,6 @@ def _linked(arguments: argparse.Namespace) -> None:
     assert linked is not None
     seed, model = secrets.randbits(64) if arguments.seed is None else arguments.seed, finished.model
     if arguments.where:
-        from runner.api.conditions import allowed
-        from synth.mrf import conditional
-
         where = conditions(arguments.where)
         check_of_people(finished.facts, finished.domain, where, "--where")
         try:
@@ -154,9 +143,6 @@ def _replicates(
     arguments: argparse.Namespace, finished: FinishedRun, seed: int, write: Callable[..., None]
 ) -> None:
     """Put them beside each other; none is in place before all are made."""
-    from runner.report.files import measurements_of
-    from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
-
     target, number = arguments.out, arguments.replicates
     if target is None:
         raise UsageError(

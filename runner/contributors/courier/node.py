@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mpc_protocols.backends.bundles.bundle import parse
 from mpc_protocols.errors import CosynthError, StudyInvalid, UsageError
 from parties.inbox.collection import MARGIN
-from parties.inbox.files import discard_unfinished
+from parties.inbox.files import discard_unfinished, write_private
 from runner.contributors.contributing import Contribution
 from runner.contributors.courier import study_files
 from runner.failures import reason
@@ -82,8 +83,6 @@ class Node:
             ) from None
 
     def _make(self, study: Path, file: Path, anew: bool) -> None:
-        from parties.inbox.files import write_private
-
         contribution = Contribution(load(study), self.party, private_file.load(self.private), None)
         try:
             contribution.leave(lambda bundle: write_private(file, bundle.to_bytes(), replace=anew))
@@ -98,8 +97,6 @@ def _unusable(file: Path, now: datetime) -> str | None:
     All bundles outlast the study's closing date by more than inboxes ask for, so that only the time from now
     on counts.
     """
-    from mpc_protocols.backends.bundles.bundle import parse
-
     try:
         expires = parse(file.read_bytes()).header.expires
     except CosynthError as error:

@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow
+from pyarrow import parquet
+
 from runner.study import Study, VerticalStudy
 
 
@@ -34,9 +37,6 @@ def _count(path: Path) -> int | None:
     """Rows of a table, roughly: lines of a CSV but its header, what a Parquet file says; None if it cannot be
     read."""
     if path.suffix.lower() == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
         try:
             return int(parquet.read_metadata(path).num_rows)
         except (OSError, pyarrow.ArrowInvalid):

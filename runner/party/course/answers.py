@@ -22,7 +22,8 @@ from runner.party.course import agreed_table
 from runner.party.course.agreed_table import confirmed
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
-from runner.party.synthesis import exchange_of
+from runner.party.synthesis import draft, exchange_of, sample, synthesize
+from runner.results.release import parse
 from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ class Answers(Course):
 
 def _compute(run: Run, data: OracleData | None, journal: Journal) -> Release:
     """A computing party's part: the leader runs the synthesizer, the others obey; returns the release."""
-    from runner.party.synthesis import draft, exchange_of, sample, synthesize
-
     # a study with [contributors] has a backend that takes these
     data = cast("LocalCounts | VerticalData | None", data)
     begin: Callable[[Event, int], None] = run.custodian.begin
@@ -150,8 +149,6 @@ def only_run(run: Run, closing: Closing) -> Callable[[Event, int], None]:
 
 def _contribute(run: Run, data: OracleData | None) -> Release:
     """A contributor's part: its data goes out masked, the release comes in."""
-    from runner.results.release import parse
-
     if data is None or isinstance(data, CollectedCounts):
         raise StudyInvalid(f"{run.study.path}: party {run.name} neither computes nor has data.")
     (exchange_of(run.study, run.plan) or run.backend).contribute(run.wire, run.facts, data)

@@ -17,6 +17,7 @@ import numpy as np
 from mpc_protocols.errors import ProtocolAborted, StudyInvalid
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
+from runner.party.synthesis import sample
 from runner.results.release import clients_of
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ class InCohorts(Course):
         self, run: Run, plan: Any, clients: Sequence[int], counts: LocalCounts | None, journal: Journal
     ) -> Release:
         """A computing party's part: the leader asks, the others obey; all of them answer, if they have data."""
-        from runner.party.synthesis import sample
-
         me = run.wire.me
 
         def begin(event: Event, number: int) -> None:

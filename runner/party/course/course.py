@@ -23,8 +23,9 @@ from runner.party.alignment import Account
 from runner.party.custodian import PRIVATE
 from runner.party.record.software import software
 from runner.party.session import ca_fingerprint
+from runner.report import prepare
 from runner.results.outdir import DISTRIBUTED, ONE_MACHINE
-from runner.results.release import size_limit
+from runner.results.release import parse, size_limit
 from runner.study import Study, VerticalStudy
 from runner.study.owners import Ownership, method_of
 
@@ -143,14 +144,10 @@ class Run:
 
     def receive(self) -> Release:
         """What the leader hands out, checked for its form."""
-        from runner.results.release import parse
-
         return parse(self.receive_payload(), self.study.domain, self.limit, self.study.leader.name)
 
     def receive_payload(self) -> memoryview:
         """The same as it comes."""
-        from runner.report import prepare
-
         prepare()  # here there is time: the leader samples its model
         return self.collective.receive_release(size_limit(self.study.domain, self.limit))
 

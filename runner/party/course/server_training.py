@@ -17,6 +17,7 @@ from mpc_protocols.vertical.owners import STAR_PROTOCOLS
 from runner.party.course.course import Course, Run
 from runner.party.course.table import finish
 from runner.party.record.events import OF_OWNERS
+from runner.party.synthesis import sample
 from synth.budget.accounting import Accountant
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ class ServerTraining(Course):
 
     def take_part(self, run: Run) -> None:
         """See `Course`."""
-        from runner.party.synthesis import sample
-
         assert run.owned is not None  # the study is vertical
         algorithm, begin = self._algorithm, run.custodian.begin
         protocol = STAR_PROTOCOLS[algorithm.protocol]

@@ -17,6 +17,8 @@ from runner.party.custodian import PRIVATE
 from runner.party.record.run_json import describe
 from runner.results import signatures
 from runner.results.outdir import RESULT
+from runner.results.outputs import write_outputs
+from runner.results.release import parse
 from runner.results.signatures import SIGNED, hashes
 
 if TYPE_CHECKING:
@@ -31,9 +33,6 @@ def finish(run: Run, release: Release, joined: Ownership | None) -> None:
 
     joined: the owners whose records were. Raises `ProtocolAborted`, `PeerLost`.
     """
-    from runner.results.outputs import write_outputs
-    from runner.results.release import parse
-
     study, attempt, closing = run.study, run.attempt, run.closing
     if run.collective.leads:
         payload = attempt.kept_release or release.to_bytes(study.domain)

@@ -23,6 +23,8 @@ from mpc_protocols.process.foreign_text import shown
 from runner.party.options import Progress
 from runner.party.record.brief import Brief
 from runner.report.watch.story import Story
+from synth.budget.accounting import epsilon_about
+from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
     from runner.report.watch.bars import Bars
@@ -130,9 +132,6 @@ class Display:
         rho = event.get("rho_spent")
         if not isinstance(rho, int | float) or not rho > 0:
             return ""
-        from synth.budget.accounting import epsilon_about
-        from synth.budget.rounding import rounded_up
-
         return f"epsilon {rounded_up(epsilon_about(rho, self._delta), 3):g} of {self._epsilon:g}"
 
 

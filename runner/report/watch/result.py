@@ -15,6 +15,7 @@ from typing import Any
 
 from runner.report.watch.story import MAX_SELECTED
 from runner.results.outdir import RUN
+from synth.budget.accounting import epsilon_about
 
 MAX_BYTES = 64 << 20
 
@@ -30,8 +31,6 @@ def result(directory: Path) -> dict[str, Any]:
 
 
 def _spent(rho: float, cap: float, delta: float) -> dict[str, Any]:
-    from synth.budget.accounting import epsilon_about
-
     return {"rho": rho, "rho_cap": cap, "epsilon": float(epsilon_about(rho, delta))}
 
 

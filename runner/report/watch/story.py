@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.party.record.events import PHASES
+from synth.budget.accounting import epsilon_about
 
 IN_TURN = frozenset({"select", "measure", "fit"})
 """Phases that come round after round."""
@@ -168,8 +169,6 @@ class Story:
         """About what has been spent, in the study's terms."""
         if not (self.rho and self.study):
             return 0.0
-        from synth.budget.accounting import epsilon_about
-
         return float(epsilon_about(self.rho, self.study["delta"]))
 
     @property

@@ -23,6 +23,7 @@ from mpc_protocols.errors import UsageError
 from parties.data.location import locate
 from parties.data.records import read
 from parties.data.source import open_source
+from runner.review.evaluation.words import lines
 from runner.study import DataLocation, VerticalStudy
 from runner.study.private_file import read_by_rules
 from synth.domain import Codes, Domain
@@ -80,8 +81,6 @@ class Evaluation:
     counts: Mapping[str, Sequence[int]]
 
     def __str__(self) -> str:
-        from runner.review.evaluation.words import lines
-
         return "\n".join(lines(self))
 
 

@@ -32,6 +32,7 @@ from runner.review.evaluation.judge import (
     judge,
     prediction_of,
 )
+from runner.review.evaluation.linked_words import lines
 from synth.domain import Binned, Calendar, Column, Domain
 from synth.judgement.against_rows import PairBeside, beside
 from synth.linked.folding import Children
@@ -96,8 +97,6 @@ class LinkedEvaluation:
     beneath: Sequence[LinkedEvaluation] = ()
 
     def __str__(self) -> str:
-        from runner.review.evaluation.linked_words import lines
-
         return "\n".join(lines(self))
 
 

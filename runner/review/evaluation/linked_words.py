@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.review.evaluation import words
 from runner.review.evaluation.judge import Figure
-from runner.review.evaluation.linked import ChildEvaluation, LinkedEvaluation, Sums, Within
+
+if TYPE_CHECKING:
+    from runner.review.evaluation.linked import ChildEvaluation, LinkedEvaluation, Sums, Within
 
 MARGIN = 0.02
 """Of a distance, beside twice that of real people: what is farther is the table's doing."""

@@ -35,6 +35,7 @@ from mpc_protocols.errors import StudyInvalid, UsageError
 from mpc_protocols.functionality import Clique, LocalCounts, StudyFacts
 from parties.budget.ledger import Ledger
 from parties.budget.spending import Reservation
+from parties.data.counting.local_marginals import count
 from parties.data.source import open_source
 from runner.results.finished_run import agreed_study
 from runner.results.outdir import RUN
@@ -87,8 +88,6 @@ def score(
     private: the custodian's, for the rules by which its table is read and for its ledger. Raises
     `DataRefused`, `BudgetRefused`, `StudyInvalid` for rules that do not fit the study, `UsageError`.
     """
-    from parties.data.counting.local_marginals import count
-
     study = agreed_study(run.facts, directory / RUN)
     if isinstance(study, VerticalStudy):
         raise UsageError(

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.review.evaluation.judge import Evaluation, Figure
-
 if TYPE_CHECKING:
+    from runner.review.evaluation.judge import Evaluation, Figure
     from synth.judgement.against_rows import PairBeside
 
 NOT_PRIVATE = "Not private: these figures are functions of real rows. They are for whoever holds these; do not publish them."

@@ -23,7 +23,9 @@ import numpy as np
 from mpc_protocols.errors import UsageError
 from runner.launch.launcher import launch
 from runner.launch.ports import free_ports
+from runner.libraries import pd
 from runner.party.options import Progress
+from runner.report import render
 from runner.results.outdir import RUN, claim, finished, state
 from runner.results.warnings import tell, texts_of
 from runner.starting.demo.tables import RATING, STUDIES, coded, prepare, real_rows
@@ -38,8 +40,6 @@ COMPARISON = Path("data", "comparison.json")
 def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
     """What only a demo can say: the synthetic table in `directory` against the real rows, for the report's
     `comparison`."""
-    import pandas as pd
-
     study = load(directory / "data" / "study.toml")
     domain = study.domain
     real = coded(real_rows(vertical), domain)
@@ -79,8 +79,6 @@ def compare(directory: Path, vertical: bool = False) -> dict[str, Any]:
 def demo(out: Path, vertical: bool = False, progress: Progress = "human") -> None:
     """Run the demo into `out` and say where its report is; an earlier demo there is replaced. Raises
     `CosynthError`."""
-    from runner.report import render
-
     if state(out) != "free" and not _is_ours(out):
         raise UsageError(f"--out {out} holds a run that is not the demo's; name another directory.")
     with claim(out, replace=True):

@@ -12,15 +12,13 @@ import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mpc_protocols.process.installation import program
+from runner.libraries import pd
 from synth.domain import Categorical
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SURVEY = Path(__file__).with_name("survey.csv.gz")
 CUSTODIANS = ("north", "south", "west")
@@ -108,8 +106,6 @@ HELD = 0.85
 
 def survey(path: Path = SURVEY) -> pd.DataFrame:
     """The demo's people, one a row, in the words of the study's domain."""
-    import pandas as pd
-
     with gzip.open(path, "rb") as file:
         return pd.read_csv(file, dtype={"children": str})
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.options import TEXT, TEXTS, WHOLE, Options, option, required
 from mpc_protocols.psu.method import AUTO, PSU, methods, vias
+from parties.budget.notion import Notion, ProtectedUnit
 from runner.study.declared.keys import MAX_EPSILON, UnitKeys
-
-if TYPE_CHECKING:
-    from parties.budget.notion import Notion, ProtectedUnit
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,6 @@ class Unit:
     @property
     def protected(self) -> ProtectedUnit:
         """The unit as a custodian's ledger knows it."""
-        from parties.budget.notion import ProtectedUnit
-
         if self.identifier:
             return ProtectedUnit(self.identifier, whole=True)
         return ProtectedUnit((self.id,) if self.id else (), self.max_rows, self.max_custodians)
@@ -108,8 +104,6 @@ class Privacy(Options):
     @property
     def notion(self) -> Notion:
         """Whom the promise protects, against which change."""
-        from parties.budget.notion import Notion
-
         return Notion(self.unit.protected, self.adjacency)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import UsageError
 from mpc_protocols.functionality import MAX_CELLS
+from mpc_protocols.process.later import Later
 from runner.study.declared.keys import InferenceKeys
 from runner.study.declared.table import Table
 from synth.algorithm import Algorithm
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mpc_protocols.functionality import Clique
+    from runner.api import conditions
+    from synth.inference import needed
+    from synth.mrf import tree_size
+else:
+    conditions = Later("runner.api.conditions")
+    needed = Later("synth.inference.needed")
+    tree_size = Later("synth.mrf.tree_size")
 
 MAX_QUERIES = 100
 
@@ -90,19 +98,15 @@ def read_inference(
 
 def marginals(queries: list[str], domain: Domain) -> tuple[Clique, ...]:
     """As `synth.inference.needed`."""
-    from runner.api.conditions import allowed
-    from synth.inference.needed import needed
 
     def codes_of(name: str, value: Any) -> NDArray[np.bool_]:
-        return allowed(domain, {name: value})[name]
+        return conditions.allowed(domain, {name: value})[name]
 
-    return needed(queries, domain, codes_of)
+    return needed.needed(queries, domain, codes_of)
 
 
 def _check_model(table: Table, cliques: tuple[Clique, ...], config: AlgorithmConfig, domain: Domain) -> None:
-    from synth.mrf.tree_size import model_size_mb
-
-    size = model_size_mb(domain.sizes, [*cliques, *domain.impossible])
+    size = tree_size.model_size_mb(domain.sizes, [*cliques, *domain.impossible])
     if size > config.model_mb:
         table.problem(
             f"needs marginals whose model would take {size:,.0f} MiB, more than max_model_mb = {config.model_mb:g}: ask "

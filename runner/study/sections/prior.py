@@ -14,24 +14,41 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import CosynthError, UsageError
+from mpc_protocols.functionality import Event
+from mpc_protocols.process.later import Later, np
+from parties.data.location import locate
+from parties.data.source import open_source
 from runner.failures import reason
+from runner.results.outdir import SIGNATURES
 from runner.study.declared.keys import MAX_EPSILON, PEOPLE, PriorKeys
 from runner.study.declared.table import Table
 from runner.study.sections.public_files import MAX_BYTES, read_public
 from synth.algorithm import ALGORITHMS, Algorithm
 
 if TYPE_CHECKING:
+    from runner.report import files
+    from runner.results import finished_run, release, signatures
     from runner.study.model import Party
+    from synth import mrf, prior
     from synth.domain import Domain
+    from synth.inference import licence
     from synth.prior import Known, Prior
     from synth.run import Measured
+else:
+    files = Later("runner.report.files")
+    finished_run = Later("runner.results.finished_run")
+    licence = Later("synth.inference.licence")
+    mrf = Later("synth.mrf")
+    prior = Later("synth.prior")
+    release = Later("runner.results.release")
+    signatures = Later("runner.results.signatures")
 
 SAME, DISJOINT = PEOPLE
 FILES = RUN, MEASUREMENTS, MODEL = "run.json", "measurements.json", "model.npz"
@@ -166,10 +183,7 @@ def _bytes(path: Path) -> bytes:
 
 def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
     """A public table: those of its columns that the study has, in the study's values."""
-    from parties.data.location import locate
     from parties.data.records import read
-    from parties.data.source import open_source
-    from synth.prior import PublicTable
 
     content = _bytes(path)
     digest = hashlib.sha256(content).hexdigest()
@@ -186,24 +200,16 @@ def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
             raise _Unusable(error.sentence.replace(str(copy), path.name).rstrip(".")) from None
     if records.rows < 1:
         raise _Unusable("it has no rows")
-    import numpy as np
-
     codes = np.column_stack([records.codes[name] for name in shared.names])
-    return StudyPrior(path, people, digest, PublicTable(shared.names, codes, shared.sizes))
+    return StudyPrior(path, people, digest, prior.PublicTable(shared.names, codes, shared.sizes))
 
 
 def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]) -> StudyPrior:
     """A finished run: its three files, read once."""
-    from dataclasses import replace
-
-    from synth.inference.licence import readable
-    from synth.mrf import Model
-    from synth.prior import Release, known_of
-
     files = {name: _bytes(path / name) for name in FILES}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     _check_signatures(path, hashes, parties)
-    model = Model.from_bytes(files[MODEL])
+    model = mrf.Model.from_bytes(files[MODEL])
     try:
         facts = json.loads(files[RUN].decode("utf-8"))
         old, measured, inherited = _content(facts, files[MEASUREMENTS].decode("utf-8"))
@@ -214,7 +220,7 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
         )
         runs = (run, *before) if all(party.fingerprint for party in parties) else ()
         spent, beta, epsilon = _spent(facts), _beta(facts), float(facts["privacy"]["epsilon"])
-        learned = known_of(readable(facts, measured), model.total, inherited)
+        learned = prior.known_of(licence.readable(facts, measured), model.total, inherited)
         if not all(0 < of.error < math.inf for of in learned):
             raise ValueError("A marginal without an error is none of a run.")
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, RecursionError):
@@ -232,26 +238,21 @@ def _release(path: Path, people: str, domain: Domain, parties: tuple[Party, ...]
     marginals = tuple(replace(of, columns=tuple(n for n in shared if n in of.columns)) for of in known)
     digest = hashlib.sha256("".join(hashes[name] for name in FILES).encode()).hexdigest()
     return StudyPrior(
-        path, people, digest, Release(shared, model, marginals), study, run, spent, runs, epsilon, beta
+        path, people, digest, prior.Release(shared, model, marginals), study, run, spent, runs, epsilon, beta
     )
 
 
 def _content(facts: Mapping[str, Any], text: str) -> tuple[Domain, tuple[Measured, ...], tuple[Known, ...]]:
     """Its domain, measurements and what it had inherited itself. Raises as what is not of a run's form."""
-    from mpc_protocols.functionality import Event
-    from runner.report.files import inherited_in, measurements_in
-    from runner.results.finished_run import domain_of
-    from runner.results.release import check_measured
-
-    domain = domain_of(facts)
-    _, measured = measurements_in(text, domain)
+    domain = finished_run.domain_of(facts)
+    _, measured = files.measurements_in(text, domain)
     if any(m.sigma2 <= 0 for m in measured):
         raise ValueError("A measurement without noise is none of a run.")
-    check_measured(
+    release.check_measured(
         [Event(event["what"], Fraction(0), Fraction(0), event) for event in facts["privacy"]["events"]],
         measured,
     )
-    return domain, measured, inherited_in(text, domain)
+    return domain, measured, files.inherited_in(text, domain)
 
 
 def _spent(facts: Mapping[str, Any]) -> float:
@@ -306,9 +307,6 @@ def _name(value: object) -> str:
 def _check_signatures(path: Path, hashes: Mapping[str, str], parties: tuple[Party, ...]) -> None:
     """Where there are signatures, they are of these files; where the study pins certificates, they are of
     those it pins."""
-    from runner.results import signatures
-    from runner.results.outdir import SIGNATURES
-
     pinned = {party.name: party.fingerprint for party in parties if party.fingerprint}
     file = path / SIGNATURES
     if not file.is_file():

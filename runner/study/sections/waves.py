@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.backends.bundles.sealing import ReceiverKey
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
+from mpc_protocols.process.later import Later
 from mpc_protocols.public.rationals import rational
 from runner.study.declared.keys import WaveKeys
 from runner.study.declared.table import Table, shown
@@ -27,9 +28,17 @@ from runner.study.hashing import canonical
 from runner.study.sections.public_files import read_public
 
 if TYPE_CHECKING:
+    from runner.contributors import result, statement
     from runner.study.declared.tables import Privacy
+    from runner.study.sections import contributors
     from synth.domain import Domain
+    from synth.prior import later_wave
     from synth.prior.later_wave import Wave
+else:
+    contributors = Later("runner.study.sections.contributors")
+    later_wave = Later("synth.prior.later_wave")
+    result = Later("runner.contributors.result")
+    statement = Later("runner.contributors.statement")
 
 RESULT, MEASUREMENTS = "result.json", "measurements.json"
 MAX_COUNT = 1 << 50
@@ -172,12 +181,9 @@ def _check_promise(
 
 def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapping[str, Any]]:
     """A wave and its promise. Raises OSError, `CosynthError`, `_Unusable`, ValueError."""
-    from runner.contributors import result, statement
-    from runner.study.sections.contributors import RECEIVERS, read_receivers
-
-    keys: Mapping[str, ReceiverKey] = read_receivers(receivers)
+    keys: Mapping[str, ReceiverKey] = contributors.read_receivers(receivers)
     (run / RESULT).stat()
-    if len(keys) != RECEIVERS:
+    if len(keys) != contributors.RECEIVERS:
         raise _Unusable(f"{receivers} has keys of {len(keys)} parties, and three have signed its result")
     _, content, signatures = statement.read([run / RESULT], {result.KIND: result.FORMAT})
     if f'"format":"{result.FORMAT}"'.encode() not in content:  # else its signatures would seem to be missing
@@ -205,10 +211,8 @@ def _read(run: Path, receivers: Path, domain: Domain) -> tuple[EarlierWave, Mapp
     )
 
 
-def _wave(content: bytes, domain: Domain) -> Wave:
+def _wave(content: bytes, domain: Domain) -> later_wave.Wave:
     """What a measurements.json holds. Raises `_Unusable`, ValueError."""
-    from synth.prior.later_wave import Wave
-
     form = json.loads(content.decode("utf-8"))
     try:
         if form["columns"] != dict(domain.sizes):
@@ -221,7 +225,7 @@ def _wave(content: bytes, domain: Domain) -> Wave:
         raise _Unusable("it has measured nothing")
     if not 0 <= total < MAX_ROWS:
         raise _Unusable(f"it says that it had {total:g} rows, and 0 to 2^31 are possible")
-    return Wave.of(entries, total)
+    return later_wave.Wave.of(entries, total)
 
 
 def _marginal(entry: Mapping[str, Any], domain: Domain) -> tuple[tuple[str, ...], Sequence[int], Any]:

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, PromiseWithReserved, WhileArriving
+from synth.algorithms.aim.plan import plan
 from synth.config import ADAPTIVE, RoundConfig, rounds_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.aim import arriving, loop
     from synth.algorithms.aim.arriving import ArrivingPlan
     from synth.algorithms.aim.plan import AimPlan
     from synth.domain import Domain
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    arriving = Later("synth.algorithms.aim.arriving")
+    loop = Later("synth.algorithms.aim.loop")
 
 
 @dataclass(frozen=True)
@@ -60,20 +66,14 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
             raise StudyInvalid(
                 f"There is a selection for each of {rounds} closes: set [aim] rounds = {rounds}."
             )
-        from synth.algorithms.aim.arriving import AimWhileArriving
-
-        return AimWhileArriving(rounds, again)
+        return arriving.AimWhileArriving(rounds, again)
 
     def plan(
         self, domain: Domain, workload: Workload, config: AimConfig, **promise: Unpack[PromiseWithReserved]
     ) -> AimPlan:
-        from synth.algorithms.aim.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: AimPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        from synth.algorithms.aim import loop
-
         return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: AimPlan) -> str:
@@ -83,8 +83,6 @@ class Aim(Algorithm["AimConfig", "AimPlan"]):
         )
 
     def run(self, oracle: MarginalOracle, plan: AimPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.aim import loop
-
         return loop.run(oracle, plan, observe)
 
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from synth.algorithm import SOUND, Promise, WhileArriving
 from synth.algorithms.aim.algorithm import AimConfig
+from synth.algorithms.aim.arriving_loop import run
 from synth.algorithms.aim.plan import AimPlan
 from synth.budget.charges import Charges, cell_distance
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, calibrate, check_sizes, modelled
@@ -124,6 +125,4 @@ class AimWhileArriving(WhileArriving[AimConfig, ArrivingPlan]):
         )
 
     def run_on(self, oracles: Iterable[MarginalOracle], plan: ArrivingPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.aim.arriving_loop import run
-
         return run(oracles, plan, observe)

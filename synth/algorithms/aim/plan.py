@@ -21,15 +21,18 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Adjacency, Clique
-from synth.algorithms.aim.algorithm import AimConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
 from synth.small.fallback import least_share
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.aim.algorithm import AimConfig
 
 FIRST_ROUNDS_PER_COLUMN = 8
 

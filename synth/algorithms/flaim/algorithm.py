@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
+from mpc_protocols.functionality import SUM
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import CHOICES, NO_CLAIM, SOUND, Algorithm, CohortRounds, Promise
+from synth.algorithms.flaim.plan import SIZES, plan
 from synth.algorithms.flaim.variants import VARIANTS
 from synth.config import ModelConfig, rounds_option
 
@@ -14,10 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.flaim import one_shot, rounds
     from synth.algorithms.flaim.plan import FlaimPlan
     from synth.domain import Domain
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    one_shot = Later("synth.algorithms.flaim.one_shot")
+    rounds = Later("synth.algorithms.flaim.rounds")
 
 EVERY_ROUND = "all"
 
@@ -125,17 +132,12 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: FlaimConfig, **promise: Unpack[Promise]
     ) -> FlaimPlan:
-        from synth.algorithms.flaim.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: FlaimPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
         return 0.0
 
     def completed(self, plan: FlaimPlan, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        from mpc_protocols.functionality import SUM
-        from synth.algorithms.flaim.plan import SIZES
-
         if event["what"] == SIZES:
             return {**event, "sigma2": str(plan.size_sigma2)}
         if event["what"] == SUM and event["entries"] != sum(map(plan.domain.cells, plan.one_way)):
@@ -167,13 +169,9 @@ class Flaim(Algorithm["FlaimConfig", "FlaimPlan"]):
     def cohorts(self, config: FlaimConfig) -> CohortRounds[FlaimPlan] | None:
         if VARIANTS[config.variant].union:
             return None
-        from synth.algorithms.flaim.rounds import InRounds
-
-        return InRounds()
+        return rounds.InRounds()
 
     def run(self, oracle: MarginalOracle, plan: FlaimPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.flaim import one_shot
-
         if not plan.variant.union:
             raise TypeError(f"The algorithm {self.name} as configured asks cohorts of clients and no oracle.")
         return one_shot.run(oracle, plan, observe)

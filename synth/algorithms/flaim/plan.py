@@ -15,17 +15,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique, Event
 from synth.algorithm import CHOICES
-from synth.algorithms.flaim.algorithm import FlaimConfig
 from synth.algorithms.flaim.variant import Variant
 from synth.algorithms.flaim.variants import VARIANTS
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, modelled
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.flaim.algorithm import FlaimConfig
 
 SIZES, TRUTH = "sizes", "true marginals"
 """What the events of clients' noisy sizes, and of what protects nothing, are called."""

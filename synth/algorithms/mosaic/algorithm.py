@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
+from synth.algorithms.mosaic.plan import plan
 from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.mosaic import loop, small
     from synth.algorithms.mosaic.plan import MosaicPlan
     from synth.domain import Domain
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    loop = Later("synth.algorithms.mosaic.loop")
+    small = Later("synth.algorithms.mosaic.small")
 
 
 @dataclass(frozen=True)
@@ -64,15 +70,10 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[PromiseWithReserved]
     ) -> MosaicPlan:
-        from synth.algorithms.mosaic.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: MosaicPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        from synth.algorithms.mosaic.loop import NOISE_LIMIT
-        from synth.algorithms.mosaic.small import small_share
-
-        return small_share(plan, measurements, noisy_total, NOISE_LIMIT)
+        return small.small_share(plan, measurements, noisy_total, loop.NOISE_LIMIT)
 
     def asks(self, plan: MosaicPlan) -> str:
         return (
@@ -81,8 +82,6 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
         )
 
     def run(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.mosaic import loop
-
         return loop.run(oracle, plan, observe)
 
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_MARGINALS, Adjacency, Clique
-from synth.algorithms.mosaic.algorithm import MosaicConfig
 from synth.algorithms.mosaic.bins import SIZES
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.prices import two_thirds
@@ -32,6 +32,9 @@ from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.small.fallback import MIN_TRIAL
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.mosaic.algorithm import MosaicConfig
 
 FIRST_PICKS_PER_COLUMN = 8
 MAX_PICKS_PER_COLUMN = 72

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
+from synth.algorithms.mst.plan import plan
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.mst import loop
     from synth.algorithms.mst.plan import MstPlan
     from synth.domain import Domain
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    loop = Later("synth.algorithms.mst.loop")
 
 
 @dataclass(frozen=True)
@@ -41,13 +46,9 @@ class Mst(Algorithm["MstConfig", "MstPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: MstConfig, **promise: Unpack[PromiseWithReserved]
     ) -> MstPlan:
-        from synth.algorithms.mst.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: MstPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        from synth.algorithms.mst import loop
-
         return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: MstPlan) -> str:
@@ -57,8 +58,6 @@ class Mst(Algorithm["MstConfig", "MstPlan"]):
         )
 
     def run(self, oracle: MarginalOracle, plan: MstPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.mst import loop
-
         return loop.run(oracle, plan, observe)
 
 

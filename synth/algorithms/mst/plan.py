@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import MAX_CELLS, Adjacency, Clique
-from synth.algorithms.mst.algorithm import MstConfig
 from synth.budget.charges import Charges, cell_distance, mean_noise
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.config import cells_within
@@ -31,6 +31,9 @@ from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes
 from synth.small.fallback import MIN_COLUMNS, MIN_TRIAL
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.mst.algorithm import MstConfig
 
 TRIAL_EDGES = 3
 """At a time, of a small table."""

@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
+from synth.algorithms.mwem.plan import plan
 from synth.config import RoundConfig, rounds_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.mwem import loop
     from synth.algorithms.mwem.plan import MwemPlan
     from synth.domain import Domain
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    loop = Later("synth.algorithms.mwem.loop")
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,9 @@ class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: MwemConfig, **promise: Unpack[PromiseWithReserved]
     ) -> MwemPlan:
-        from synth.algorithms.mwem.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: MwemPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        from synth.algorithms.mwem import loop
-
         return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: MwemPlan) -> str:
@@ -59,8 +60,6 @@ class Mwem(Algorithm["MwemConfig", "MwemPlan"]):
         )
 
     def run(self, oracle: MarginalOracle, plan: MwemPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.mwem import loop
-
         return loop.run(oracle, plan, observe)
 
 

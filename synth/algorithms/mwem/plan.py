@@ -19,15 +19,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from mpc_protocols.functionality import Adjacency, Clique
-from synth.algorithms.mwem.algorithm import MwemConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
 from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, RoundPlan, calibrate, check_sizes, modelled
 from synth.small.fallback import least_share
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.mwem.algorithm import MwemConfig
 
 TOTAL_SHARE = Fraction(1, 100)
 """Of rho: the standard deviation of the number of rows is then 7 / sqrt(rho), 65 rows at epsilon 1 and delta

@@ -6,17 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
+from synth.algorithms.privmrf.plan import plan
 from synth.config import ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpc_protocols.functionality import MarginalOracle, Observe
+    from synth.algorithms.privmrf import loop
     from synth.algorithms.privmrf.plan import PrivMrfPlan
     from synth.domain import Domain
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    loop = Later("synth.algorithms.privmrf.loop")
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,9 @@ class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
         config: PrivMrfConfig,
         **promise: Unpack[PromiseWithReserved],
     ) -> PrivMrfPlan:
-        from synth.algorithms.privmrf.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: PrivMrfPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        from synth.algorithms.privmrf import loop
-
         return loop.small_share(plan, noisy_total)
 
     def asks(self, plan: PrivMrfPlan) -> str:
@@ -68,8 +69,6 @@ class PrivMrf(Algorithm["PrivMrfConfig", "PrivMrfPlan"]):
         )
 
     def run(self, oracle: MarginalOracle, plan: PrivMrfPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.privmrf import loop
-
         return loop.run(oracle, plan, observe)
 
 

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import nsmallest
 from itertools import accumulate, chain, combinations
+from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Adjacency, Clique
-from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 from synth.budget.accounting import Budget
 from synth.budget.charges import Charges, cell_distance
 from synth.budget.reserved import NOTHING_RESERVED, Reserved
@@ -38,6 +38,9 @@ from synth.domain import Domain
 from synth.plan import SELECTION_DISTANCE, TOTAL_DISTANCE, Plan, calibrate, check_sizes, modelled
 from synth.small.fallback import least_share
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.privmrf.algorithm import PrivMrfConfig
 
 COLUMNS_SHARE = Fraction(10, 100)
 PAIRS_SHARE = Fraction(8, 100)

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Algorithm, Promise, PromiseWithReserved, Reporting
 from synth.algorithms.privmrf.algorithm import PrivMrf, PrivMrfConfig
 from synth.algorithms.vertimrf.encoding import ENCODINGS, Encoding
+from synth.algorithms.vertimrf.plan import VertiMrfPlan, plan
 from synth.config import AlgorithmConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpc_protocols.functionality import Adjacency, MarginalOracle, Observe
+    from synth.algorithms.privmrf import loop
     from synth.domain import Domain
     from synth.plan import Plan
     from synth.run import Measured, Synthesis
     from synth.workload import Workload
+else:
+    loop = Later("synth.algorithms.privmrf.loop")
 
 ON_SHARES: Final = "mpc"
 ALTERNATIVE: Final = f'[vertimrf] encoder = "{ON_SHARES}"'
@@ -100,23 +105,16 @@ class VertiMrf(Algorithm["VertiMrfConfig", "Plan"]):
                 "unit_rows": promise.get("unit_rows", 1),
             }
             return encoding.plan(domain, workload, config, **promised)
-        from synth.algorithms.vertimrf.plan import plan
-
         return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: Plan, measurements: Sequence[Measured], noisy_total: float) -> float:
-        from synth.algorithms.privmrf.loop import small_share
-        from synth.algorithms.vertimrf.plan import VertiMrfPlan
-
-        return small_share(plan, noisy_total) if isinstance(plan, VertiMrfPlan) else 0.0
+        return loop.small_share(plan, noisy_total) if isinstance(plan, VertiMrfPlan) else 0.0
 
     def completed(self, plan: Plan, event: Mapping[str, Any]) -> Mapping[str, Any]:
         encoding = encoding_of(plan.config)
         return event if encoding is None else encoding.completed(plan, event)
 
     def asks(self, plan: Plan) -> str:
-        from synth.algorithms.vertimrf.plan import VertiMrfPlan
-
         if isinstance(plan, VertiMrfPlan):
             return PrivMrf().asks(plan)
         encoding = encoding_of(plan.config)
@@ -125,7 +123,6 @@ class VertiMrf(Algorithm["VertiMrfConfig", "Plan"]):
 
     def run(self, oracle: MarginalOracle, plan: Plan, observe: Observe) -> Synthesis:
         from synth.algorithms.vertimrf import loop
-        from synth.algorithms.vertimrf.plan import VertiMrfPlan
 
         assert isinstance(plan, VertiMrfPlan)
         return loop.run(oracle, plan, observe)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from mpc_protocols.functionality import Clique
 from synth.algorithm import PromiseWithReserved
 from synth.algorithms import privmrf
 from synth.algorithms.privmrf.plan import PrivMrfPlan
-from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
 from synth.domain import Domain
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
 
 
 @dataclass(frozen=True)

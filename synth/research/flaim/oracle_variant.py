@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from synth.algorithms.flaim.variant import Exposure, Variant
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Clique, Cohorts
     from synth.algorithms.flaim.plan import FlaimPlan
     from synth.algorithms.flaim.questions import Asked
+    from synth.research.flaim import truth
+else:
+    truth = Later("synth.research.flaim.truth")
 
 
 class TrueMarginals(Exposure):
@@ -30,9 +34,7 @@ class TrueMarginals(Exposure):
         candidates: Sequence[Clique],
         opened: dict[Clique, NDArray[np.int64]],
     ) -> bytes:
-        from synth.research.flaim.truth import references
-
-        return references(plan, cohorts, candidates, opened)
+        return truth.references(plan, cohorts, candidates, opened)
 
     def scores(
         self,
@@ -43,9 +45,7 @@ class TrueMarginals(Exposure):
         scale: int,
         as_own: Callable[[Sequence[NDArray[np.float64]]], list[NDArray[np.int64]]],
     ) -> list[int]:
-        from synth.research.flaim.truth import scores
-
-        return scores(plan, asked, counts, l1, scale, as_own)
+        return truth.scores(plan, asked, counts, l1, scale, as_own)
 
 
 VARIANT = Variant("oracle", "AugFLAIM (Oracle)", 3, exposes=TrueMarginals())

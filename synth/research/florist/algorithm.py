@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from mpc_protocols.functionality import Event
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import Algorithm, Promise
 from synth.config import AlgorithmConfig
 from synth.research.florist.calibrate import (
@@ -32,10 +33,15 @@ if TYPE_CHECKING:
 
     from synth.domain import Domain
     from synth.plan import Plan
-    from synth.research.florist.halves import ActiveModel, PassiveModel
+    from synth.research.florist import evaluate, halves, owners, plan
     from synth.research.florist.plan import FloristPlan
     from synth.training import Outside
     from synth.workload import Workload
+else:
+    evaluate = Later("synth.research.florist.evaluate")
+    halves = Later("synth.research.florist.halves")
+    owners = Later("synth.research.florist.owners")
+    plan = Later("synth.research.florist.plan")
 
 FLOAT_BYTES = 4
 ORACLE, OWN = EVALUATIONS = ("oracle", "own")
@@ -201,9 +207,7 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: FloristConfig, **promise: Unpack[Promise]
     ) -> FloristPlan:
-        from synth.research.florist.plan import plan
-
-        return plan(domain, workload, config, **promise)
+        return plan.plan(domain, workload, config, **promise)
 
     def asks(self, plan: FloristPlan) -> str:
         asked = [] if plan.rate_sigma2 is None else ["how many records have label 1"]
@@ -240,32 +244,22 @@ class Florist(Training["FloristConfig", "FloristPlan"]):
         invented: NDArray[Any] | None,
         outside: Outside,
     ) -> Half:
-        from synth.research.florist.owners import passive
-
-        return passive(plan.config, domain, table, invented, outside)
+        return owners.passive(plan.config, domain, table, invented, outside)
 
     def active(self, plan: FloristPlan, table: OwnTable, lists: Lists, outside: Outside) -> Half:
-        from synth.research.florist.owners import active
+        return owners.active(plan, table, lists, outside)
 
-        return active(plan, table, lists, outside)
+    def passive_model(self, read: Callable[[str], bytes]) -> halves.PassiveModel:
+        return halves.PassiveModel.read(read)
 
-    def passive_model(self, read: Callable[[str], bytes]) -> PassiveModel:
-        from synth.research.florist.halves import PassiveModel
-
-        return PassiveModel.read(read)
-
-    def active_model(self, read: Callable[[str], bytes]) -> ActiveModel:
-        from synth.research.florist.halves import ActiveModel
-
-        return ActiveModel.read(read)
+    def active_model(self, read: Callable[[str], bytes]) -> halves.ActiveModel:
+        return halves.ActiveModel.read(read)
 
     def evaluation(self, plan: FloristPlan) -> Evaluation | None:
         return plan.evaluation
 
     def assessed(self, plan: FloristPlan, counts: NDArray[np.int64]) -> Mapping[str, float]:
-        from synth.research.florist.evaluate import quality
-
-        found = quality(counts)
+        found = evaluate.quality(counts)
         return {"auc": round(found.auc, 6), "ace": round(found.ace, 6)}
 
     def described(self, config: FloristConfig, domain: Domain, passive: Sequence[str]) -> Mapping[str, Any]:

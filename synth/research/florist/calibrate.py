@@ -25,8 +25,9 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 MAJORITY, MINORITY, RANDOM_POS, RANDOM_PRED, NEIGHBORS = LABELS = (
@@ -86,8 +87,6 @@ def correction(labels: str, features: str, rate: float, sizes: Sizes, flip: floa
 
 def corrected(probabilities: NDArray[np.float64], line: Correction) -> NDArray[np.float64]:
     """(p - offset) / slope, clipped to [0, 1]."""
-    import numpy as np
-
     if line.slope <= 0:
         return np.clip(probabilities, 0.0, 1.0)
     return np.clip((probabilities - line.offset) / line.slope, 0.0, 1.0)

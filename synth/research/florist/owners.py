@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.mechanisms.gaussian import reference, sampler
-from synth.research.florist.algorithm import ORACLE, FloristConfig, exact
+from synth.research.florist.algorithm import ORACLE, exact
 from synth.research.florist.calibrate import (
     BINS,
     TEST,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from synth.domain import Domain
+    from synth.research.florist.algorithm import FloristConfig
     from synth.research.florist.plan import FloristPlan
     from synth.training import Lists, Outside, OwnTable
 

@@ -22,13 +22,14 @@ from synth.algorithms.mst.algorithm import ALGORITHM, MstConfig
 from synth.budget.charges import Charges, cell_distance
 from synth.domain import Domain
 from synth.plan import TOTAL_DISTANCE, Plan, calibrate
-from synth.research.florist.algorithm import ORACLE, FloristConfig, exact
+from synth.research.florist.algorithm import ORACLE, exact
 from synth.research.florist.calibrate import BINS, MODEL, flip_numerator
 from synth.training import Evaluation
 from synth.workload import Workload
 
 if TYPE_CHECKING:
     from synth.algorithm import Algorithm
+    from synth.research.florist.algorithm import FloristConfig
 
 RATE_RHO = Fraction(1, 1000)
 """Of the noisy count of labels 1."""

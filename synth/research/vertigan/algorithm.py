@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mpc_protocols.options import option
+from mpc_protocols.process.later import Later
 from synth.algorithm import SOUND, Promise, TrainedAlgorithm
 from synth.config import MAX_ROUNDS, AlgorithmConfig
 
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Observe
     from synth.algorithm import OwnersTraining, OwnTraining
     from synth.domain import Domain
+    from synth.research.vertigan import loop, net, owner, plan
     from synth.research.vertigan.plan import VertiGanPlan
     from synth.run import Synthesis
     from synth.workload import Workload
+else:
+    loop = Later("synth.research.vertigan.loop")
+    net = Later("synth.research.vertigan.net")
+    owner = Later("synth.research.vertigan.owner")
+    plan = Later("synth.research.vertigan.plan")
 
 OWN, BUCKETS = "own", "buckets"
 MAX_ONE_HOT = 1 << 12
@@ -100,9 +107,7 @@ class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
     def plan(
         self, domain: Domain, workload: Workload, config: VertiGanConfig, **promise: Unpack[Promise]
     ) -> VertiGanPlan:
-        from synth.research.vertigan.plan import plan
-
-        return plan(domain, workload, config, **promise)
+        return plan.plan(domain, workload, config, **promise)
 
     def asks(self, plan: VertiGanPlan) -> str:
         config = plan.config
@@ -112,16 +117,12 @@ class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
         )
 
     def prepare(self) -> None:
-        from synth.research.vertigan.net import torch
-
-        torch()
+        net.torch()
 
     def owner(
         self, plan: VertiGanPlan, name: str, codes: Mapping[str, NDArray[Any]], rows: int
     ) -> OwnTraining:
-        from synth.research.vertigan.owner import Owner
-
-        return Owner(plan, name, codes, rows)
+        return owner.Owner(plan, name, codes, rows)
 
     def presumed(self, plan: VertiGanPlan, owners: Sequence[str]) -> VertiGanPlan:
         """With columns of about as many values each."""
@@ -139,8 +140,6 @@ class VertiGan(TrainedAlgorithm["VertiGanConfig", "VertiGanPlan"]):
         return {name: plan.branch_size(name) for name in plan.owner_names}
 
     def train(self, owners: OwnersTraining, plan: VertiGanPlan, observe: Observe) -> Synthesis:
-        from synth.research.vertigan import loop
-
         return loop.run(owners, plan, observe)
 
 

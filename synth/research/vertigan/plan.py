@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import Event
@@ -31,9 +31,12 @@ from synth.budget.sampled_gaussian import MIN_SIGMA, ORDERS, TRAIN, SampledGauss
 from synth.domain import Domain
 from synth.plan import Plan
 from synth.research.vertigan import critic, net
-from synth.research.vertigan.algorithm import BUCKETS, MAX_ONE_HOT, OWN, VertiGanConfig
+from synth.research.vertigan.algorithm import BUCKETS, MAX_ONE_HOT, OWN
 from synth.research.vertigan.coins import LOCAL_DISTANCE, RATE_BITS
 from synth.workload import Workload
+
+if TYPE_CHECKING:
+    from synth.research.vertigan.algorithm import VertiGanConfig
 
 COUNT_SHARE: Final = Fraction(1, 100)
 """Of the study's rho, for the noisy numbers of rows."""

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from mpc_protocols.process.later import Later
 from synth.algorithm import Promise, Reporting
 from synth.algorithms.vertimrf.encoding import Encoding
 
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
     from mpc_protocols.functionality import Observe, Reports
     from synth.algorithms.vertimrf.algorithm import VertiMrfConfig
     from synth.domain import Domain
+    from synth.research.vertimrf import plan, reports
     from synth.research.vertimrf.plan import EncodedPlan
-    from synth.research.vertimrf.reports import EncodedReporter, Encoder
+    from synth.research.vertimrf.reports import Encoder
     from synth.run import Synthesis
     from synth.workload import Workload
+else:
+    plan = Later("synth.research.vertimrf.plan")
+    reports = Later("synth.research.vertimrf.reports")
 
 
 class OwnersEncoding(Encoding):
@@ -30,9 +35,7 @@ class OwnersEncoding(Encoding):
     def plan(
         self, domain: Domain, workload: Workload, config: VertiMrfConfig, **promise: Unpack[Promise]
     ) -> EncodedPlan:
-        from synth.research.vertimrf.plan import encoded_plan
-
-        return encoded_plan(domain, workload, config, **promise)
+        return plan.encoded_plan(domain, workload, config, **promise)
 
     def completed(self, plan: EncodedPlan, event: Mapping[str, Any]) -> Mapping[str, Any]:
         return plan.completed(event)
@@ -49,10 +52,8 @@ class Encoded(Reporting["EncodedPlan"]):
     def __init__(self, encoding: OwnersEncoding) -> None:
         self._encoding = encoding
 
-    def reporter(self, plan: EncodedPlan) -> EncodedReporter:
-        from synth.research.vertimrf.reports import EncodedReporter
-
-        return EncodedReporter(plan, self._encoding.encoder(plan))
+    def reporter(self, plan: EncodedPlan) -> reports.EncodedReporter:
+        return reports.EncodedReporter(plan, self._encoding.encoder(plan))
 
     def conclude(self, reports: Reports, plan: EncodedPlan, observe: Observe) -> Synthesis:
         from synth.research.vertimrf.reports import conclude

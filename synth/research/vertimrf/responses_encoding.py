@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mpc_protocols.process.later import Later
 from synth.research.vertimrf.encoded import OwnersEncoding
 
 if TYPE_CHECKING:
+    from synth.research.vertimrf import responses
     from synth.research.vertimrf.plan import EncodedPlan
-    from synth.research.vertimrf.responses import Responses
+else:
+    responses = Later("synth.research.vertimrf.responses")
 
 RESPONSES: Final = "fo"
 
@@ -43,10 +46,8 @@ class ResponsesEncoding(OwnersEncoding):
     )
     sends = "a randomised response for each code of each row"
 
-    def encoder(self, plan: EncodedPlan) -> Responses:
-        from synth.research.vertimrf.responses import Responses
-
-        return Responses(plan)
+    def encoder(self, plan: EncodedPlan) -> responses.Responses:
+        return responses.Responses(plan)
 
 
 ENCODING = ResponsesEncoding()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mpc_protocols.process.later import Later
 from synth.algorithm import NO_CLAIM
 from synth.research.vertimrf.encoded import OwnersEncoding
 
 if TYPE_CHECKING:
+    from synth.research.vertimrf import sketches
     from synth.research.vertimrf.plan import EncodedPlan
-    from synth.research.vertimrf.sketches import Sketches
+else:
+    sketches = Later("synth.research.vertimrf.sketches")
 
 SKETCHES: Final = "fm"
 
@@ -47,10 +50,8 @@ class SketchesEncoding(OwnersEncoding):
             "in which a maximum is tied"
         )
 
-    def encoder(self, plan: EncodedPlan) -> Sketches:
-        from synth.research.vertimrf.sketches import Sketches
-
-        return Sketches(plan)
+    def encoder(self, plan: EncodedPlan) -> sketches.Sketches:
+        return sketches.Sketches(plan)
 
 
 ENCODING = SketchesEncoding()

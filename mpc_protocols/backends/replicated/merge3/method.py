@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.method import AlignmentMethod, Misfit
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.replicated.merge3 import cost, keys, protocol
+    from mpc_protocols.backends.replicated.proved import dry_run, gates
     from mpc_protocols.functionality import Adjacency
-    from mpc_protocols.psu.forecast import Forecast
+    from mpc_protocols.psu import forecast
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
     from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.wire import Wire
+else:
+    cost = Later("mpc_protocols.backends.replicated.merge3.cost")
+    dry_run = Later("mpc_protocols.backends.replicated.proved.dry_run")
+    forecast = Later("mpc_protocols.psu.forecast")
+    gates = Later("mpc_protocols.backends.replicated.proved.gates")
+    keys = Later("mpc_protocols.backends.replicated.merge3.keys")
+    protocol = Later("mpc_protocols.backends.replicated.merge3.protocol")
 
 
 UNPROVED_BYTES = 4
@@ -63,30 +73,24 @@ class Merge3(AlignmentMethod):
         group: Group | None,
         entropy: Entropy,
     ) -> Alignment:
-        from mpc_protocols.backends.replicated.merge3 import protocol
-
         assert not isinstance(own, int)
         return protocol.align(wire, own, kinds, spec, context)
 
     def forecast(
         self, spec: AlignmentSpec, context: Context, lengths: Sequence[int], union: int, columns: int
-    ) -> Forecast:
-        from mpc_protocols.backends.replicated.merge3.cost import merge3_cost
-        from mpc_protocols.backends.replicated.merge3.keys import false_merges
-        from mpc_protocols.backends.replicated.proved.dry_run import PRODUCT_S
-        from mpc_protocols.backends.replicated.proved.gates import MAX_UNPROVED
-        from mpc_protocols.psu.forecast import HASH_S, WORD_S, Forecast
-
-        tally, products = merge3_cost(context, spec, lengths, union, columns)
+    ) -> forecast.Forecast:
+        tally, products = cost.merge3_cost(context, spec, lengths, union, columns)
         local = dict(zip([owner.number for owner in context.owners], lengths, strict=True))
         seconds = {
-            number: HASH_S * local.get(number, 0)
-            + (PRODUCT_S * products + WORD_S * tally.sent[number] if number < 3 else 0.0)
+            number: forecast.HASH_S * local.get(number, 0)
+            + (dry_run.PRODUCT_S * products + forecast.WORD_S * tally.sent[number] if number < 3 else 0.0)
             for number in range(len(tally.sent))
         }
-        merges = float(false_merges(sum(lengths), len(lengths)))
-        beside = UNPROVED_BYTES * min(products, MAX_UNPROVED)
-        return Forecast(dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside, tally.proofs)
+        merges = float(keys.false_merges(sum(lengths), len(lengths)))
+        beside = UNPROVED_BYTES * min(products, gates.MAX_UNPROVED)
+        return forecast.Forecast(
+            dict(enumerate(tally.sent)), seconds, tally.rounds, {}, merges, beside, tally.proofs
+        )
 
 
 METHOD = Merge3()

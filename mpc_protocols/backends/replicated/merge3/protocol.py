@@ -22,6 +22,7 @@ number of contributors; if the specification says so, one that deviates (`proved
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +51,16 @@ from mpc_protocols.backends.replicated.sorting.merging import merge
 from mpc_protocols.backends.replicated.sorting.shuffle import shuffle
 from mpc_protocols.engine.bitwise.bitslice import Words
 from mpc_protocols.errors import ProtocolAborted
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
 from mpc_protocols.psu.groups.hashing import digest
 from mpc_protocols.psu.identifiers.normalise import KINDS
 from mpc_protocols.wire import Wire
+
+if TYPE_CHECKING:
+    from mpc_protocols.backends.replicated.merge3 import proved
+else:
+    proved = Later("mpc_protocols.backends.replicated.merge3.proved")
 
 MAX_COLUMNS = 255
 _FIRST = np.uint64(1)  # a name's lowest bit: set where it repeats the one before
@@ -76,9 +83,7 @@ def align(
         check_keys(own, spec)
     if wire.me < wire.computing:
         if spec.malicious:
-            from mpc_protocols.backends.replicated.merge3.proved import ProvedComputingParty
-
-            return ProvedComputingParty(stream, own, kinds, spec, context).run()
+            return proved.ProvedComputingParty(stream, own, kinds, spec, context).run()
         return ComputingParty(stream, own, kinds, spec, context).run()
     if own is None:
         raise ValueError(f"Party {wire.me} neither computes nor owns anything.")

@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING
 
 from mpc_protocols.backend import Backend, DryRun, OracleParts
 from mpc_protocols.backends.replicated.backend import Replicated
+from mpc_protocols.process.later import Later
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.replicated.proof import coins, soundness
+    from mpc_protocols.backends.replicated.proved import dry_run, oracle
+    from mpc_protocols.backends.replicated.proved.vertical import planner
+    from mpc_protocols.backends.replicated.sharing import trio
     from mpc_protocols.functionality import LocalCounts, StudyFacts
     from mpc_protocols.vertical.partition import Partition
     from mpc_protocols.wire import Wire
+else:
+    coins = Later("mpc_protocols.backends.replicated.proof.coins")
+    dry_run = Later("mpc_protocols.backends.replicated.proved.dry_run")
+    oracle = Later("mpc_protocols.backends.replicated.proved.oracle")
+    planner = Later("mpc_protocols.backends.replicated.proved.vertical.planner")
+    soundness = Later("mpc_protocols.backends.replicated.proof.soundness")
+    trio = Later("mpc_protocols.backends.replicated.sharing.trio")
 
 _DEVIATES = (
     "Malicious, with abort: one of the three computing parties may depart from the protocol as it likes, together with any "
@@ -54,9 +66,7 @@ class ReplicatedWithProofs(Replicated):
         )
 
     def lg_chance(self, proofs: int) -> float:
-        from mpc_protocols.backends.replicated.proof.soundness import lg_chance
-
-        return lg_chance(proofs)
+        return soundness.lg_chance(proofs)
 
     def threat(self, vertical: bool) -> tuple[str, ...]:
         together = _TOGETHER.format(
@@ -68,22 +78,15 @@ class ReplicatedWithProofs(Replicated):
         return self
 
     def parts(self) -> OracleParts:
-        from mpc_protocols.backends.replicated.proved.oracle import parts
-
-        return parts()
+        return oracle.parts()
 
     def check_tables(
         self, split: Partition, sizes: Mapping[str, int], tables: Iterable[Sequence[str]]
     ) -> None:
-        from mpc_protocols.backends.replicated.proved.vertical.planner import check_tables
-
-        check_tables(split, sizes, map(tuple, tables))
+        planner.check_tables(split, sizes, map(tuple, tables))
 
     def coin(self, wire: Wire, public: bytes) -> bytes:
-        from mpc_protocols.backends.replicated.proof.coins import toss
-        from mpc_protocols.backends.replicated.sharing.trio import Trio
-
-        return toss(Trio(wire, "coin"), public)
+        return coins.toss(trio.Trio(wire, "coin"), public)
 
     def dry_run(
         self,
@@ -94,6 +97,4 @@ class ReplicatedWithProofs(Replicated):
         split: Partition | None,
         delay_us: int = 0,
     ) -> DryRun:
-        from mpc_protocols.backends.replicated.proved.dry_run import ProvedDryRun
-
-        return ProvedDryRun(facts, counts, contributing, split, delay_us)
+        return dry_run.ProvedDryRun(facts, counts, contributing, split, delay_us)

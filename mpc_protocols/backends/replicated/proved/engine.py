@@ -29,6 +29,7 @@ from mpc_protocols.backends.replicated.proved.gates import ProvedGates
 from mpc_protocols.backends.replicated.proved.inputs import CustodiansMarginals
 from mpc_protocols.backends.replicated.proved.numbers import SummedNumbers
 from mpc_protocols.backends.replicated.proved.scores import ProvedL1Sums
+from mpc_protocols.backends.replicated.proved.vertical.source import ProvedVerticalMarginals
 from mpc_protocols.backends.replicated.sharing.ring import RingShare, centred
 from mpc_protocols.backends.replicated.sharing.trio import Trio
 from mpc_protocols.engine.agreement import Confirm
@@ -70,8 +71,6 @@ class ProvedEngine(SourcedEngine[RingShare, SummedNumbers]):
     def _source(self, facts: StudyFacts, counts: LocalCounts | VerticalData | None) -> MarginalSource:
         """Where shares of marginals come from. What vertical data needs is imported for such data only."""
         if isinstance(counts, VerticalData):
-            from mpc_protocols.backends.replicated.proved.vertical.source import ProvedVerticalMarginals
-
             return ProvedVerticalMarginals(self.gates, facts, counts)
         return CustodiansMarginals(self._trio, facts, counts)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mpc_protocols.backend import OracleParts
 from mpc_protocols.backends.replicated.proved.engine import ProvedEngine
 from mpc_protocols.backends.replicated.proved.inputs import send_copies
+from mpc_protocols.backends.replicated.proved.vertical.contributor import ProvedVerticalContributor
 from mpc_protocols.engine import oracle
 from mpc_protocols.functionality import LocalCounts, StudyFacts
 from mpc_protocols.wire import Wire
@@ -23,8 +24,6 @@ def contribute(wire: Wire, facts: StudyFacts, counts: LocalCounts | VerticalData
     if callable(counts):
         oracle.contribute(wire, facts, partial(send_copies, wire, facts, counts))
         return
-    from mpc_protocols.backends.replicated.proved.vertical.contributor import ProvedVerticalContributor
-
     oracle.contribute(wire, facts, ProvedVerticalContributor(wire, facts, counts).send)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from mpc_protocols.backends.replicated.costs import WORD, products
 from mpc_protocols.backends.replicated.proof.costs import coin_steps, word_proof_steps
 from mpc_protocols.backends.replicated.proof.inner_products import message_pieces
+from mpc_protocols.backends.replicated.proved.counted import CountedGates, CountedTrio
 from mpc_protocols.backends.replicated.sorting import grouping, merging, shuffle
 from mpc_protocols.engine.bitwise.bitslice import words_for
 from mpc_protocols.engine.tally import Tally
@@ -40,8 +41,6 @@ class ProvedGateTally(GateTally):
     """The same of `proved.gates`."""
 
     def __init__(self, tally: Tally) -> None:
-        from mpc_protocols.backends.replicated.proved.counted import CountedGates, CountedTrio
-
         super().__init__(tally)
         self.gates = CountedGates(CountedTrio(tally))
 

@@ -22,6 +22,12 @@ from pathlib import Path
 from mpc_protocols.errors import UsageError
 from mpc_protocols.process.installation import program
 from runner.bench.registry import Survey
+from runner.bench.research.papers.federated import DISTAIM, FLAIM
+from runner.bench.research.papers.paper import Settings
+from runner.bench.research.papers.show import show
+from runner.bench.research.papers.split_columns import VERTIGAN, VERTIMRF
+from runner.bench.research.papers.union import FLORIST
+from runner.commands.cli import Parser
 
 NAMES = ("flaim", "vertimrf", "florist", "vertigan", "distaim")
 ALL = "all"
@@ -39,12 +45,6 @@ class Papers(Survey):
 
     def command(self, arguments: Sequence[str]) -> None:
         """Run and print. Raises `UsageError`."""
-        from runner.bench.research.papers.federated import DISTAIM, FLAIM
-        from runner.bench.research.papers.paper import Settings
-        from runner.bench.research.papers.show import show
-        from runner.bench.research.papers.split_columns import VERTIGAN, VERTIMRF
-        from runner.bench.research.papers.union import FLORIST
-
         papers = {paper.name: paper for paper in (FLAIM, VERTIMRF, FLORIST, VERTIGAN, DISTAIM)}
         options = _parser().parse_args(arguments)
         if options.seeds < 1:
@@ -69,8 +69,6 @@ class Papers(Survey):
 
 
 def _parser() -> argparse.ArgumentParser:
-    from runner.commands.cli import Parser
-
     made = Parser(
         prog=f"{program()} bench paper",
         description=__doc__,

@@ -23,7 +23,7 @@ from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
 from runner.bench.research.federated import show
 from runner.bench.research.federated.methods import Row
-from runner.bench.research.federated.runs import VARIED, Point, Source
+from runner.bench.research.federated.runs import VARIED, Point, Source, run
 from runner.bench.research.federated.splits import Split
 from runner.bench.utility.options import parser
 
@@ -79,8 +79,6 @@ def command(arguments: Sequence[str]) -> None:
 
 def _cell(row: Any, point: Any, source: Any, options: argparse.Namespace, lines: IO[str]) -> list[Any]:
     """The results of all seeds; none of a table that is not there, or where the method cannot run."""
-    from runner.bench.research.federated.runs import run
-
     results = []
     for seed in range(options.seeds):
         world = source.world(point, seed)

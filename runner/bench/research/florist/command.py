@@ -25,7 +25,7 @@ from mpc_protocols.process.installation import pip_install
 from runner.bench.parameters import number
 from runner.bench.research.florist.page import page
 from runner.bench.research.florist.printed import CHANGE, DRAWN, DRAWN_SHARE
-from runner.bench.research.florist.runs import METHODS, PARTIAL, Split, trained
+from runner.bench.research.florist.runs import METHODS, PARTIAL, Split, drawn, trained
 from runner.bench.utility.options import parser, spread
 from runner.bench.utility.tables import chosen
 
@@ -93,8 +93,6 @@ def _drawn(
     file: IO[str],
 ) -> list[Line]:
     """Table 5."""
-    from runner.bench.research.florist.runs import Split, drawn
-
     found = []
     for seed in seeds:
         split = Split.of(table, label, 0.0, DRAWN_SHARE, seed)

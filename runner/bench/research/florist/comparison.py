@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.bench.research.florist.command import measure
 from runner.bench.utility.comparison import Comparison
 
 
 def _command(arguments: Sequence[str]) -> None:
-    from runner.bench.research.florist.command import measure
-
     measure(arguments)
 
 

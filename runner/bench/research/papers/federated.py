@@ -13,7 +13,7 @@ import numpy as np
 
 from runner.bench.research.federated.methods import Row
 from runner.bench.research.federated.printed import TABLES, printed
-from runner.bench.research.federated.runs import Source
+from runner.bench.research.federated.runs import Point, Source, run
 from runner.bench.research.federated.splits import Split, heterogeneity
 from runner.bench.research.papers.paper import Claim, Figure, Item, Means, Paper, Settings, matches, number
 from runner.bench.utility.tables import read
@@ -68,8 +68,6 @@ def _runs(
     **changes: float,
 ) -> dict[str, tuple[float, ...]]:
     """Figures of each metric; empty if the folder lacks the table. Once for all items."""
-    from runner.bench.research.federated.runs import Point, run
-
     source = _source(settings.data)
     point = Point(
         table,

@@ -10,6 +10,8 @@ import numpy as np
 
 from runner.bench.research.papers.paper import Claim, Figure, Item, Means, Paper, Settings, number
 from runner.bench.research.vertical.printed import printed
+from runner.bench.research.vertical.runs import Row, run
+from runner.bench.research.vertical.splitters import by_correlation, by_importance
 from runner.bench.utility.tables import chosen
 from synth.research.vertigan.critic import parameters
 
@@ -53,8 +55,6 @@ def _runs(
     metrics: Sequence[str],
     epsilons: Sequence[float],
 ) -> Iterator[Figure]:
-    from runner.bench.research.vertical.runs import Row, run
-
     for table in chosen(settings.data, tables)[0]:
         for epsilon in epsilons:
             for system in systems:
@@ -75,9 +75,6 @@ def _runs(
 
 
 def _splitters(settings: Settings) -> Iterator[Figure]:
-    from runner.bench.research.vertical.runs import Row, run
-    from runner.bench.research.vertical.splitters import by_correlation, by_importance
-
     for table in chosen(settings.data, ("nltcs",))[0]:
         names = table.domain.names
         for (splitter, value), printed_ in list(SPLITS.items())[:: len(SPLITS) // 2 if settings.quick else 1]:

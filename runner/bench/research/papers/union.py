@@ -19,6 +19,7 @@ from runner.bench.benches.psu import BENCH
 from runner.bench.parameters import Params
 from runner.bench.research.florist.command import measure
 from runner.bench.research.florist.printed import BY_FEATURES, BY_LABELS, CHANGE, DRAWN
+from runner.bench.research.florist.runs import Split, strategy
 from runner.bench.research.papers.paper import Figure, Item, Paper, Settings, number
 from runner.bench.utility.tables import chosen
 
@@ -69,8 +70,6 @@ def _strategies(side: str, settings: Settings) -> Iterator[Figure]:
     """The attack by strategy. side: "labels" or "features", half of which are invented."""
     if importlib.util.find_spec("torch") is None:
         raise StudyInvalid(f"FLORIST trains with PyTorch, which is not installed; {pip_install(['torch'])}.")
-    from runner.bench.research.florist.runs import Split, strategy
-
     shares = (0.0, INVENTED) if side == "labels" else (INVENTED, 0.0)
     for table in chosen(settings.data, ["adult-vfl@12000" if settings.quick else "adult-vfl"])[0]:
         for name, told in (BY_LABELS if side == "labels" else BY_FEATURES).items():

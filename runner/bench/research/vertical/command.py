@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 from mpc_protocols.errors import StudyInvalid, UsageError
 from runner.bench.parameters import number
 from runner.bench.research.vertical.printed import cited, printed
-from runner.bench.research.vertical.runs import Row
+from runner.bench.research.vertical.runs import Row, run
 from runner.bench.utility.options import parser, spread
 from runner.bench.utility.tables import chosen
 
@@ -59,8 +59,6 @@ def _cell(
     row: Any, table: Any, epsilon: float, options: argparse.Namespace, lines: IO[str]
 ) -> Mapping[str, list[float]]:
     """The figures of all runs; nothing where the system cannot run."""
-    from runner.bench.research.vertical.runs import run
-
     found: dict[str, list[float]] = {}
     for _ in range(options.seeds):
         try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.bench.research.vertical.command import compare
 from runner.bench.utility.comparison import Comparison
 
 
 def _command(arguments: Sequence[str]) -> None:
-    from runner.bench.research.vertical.command import compare
-
     compare(arguments)
 
 

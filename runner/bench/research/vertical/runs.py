@@ -25,6 +25,7 @@ import numpy as np
 from mpc_protocols.errors import UsageError
 from runner.api import run_study
 from runner.bench.utility.tables import Table
+from runner.libraries import pd
 from synth.algorithm import ALGORITHMS
 from synth.judgement.metrics import total_variation
 from synth.judgement.metrics.prediction import auc
@@ -95,8 +96,6 @@ def run(row: Row, table: Table, epsilon: float, delta: float, first: Collection[
 
     Raises what a run raises.
     """
-    import pandas as pd
-
     names = table.domain.names
     first = first or names[: -(-len(names) // 2)]
     owned = [[name for name in names if (name in first) is of] for of in (True, False)]

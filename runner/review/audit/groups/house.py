@@ -16,16 +16,20 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
+import h11
+
 from mpc_protocols.backends.bundles.sealing import ReceiverSecret
 from mpc_protocols.errors import DataRefused, PeerIdentity
 from parties import certificates
 from parties.budget.ledger import Ledger
 from parties.budget.run_state import RunState
+from parties.data.counting import local_marginals
 from parties.data.location import locate
 from parties.data.source import open_source
 from parties.inbox.drop_box import DropBox
 from parties.inbox.files import write_private
 from parties.inbox.upload import CONTRIBUTOR, DIGEST, PATH, SIGNATURE, Upload
+from runner.party import alignment
 from runner.report.watch.server import HOST, MAX_CONNECTIONS, watching
 from runner.results.signatures import Signed, signature_of
 from runner.review.audit.check import Check, Finding, Group, judged
@@ -39,9 +43,6 @@ VISITORS = 64
 
 def bounds(subject: Subject) -> Finding:
     """Bring a table of more rows than max_rows, and fewer records than min_size."""
-    from parties.data.counting.local_marginals import count
-    from runner.party.alignment import check_size
-
     problems = []
     domain = Domain(("a",), (Categorical(("x", "y")),))
     with TemporaryDirectory() as folder:
@@ -49,13 +50,13 @@ def bounds(subject: Subject) -> Finding:
         for rows, refused in ((5, False), (6, True)):
             file.write_text("a\n" + "x\n" * rows)
             with open_source(locate(file)) as source:
-                if _refused(partial(count, source, domain, [("a",)], max_rows=5)) != refused:
+                if _refused(partial(local_marginals.count, source, domain, [("a",)], max_rows=5)) != refused:
                     problems.append(
                         f"{rows} rows are {'taken' if refused else 'refused'} where max_rows is 5."
                     )
     study = cast(Any, SimpleNamespace(alignment=SimpleNamespace(min_size=100, pad_to=200)))
     for records, refused in ((99, True), (100, False), (200, False), (201, True)):
-        if _refused(partial(check_size, study, "south", records)) != refused:
+        if _refused(partial(alignment.check_size, study, "south", records)) != refused:
             problems.append(
                 f"{records:,} records are {'taken' if refused else 'refused'} where 100 to 200 may be."
             )
@@ -181,8 +182,6 @@ def _ended(visitor: socket.socket) -> bool:
 def box(subject: Subject) -> Finding:
     """Announce uploads to a drop box that nobody, another contributor or another upload's signature vouches
     for."""
-    import h11
-
     clinic, stranger = ReceiverSecret.generate(), ReceiverSecret.generate()
     study, digest = b"study of the audit, 32 bytes lon", bytes(range(32))
     opened = cast(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc_protocols.functionality import Clique, MarginalOracle, StudyFacts, unobserved
+from runner.party.synthesis import row_limit, sample
 from runner.review.audit import statistics
 from runner.review.audit.check import Check, Finding, Group, Plot, Profile, Verdict, judged
 from runner.review.audit.subjects.in_memory.arena import SESSION, Codes, clear
@@ -159,8 +160,6 @@ def _nearest(targets: Codes, table: Codes) -> NDArray[np.float64]:
 
 def distance(subject: Subject) -> Finding:
     """Make a synthetic table of half of the rows, and tell members from others by the nearest synthetic row."""
-    from runner.party.synthesis import row_limit, sample
-
     study = subject.study
     if (reason := not_run(study)) is not None:
         return Finding(Verdict.UNINFORMATIVE, reason)

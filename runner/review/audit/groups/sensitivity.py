@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mpc_protocols.errors import CosynthError
 from mpc_protocols.functionality import Clique, MarginalOracle
+from parties.data.counting.local_marginals import count
 from parties.data.location import locate
 from parties.data.source import open_source
 from runner.review.audit.check import Check, Finding, Group, Profile, judged
@@ -213,8 +214,6 @@ def from_files(subject: Subject) -> Finding:
 def _file_counts(
     subject: Subject, path: Path, rows: Codes, cliques: Sequence[Clique]
 ) -> list[NDArray[np.int64]]:
-    from parties.data.counting.local_marginals import count
-
     domain = subject.study.domain
     rng = subject.generator("decode")
     columns = domain.decode(rows, rng)

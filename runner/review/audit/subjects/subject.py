@@ -23,6 +23,7 @@ from mpc_protocols.errors import UsageError
 from mpc_protocols.registry import not_installed
 from runner.review.audit.check import Profile
 from runner.review.audit.subjects.in_memory.arena import Arena, Codes, Coins
+from runner.starting.demo import coded, prepare, survey
 from runner.study import Study, load
 
 T = TypeVar("T")
@@ -148,8 +149,6 @@ def subject(path: Path | None, backends: Sequence[str], profile: Profile, seed: 
             raise UsageError(f"There is no backend {name!r}; there are {', '.join(BACKENDS.names)}.")
     with TemporaryDirectory(prefix="cosynth-audit-") as folder:
         if path is None:
-            from runner.starting.demo import coded, prepare, survey
-
             study = load(prepare(Path(folder), (7101, 7102, 7103)))
             rows, chosen = coded(survey(), study.domain), _chosen(study, backends)
             yield Subject(study, rows, chosen, profile, seed, invented=False)

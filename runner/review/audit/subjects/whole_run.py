@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mpc_protocols.functionality import Event, unobserved
 from runner.party.course.server_training import InTheClear, authorise
+from runner.party.synthesis import facts_of, plan_of, synthesize
 from runner.review.audit.subjects.in_memory.arena import Codes, Recorder, clear
 from runner.review.audit.subjects.subject import Subject
 from runner.study import Study
@@ -42,8 +43,6 @@ def not_run(study: Study) -> str | None:
 
 def whole_run(subject: Subject, rows: Codes) -> WholeRun:
     """rows: codes, (rows, columns of the study)."""
-    from runner.party.synthesis import facts_of, plan_of, synthesize
-
     study = subject.study
     plan, algorithm = plan_of(study), trained(study)
     if algorithm is None:

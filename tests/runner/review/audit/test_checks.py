@@ -186,7 +186,7 @@ def test_a_run_that_spends_too_much_breaks_its_promise(audited: Subject) -> None
     plan = plan_of(audited.study)
     stingy = replace(audited, study=replace(audited.study, privacy=privacy))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runner.party.synthesis.plan_of", lambda study: plan)
+        patch.setattr("runner.review.audit.subjects.whole_run.plan_of", lambda study: plan)
         finding = found(stingy, "A.promise")
     assert finding.verdict is Verdict.FAIL and "promises epsilon 0.1" in finding.evidence
 
