@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mpc_protocols.backends.bundles.bundle import part_bytes
 from mpc_protocols.errors import CosynthError, PeerIdentity, UsageError
+from mpc_protocols.process.later import Later
 from parties.budget.ledger import Ledger
 from parties.budget.waves import check_waves
 from runner.check.finding import Finding, fine, note, problem
 from runner.contributors.closing import Closing, check_custodians
 from runner.contributors.collection import bundle_digest, collection_of, contributors_of, waves_of
-from runner.contributors.contributing import in_earlier_wave, ledger_run, own_key
 from runner.contributors.courier.study_files import StudyFiles
 from runner.forecast.plan_text import in_bytes
 from runner.study import Study
@@ -24,13 +23,18 @@ from synth.budget.accounting import epsilon_of
 from synth.budget.rounding import rounded_up
 
 if TYPE_CHECKING:
+    from mpc_protocols.backends.bundles import bundle
+    from runner.contributors import contributing
     from synth.plan import Plan
+else:
+    bundle = Later("mpc_protocols.backends.bundles.bundle")
+    contributing = Later("runner.contributors.contributing")
 
 
 def collection(study: Study, plan: Plan) -> Iterator[Finding]:
     """What contributors leave, and when it ends. Raises `StudyInvalid` (more cells than can be shared)."""
     public = collection_of(study, plan)
-    size = in_bytes(sum(part_bytes(public.layout.cells).values()))
+    size = in_bytes(sum(bundle.part_bytes(public.layout.cells).values()))
     yield fine(
         f"{len(public.contributors) - len(public.earlier):,} contributors may each leave a bundle of {size}: "
         f"{public.layout.cells:,} cells of {len(public.layout.cliques)} marginals"
@@ -115,9 +119,9 @@ def _fixed(closing: Closing, fixed: bytes) -> str:
 def account(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """What a contributor's ledger knows of this study; nothing if it has left no bundle."""
     if name in contributors_of(study).earlier:
-        yield problem(in_earlier_wave(study, name))
+        yield problem(contributing.in_earlier_wave(study, name))
         return
-    run, ledger = ledger_run(bundle_digest(study), name).hex(), Ledger(own.ledger.file)
+    run, ledger = contributing.ledger_run(bundle_digest(study), name).hex(), Ledger(own.ledger.file)
     for entry in ledger.entries():
         if entry.reservation.run == run:
             told = "charged its whole budget until --settle" if entry.state == "open" else "settled"
@@ -139,7 +143,7 @@ def waves(study: Study, name: str, dataset: str, ledger: Ledger) -> Iterator[Fin
 def key(study: Study, name: str, own: Private) -> Iterator[Finding]:
     """Whether a contributor has the key that the study lists."""
     try:
-        public, _ = own_key(own.key, name)
+        public, _ = contributing.own_key(own.key, name)
     except CosynthError as error:
         yield problem(error)
         return

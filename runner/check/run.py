@@ -25,20 +25,17 @@ from mpc_protocols.errors import (
     UsageError,
 )
 from mpc_protocols.process.installation import program
+from mpc_protocols.process.later import Later
 from mpc_protocols.psu.row_order.protocol import UNEQUAL
-from parties.certificates import read
 from parties.data.counting.local_marginals import validate
 from parties.data.counting.scan import inspect
 from parties.data.source import open_source
-from parties.session.admission.identity import own_identity
-from parties.session.admission.preflight import Met, meet
-from runner.check import contributors, linked, parts, vertical
+from runner.check import linked, parts, vertical
 from runner.check.begins import begins
 from runner.check.budget import budget
 from runner.check.finding import Finding, fine, note, problem
 from runner.check.own_table import own_table
 from runner.failures import reason
-from runner.party import second_proposal
 from runner.party.options import CertificateFiles
 from runner.party.session import session_config, study_digest
 from runner.results.formulas import formulas
@@ -52,7 +49,17 @@ from synth.algorithm import ALGORITHMS
 from synth.config import CELL_BYTES
 
 if TYPE_CHECKING:
+    from parties import certificates
+    from parties.session.admission import identity, preflight
+    from runner.check import contributors
+    from runner.party import second_proposal
     from synth.plan import Plan
+else:  # without --party and [contributors] nobody needs TLS
+    certificates = Later("parties.certificates")
+    contributors = Later("runner.check.contributors")
+    second_proposal = Later("runner.party.second_proposal")
+    identity = Later("parties.session.admission.identity")
+    preflight = Later("parties.session.admission.preflight")
 
 SOON_DAYS = 30
 
@@ -357,7 +364,7 @@ def _certificates(study: Study, party: Party, own: Private) -> Generator[Finding
     try:
         files = private_file.certificates(study, party.name, own)
         assert files is not None
-        own_identity(session_config(study, party.name, files, study_digest(study, files), None, {}))
+        identity.own_identity(session_config(study, party.name, files, study_digest(study, files), None, {}))
         for path in filter(None, (files.cert, files.ca)):
             yield _valid(path)
         yield fine(f"{files.key} is the certificate's key")
@@ -377,7 +384,7 @@ def _digest(study: Study, files: CertificateFiles | None) -> Finding:
 
 def _valid(path: Path) -> Finding:
     """Until when a certificate is valid, which the session's own look at it has found in order."""
-    until = read(path).not_after
+    until = certificates.read(path).not_after
     left = (until - datetime.now(UTC)).days
     words = f"{path} is valid until {until:%Y-%m-%d} ({left} days)"
     return note(f"{words}: renew it soon") if left < SOON_DAYS else fine(words)
@@ -418,8 +425,8 @@ def _peers(study: Study, party: str, own: Private, known: bool) -> Iterator[Find
         return
     try:
         config = session_config(study, party, files, study_digest(study, files), own.listen, {})
-        for news in meet(config):
-            if isinstance(news, Met):
+        for news in preflight.meet(config):
+            if isinstance(news, preflight.Met):
                 proof = "" if config.insecure_loopback else " proves who it is and"
                 yield (
                     problem(news.error)

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpc_protocols.backends.bundles.collected import CollectedCounts
 from mpc_protocols.errors import DataRefused, ProtocolAborted, StudyInvalid
 from mpc_protocols.process.installation import program
+from mpc_protocols.process.later import Later
 from parties.budget.collected_lists import CollectedList
 from parties.budget.ledger import Ledger
 from parties.inbox.agreement import agree, all_say, confirm, grown, looks, standing
@@ -39,6 +39,8 @@ from runner.contributors.collection import inbox_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mpc_protocols.backends.bundles import collected
+    from mpc_protocols.backends.bundles.collected import CollectedCounts
     from mpc_protocols.functionality import LocalCounts
     from mpc_protocols.wire import Wire
     from parties.inbox.close import Close
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from runner.study import Study
     from runner.study.private_file import Private
     from synth.plan import Plan
+else:
+    collected = Later("mpc_protocols.backends.bundles.collected")
 
 
 POLL_S, MAX_POLL_S = 1.0, 15.0
@@ -190,7 +194,7 @@ class Closing:
 
     def collected(self, own: LocalCounts | None) -> CollectedCounts:
         """What this party brings to the run. own: its own table's counts. Raises as `Inbox.sum`."""
-        return CollectedCounts(
+        return collected.CollectedCounts(
             self.collection.layout, self.inbox.sum(self.agreed, self.round), self.agreed.hash, own
         )
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mpc_protocols.errors import PeerIdentity, StudyInvalid
 from mpc_protocols.functionality import Adjacency
 from mpc_protocols.process.installation import program
+from mpc_protocols.process.later import Later
 from parties.addresses import is_loopback
-from parties.budget.account import Cap
 from parties.budget.notion import ProtectedUnit
 from parties.data.harmony.recipe import fit
 from parties.data.harmony.rules import RFC, Rules
@@ -31,6 +31,11 @@ from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
 from runner.study.sections.linked import placed
 from runner.study.sections.parties import read_address, read_location
+
+if TYPE_CHECKING:
+    from parties.budget import account
+else:
+    account = Later("parties.budget.account")
 
 KEYS = (
     *("data", "workers", "listen", "out", "cert", "key", "ca", "allow_empty", "inbox", "csv", "harmonise"),
@@ -67,9 +72,11 @@ class LedgerSettings:
     cap_adjacency: Adjacency | None = None
 
     @property
-    def cap(self) -> Cap:
+    def cap(self) -> account.Cap:
         """What the ledger is to enforce."""
-        return Cap(self.cap_epsilon, self.cap_delta, self.max_alignments, self.cap_unit, self.cap_adjacency)
+        return account.Cap(
+            self.cap_epsilon, self.cap_delta, self.max_alignments, self.cap_unit, self.cap_adjacency
+        )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from mpc_protocols.errors import CosynthError, UsageError
 from mpc_protocols.functionality import Event
 from mpc_protocols.process.later import Later, np
 from parties.data.location import locate
-from parties.data.source import open_source
 from runner.failures import reason
 from runner.results.outdir import SIGNATURES
 from runner.study.declared.keys import MAX_EPSILON, PEOPLE, PriorKeys
@@ -33,6 +32,7 @@ from runner.study.sections.public_files import MAX_BYTES, read_public
 from synth.algorithm import ALGORITHMS, Algorithm
 
 if TYPE_CHECKING:
+    from parties.data import source
     from runner.report import files
     from runner.results import finished_run, release, signatures
     from runner.study.model import Party
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from synth.prior import Known, Prior
     from synth.run import Measured
 else:
+    source = Later("parties.data.source")
     files = Later("runner.report.files")
     finished_run = Later("runner.results.finished_run")
     licence = Later("synth.inference.licence")
@@ -191,11 +192,11 @@ def _rows(path: Path, people: str, domain: Domain) -> StudyPrior:
         copy = Path(folder) / path.name  # what the digest is of, where nobody else changes it
         copy.write_bytes(content)
         try:
-            with open_source(locate(copy)) as source:
-                shared = domain.subset([name for name in domain.names if name in source.columns])
+            with source.open_source(locate(copy)) as table:
+                shared = domain.subset([name for name in domain.names if name in table.columns])
                 if len(shared) < 2:
                     raise _Unusable("it has fewer than two columns of this study")
-                records = read(source, shared, None, max_rows=MAX_BYTES)
+                records = read(table, shared, None, max_rows=MAX_BYTES)
         except CosynthError as error:
             raise _Unusable(error.sentence.replace(str(copy), path.name).rstrip(".")) from None
     if records.rows < 1:
