@@ -303,9 +303,9 @@ class Link:
             if header.kind is Kind.BYE and not self._farewell:
                 self._farewell = True  # known at once, whichever thread tells the session
                 self._hub.depart(self.number)
-            self._reading.call_in_loop(self._heard, header.kind, bytes(self._body))
+            self._reading.call_in_loop(self._control_frame, header.kind, bytes(self._body))
 
-    def _heard(self, kind: Kind, payload: bytes) -> None:
+    def _control_frame(self, kind: Kind, payload: bytes) -> None:
         """In the event loop's thread: a control frame for the session."""
         try:
             if not self.ended:

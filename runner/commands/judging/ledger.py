@@ -132,7 +132,7 @@ def run_check(arguments: argparse.Namespace) -> None:
         used = dataset["cap_used"]
         if used is None or used > dataset["cap_epsilon"] * (1 + 1e-9):
             raise BudgetRefused(
-                f"{name}: epsilon {_said(used)} is taken of a cap of {dataset['cap_epsilon']:g}; no further run is admitted."
+                f"{name}: epsilon {_text(used)} is taken of a cap of {dataset['cap_epsilon']:g}; no further run is admitted."
             )
         print(f"ok       {name}: epsilon {rounded_up(used):g} of {dataset['cap_epsilon']:g} is taken")
 
@@ -209,9 +209,9 @@ def _print_lines(path: Path, datasets: Sequence[dict[str, Any]]) -> None:
             one["dataset"],
             str(len(one["runs"])),
             str(len(one["refusals"])),
-            "no sum" if one["uncounted"] else "0" if one["notion"] is None else _said(one["epsilon"]),
+            "no sum" if one["uncounted"] else "0" if one["notion"] is None else _text(one["epsilon"]),
             "-" if one["delta"] is None else f"{one['delta']:.4g}",
-            "-" if one["cap_epsilon"] is None else f"{_said(one['cap_used'])} of {one['cap_epsilon']:g}",
+            "-" if one["cap_epsilon"] is None else f"{_text(one['cap_used'])} of {one['cap_epsilon']:g}",
             time.strftime("%Y-%m-%d %H:%M", time.localtime(_last(one))),
         )
         for one in datasets
@@ -378,7 +378,7 @@ def _sum(dataset: Mapping[str, Any], uncapped: str) -> str:
     if dataset["cap_epsilon"] is not None:
         cap = (
             f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
-            f"{_said(dataset['cap_used'])} is taken (counted by rho)"
+            f"{_text(dataset['cap_used'])} is taken (counted by rho)"
         )
     runs = f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}"
     if dataset["notion"] is None:
@@ -395,7 +395,7 @@ def _sum(dataset: Mapping[str, Any], uncapped: str) -> str:
         else ""
     )
     return (
-        f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
+        f"spent: epsilon {_text(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
         f"{runs}, {notion}; {cap}"
     )
 
@@ -405,7 +405,7 @@ def _finite(epsilon: float) -> float | None:
     return epsilon if math.isfinite(epsilon) else None
 
 
-def _said(epsilon: float | None) -> str:
+def _text(epsilon: float | None) -> str:
     return "above any number" if epsilon is None else f"{rounded_up(epsilon):g}"
 
 
@@ -417,7 +417,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         facts["unit_short"],
         facts["adjacency"],
         "none" if facts["claim"] == "none" else f"({facts['epsilon']:g}, {facts['delta']:g})",
-        f"({_said(facts['epsilon_spent'])}, {facts['delta_spent']:.4g})",
+        f"({_text(facts['epsilon_spent'])}, {facts['delta_spent']:.4g})",
         f"{facts['rho']:.4g}",
         "no" if facts["counts"] is None else f"x {facts['counts']:.4g}",
         str(facts["releases"]),
