@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.process.installation import program
 from runner.commands import command
 from runner.commands.listing import HELP
@@ -122,7 +122,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     print(f"ok       {ledger.path}: whole, {len(datasets)} data sets")
     for dataset in datasets:
         name, left = (
-            shown(dataset["dataset"], line=True),
+            printable(dataset["dataset"], line=True),
             sum(one["state"] != "settled" for one in dataset["runs"]),
         )
         if left:
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> None:
 
         names = {one["dataset"] for one in _datasets(ledger, settings, None, None)}
         raise UsageError(
-            f"{ledger.path} has no data set {shown(arguments.dataset, line=True)!r}{nearest(arguments.dataset, names)}; "
+            f"{ledger.path} has no data set {printable(arguments.dataset, line=True)!r}{nearest(arguments.dataset, names)}; "
             f"`{program()} ledger show` lists those that it has."
         )
     if arguments.json:
@@ -336,7 +336,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
     if not datasets:
         print("no run yet, nothing spent")
     for dataset in datasets:
-        print(f"\ndata set: {shown(dataset['dataset'], line=True)}")
+        print(f"\ndata set: {printable(dataset['dataset'], line=True)}")
         if dataset["runs"]:
             print(_sum(dataset, uncapped))
             if open_handed := sum(facts["claim"] == "none" for facts in dataset["runs"]):
@@ -360,7 +360,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
             for facts in dataset["runs"]:
                 if facts["unclaimed"]:
                     open_to_other = " and ".join(facts["unclaimed"])
-                    study = shown(facts["study"], line=True)
+                    study = printable(facts["study"], line=True)
                     print(
                         f"no privacy claim: in the run of {study} with {', '.join(facts['with'])} the {open_to_other} "
                         "were open to the other owner; no epsilon of this account covers that"
@@ -440,7 +440,7 @@ def _refused(facts: dict[str, Any]) -> tuple[str, ...]:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """With rules on a terminal, plain columns in a pipe."""
-    rows = [tuple(shown(text, line=True) for text in row) for row in rows]
+    rows = [tuple(printable(text, line=True) for text in row) for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.process.foreign_text import for_stream, shown
+from mpc_protocols.process.foreign_text import for_stream, printable
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ def _interval_text(interval: tuple[float, float] | None) -> tuple[str, ...]:
 
 
 def _print(answer: Answer, rows: Sequence[Row]) -> None:
-    columns = tuple(map(shown, answer.columns))
+    columns = tuple(map(printable, answer.columns))
     told = [
         (
-            *map(shown, values),
+            *map(printable, values),
             f"{count:,.0f}",
             *_interval_text(answer.interval(count)),
             f"{100 * share:.1f} %",
