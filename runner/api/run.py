@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.process.later import Later
 from parties.data.scratch import Scratch
 from runner.api.card import card
@@ -31,7 +31,7 @@ from runner.results.outputs import frame_of
 from runner.results.query import ask
 from runner.results.warnings import texts_of
 from runner.study.model import DataLocation
-from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
+from synth.inference.replicates import MAX_REPLICATES, Replicates, draw_tables
 from synth.mrf import conditional
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Run:
     def __str__(self) -> str:
         facts, told = self.summary, [f"WARNING: {text}" for text in self.warnings]
         relations = facts.get("relations", {}).get("sentence")
-        return shown(
+        return printable(
             "\n".join(
                 [
                     f"{facts['study']}: {facts['rows']:,} rows, {len(facts['columns'])} columns, epsilon "
@@ -152,7 +152,7 @@ class Run:
             raise UsageError(f"A replicate has from 0 to {MAX_ROWS:,} rows, got {wanted}.")
         made = Replicates(opened.model, self._measurements, opened.facts)
         start = secrets.randbits(64) if seed is None else seed
-        tables = drawn(made, number, wanted, start)
+        tables = draw_tables(made, number, wanted, start)
         return [frame_of(codes, opened.domain, start + place) for place, codes in enumerate(tables)]
 
     def query(self, *columns: str) -> pd.DataFrame:

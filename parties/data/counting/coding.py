@@ -116,12 +116,12 @@ class Coder:
             return codes, _with_commas_apart(faults, distinct)
         assert distinct is not None
         texts = [written(value) for value in distinct.values.to_pylist()]
-        codes = distinct.each([self._code_of(text) for text in texts], -1)
+        codes = distinct.lookup([self._code_of(text) for text in texts], -1)
         if isinstance(self.column, Boolean):
             return codes, [(codes < 0, "the value is neither true nor false in a usual spelling")]
         if self.column.unlisted >= 0:
             self.unlisted += int(
-                np.count_nonzero((codes < 0) & distinct.each([bool(text) for text in texts], False))
+                np.count_nonzero((codes < 0) & distinct.lookup([bool(text) for text in texts], False))
             )
             codes[codes < 0] = self.column.unlisted
         return codes, [
@@ -216,7 +216,7 @@ class Distinct:
             pa.int32(), len(self._places), [None, pa.py_buffer(self._places.astype("int32").tobytes())]
         )
 
-    def each(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
+    def lookup(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
         """What the table has for each row's value, `otherwise` where there is none."""
         return np.append(np.asarray(table, dtype=np.asarray(otherwise).dtype), otherwise)[self._places]
 
@@ -241,7 +241,7 @@ def _absent(values: pa.Array, distinct: Distinct | None) -> NDArray[np.bool_]:
     if _text(values.type):
         assert distinct is not None
         lengths = pc.binary_length(distinct.values)
-        return distinct.each(entries(lengths, str(lengths.type)) == 0, True)
+        return distinct.lookup(entries(lengths, str(lengths.type)) == 0, True)
     absent = ~present(values)
     if pa.types.is_floating(values.type):
         absent |= np.isnan(entries(pc.cast(values, pa.float64()), np.float64))
@@ -276,7 +276,7 @@ def _unfit(kind: pa.DataType, column: Column) -> str | None:
 def _codes(values: pa.Array, distinct: Distinct | None, size: int) -> tuple[NDArray[np.int64], Faults]:
     if distinct is not None:
         texts = distinct.values.to_pylist()
-        given = distinct.each(
+        given = distinct.lookup(
             [int(text.partition(".")[0]) if _CODE.fullmatch(text) else -1 for text in texts], -1
         )
     elif pa.types.is_integer(values.type):
@@ -302,7 +302,7 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
     plain = pc.match_substring_regex(distinct.values, _NUMBER)
     parsed = np.full(len(plain), np.nan)
     parsed[truths(plain)] = entries(pc.cast(pc.filter(distinct.values, plain), pa.float64()), np.float64)
-    return distinct.each(parsed, np.nan)
+    return distinct.lookup(parsed, np.nan)
 
 
 def _with_commas_apart(faults: Faults, distinct: Distinct | None) -> Faults:
@@ -310,14 +310,14 @@ def _with_commas_apart(faults: Faults, distinct: Distinct | None) -> Faults:
     unread, reason = faults[0]
     if distinct is None or reason != UNREAD or not unread.any():
         return faults
-    comma = distinct.each(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
+    comma = distinct.lookup(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
     return [(unread & ~comma, UNREAD), (unread & comma, COMMA), *faults[1:]]
 
 
 def _moments(distinct: Distinct, column: Calendar) -> NDArray[np.float64]:
     """float64 numbers of days or times, NaN where a value is missing or is none."""
     found = [column.number_of(text) for text in distinct.values.to_pylist()]
-    return distinct.each([np.nan if number is None else float(number) for number in found], np.nan)
+    return distinct.lookup([np.nan if number is None else float(number) for number in found], np.nan)
 
 
 def written(value: Value | Decimal) -> str:

@@ -24,7 +24,7 @@ from runner.results.finished_run import open_run
 from runner.results.linked import People, check_of_people, linked_of, write_tables
 from runner.results.outputs import write_parquet, write_table
 from runner.results.warnings import tell, texts_of
-from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
+from synth.inference.replicates import MAX_REPLICATES, Replicates, draw_tables
 from synth.mrf import conditional
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _replicates(
     try:
         with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent) as name:
             files = []
-            for place, codes in enumerate(drawn(made, number, arguments.rows, seed), 1):
+            for place, codes in enumerate(draw_tables(made, number, arguments.rows, seed), 1):
                 files.append((Path(name) / str(place), target.with_stem(f"{target.stem}.{place}")))
                 write(files[-1][0], codes, finished.domain, seed + place - 1)
             for file, final in files:
