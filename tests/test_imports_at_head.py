@@ -1,7 +1,7 @@
 """Imports stand at the head of a file. What must be loaded later is reached at few seams, each of which says why.
 
 A library or a part of the project that is loaded at its first use is a `Later` (`mpc_protocols.process.later`),
-which a descriptor or `libraries.py` declares at its head; a command is carried out by a file of its own. An
+which a descriptor or `parties.data.libraries` declares at its head; a command is carried out by a file of its own. An
 import inside a function is left for an extra that may not be installed, and where `SEAMS` says so.
 """
 

@@ -2,7 +2,7 @@
 reasons.
 
 Both are functions of what a run has released, and cost no further budget. Attributes are plain numbers and
-texts, so that `networkx.write_graphml` and the programs that read GraphML (Gephi, Cytoscape, yEd, igraph)
+texts, so that NetworkX's write_graphml and the programs that read GraphML (Gephi, Cytoscape, yEd, igraph)
 take them as they are.
 
     attribute graph   a node per column: kind, values (missing included); an edge between columns that a measured clique holds
