@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
 import random
@@ -189,17 +190,20 @@ def _python(*packages: str) -> list[Path]:
 
 
 def drawn(seed: int, count: int, only: str) -> list[Mutant]:
-    """`count` mutants on as many lines, the same for a seed and a tree."""
-    lines: dict[tuple[str, int], list[Mutant]] = {}
+    """`count` mutants on as many lines. Each line has its place in the order by seed, file and text alone: others may change."""
+    lines: dict[tuple[bytes, int], list[Mutant]] = {}
     for path in _python(*PACKAGES):
         name, source = str(path.relative_to(ROOT)), path.read_bytes()
-        if not LEFT_OUT.search(name):
+        if name.startswith(only) and not LEFT_OUT.search(name):
             for mutant in Sites(name, source).of(ast.parse(source)):
-                lines.setdefault((name, mutant.line), []).append(mutant)
-    rng = random.Random(seed)
-    order = rng.sample(sorted(lines), len(lines))
-    chosen = [line for line in order if line[0].startswith(only)][:count]
-    return [rng.choice([m for m in lines[line] if m.kind != "swapped"] or lines[line]) for line in chosen]
+                place = hashlib.sha256(f"{seed} {name} {mutant.before}".encode()).digest()
+                lines.setdefault((place, mutant.line), []).append(mutant)
+    found = []
+    for place, line in sorted(lines)[:count]:
+        of = lines[place, line]
+        of = [mutant for mutant in of if mutant.kind != "swapped"] or of  # mypy sees most of those
+        found.append(of[int.from_bytes(place[8:16], "big") % len(of)])
+    return found
 
 
 @cache
@@ -216,11 +220,13 @@ def _importers() -> dict[Path, set[Path]]:
         for place in (ROOT.joinpath(*name.split(".")) for name in names):
             for imported in (place.with_suffix(".py"), place / "__init__.py"):
                 found.setdefault(imported, set()).add(file)
+    for command in _python("runner/commands"):  # which the command line loads by name
+        found.setdefault(command, set()).add(ROOT / "runner/commands/cli.py")
     return found
 
 
 def nearest(module: str, count: int) -> list[str]:
-    """Test files that reach a module by imports: those of its name and in its mirrored folder first, then by steps."""
+    """Test files that reach a module by imports: by steps, those of its name, in its mirrored folder and with its words first."""
     target, mirrored = ROOT / module, ROOT / "tests" / Path(module).parent
     while not mirrored.is_dir():
         mirrored = mirrored.parent
@@ -232,8 +238,13 @@ def nearest(module: str, count: int) -> list[str]:
             queue.append(importer)
     for path in (ROOT / "tests").glob("*/**/test_*.py"):
         if path in steps:
-            named = (target.stem if target.stem != "__init__" else target.parent.name) in path.stem
-            distance = steps[path] - 3 * named - 2 * (mirrored in path.parents)
+            name, text = (
+                target.stem if target.stem != "__init__" else target.parent.name,
+                path.read_text("utf-8"),
+            )
+            said = sum(text.count(word) for word in {name, target.parent.name})
+            near = 3 * (name in path.stem) + 2 * (mirrored in path.parents) + min(said, 40) / 20
+            distance = min(steps[path], 5) - near
             order.append((distance, path.stat().st_size, str(path.relative_to(ROOT))))
     names = [name for _, _, name in sorted(order)]
     return [name for name in names[:count] if name != ON_BYTES] + [ON_BYTES] * (ON_BYTES in names)
