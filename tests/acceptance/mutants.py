@@ -79,7 +79,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What identifies it, wherever the line has gone."""
+        """The same wherever its line has gone."""
         return f"{self.path}: {self.before} => {self.after}"
 
 
@@ -99,10 +99,10 @@ class Sites:
     def _mutant(self, kind: str, start: int, end: int, put: bytes) -> Mutant:
         line = self.source.count(b"\n", 0, start)
         left, right = self.starts[line], self.source.find(b"\n", end)
-        shown = [
-            self.source[left:start] + text + self.source[end:right] for text in (self.source[start:end], put)
-        ]
-        before, after = (" ".join(text.decode().split()) for text in shown)
+        head, tail = self.source[left:start], self.source[end:right]
+        before, after = (
+            " ".join((head + of + tail).decode().split()) for of in (self.source[start:end], put)
+        )
         return Mutant(self.path, line + 1, start, end, put, kind, before, after)
 
     def _node(self, kind: str, node: ast.AST, put: bytes) -> Mutant:
@@ -144,12 +144,11 @@ class Sites:
                 yield from self._operator("operator", left, right)
             case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
                 yield self._node("sign", node, self._text(operand))
-            case ast.Constant(value=bool() as value):
-                yield self._node("constant", node, str(not value).encode())
-            case ast.Constant(value=int() as value):
-                yield self._node("constant", node, str(value + 1).encode())
-            case ast.Constant(value=float() as value):
-                yield self._node("constant", node, str(value * 2 or 1.0).encode())
+            case ast.Constant(value=bool() | int() | float() as value):
+                more = value * 2 or 1.0 if isinstance(value, float) else value + 1
+                yield self._node(
+                    "constant", node, str(not value if isinstance(value, bool) else more).encode()
+                )
             case ast.Call(
                 args=[ast.Name() | ast.Attribute() as left, ast.Name() | ast.Attribute() as right, *_]
             ):
@@ -270,19 +269,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """The first failure is the outcome."""
-    _note(report)
-
-
-def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """A file that cannot be imported fails as a test does."""
-    _note(report)
-
-
-def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
+def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """The first failure is the outcome; a file that cannot be imported fails as a test does."""
     if report.failed:
         Path(os.environ[OUTCOME]).write_text(report.nodeid, encoding="utf-8")
+
+
+pytest_collectreport = pytest_runtest_logreport
 
 
 def pytest_runtest_logfinish() -> None:
@@ -365,38 +358,32 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="those that survived, once more")
     given = parser.parse_args()
     lines = given.resume.read_text(encoding="utf-8").splitlines() if given.resume.exists() else []
-    done = {record["name"]: record for record in map(json.loads, lines)}
+    done = {(record["name"], record["line"]): record for record in map(json.loads, lines)}
     listed = (Path(__file__).parent / "mutants_equivalent.txt").read_text(encoding="utf-8").splitlines()
     equivalent = {line for line in listed if line and not line.startswith(("#", " "))}
     clean = {str(record["by"]): True for record in done.values() if record["fate"] == "caught"}
     mutants = drawn(given.seed, given.count, given.only)
-    with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as folder,
-        given.resume.open("a", encoding="utf-8") as file,
-    ):
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, suppress(KeyboardInterrupt):
         copy, ignored = Path(folder) / "tree", (".git", ".venv*", ".mypy_cache", "build", "dist")
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*ignored))
-        for number, mutant in enumerate(mutants):
-            fate = done.get(mutant.name, {}).get("fate")
+        for mutant in mutants:
+            fate = done.get((mutant.name, mutant.line), {}).get("fate")
             if mutant.name in equivalent or (fate and not (given.again and fate == "survived")):
                 continue
-            record = done[mutant.name] = judge(copy, mutant, given.files, given.cpu, clean)
-            print(json.dumps(record), file=file, flush=True)
-            print(
-                number,
-                record["fate"],
-                f"{record['cpu_s']} s",
-                mutant.name,
-                record["by"],
-                sep="  ",
-                flush=True,
-            )
-    print("| package | caught | survived | equivalent | unjudged |\n|---|---|---|---|---|")
+            record = judge(copy, mutant, given.files, given.cpu, clean)
+            done[mutant.name, mutant.line] = record
+            with given.resume.open("a", encoding="utf-8") as file:
+                print(json.dumps(record), file=file)
+            print(*(record[key] for key in ("fate", "cpu_s", "name", "by")), sep="  ", flush=True)
+    fates = ("caught", "survived", "equivalent", "unjudged", "not run")
+    print(f"| package | {' | '.join(fates)} |\n|---|---|---|---|---|---|")
     for package in (*PACKAGES, ""):
-        of = [m.name for m in mutants if m.path.startswith(package)]
-        fates = Counter("equivalent" if name in equivalent else done[name]["fate"] for name in of)
-        cells = [str(fates[fate]) for fate in ("caught", "survived", "equivalent", "unjudged")]
-        print(f"| {package or 'all'} | {' | '.join(cells)} |")
+        found = Counter(
+            "equivalent" if of.name in equivalent else done.get((of.name, of.line), {}).get("fate", "not run")
+            for of in mutants
+            if of.path.startswith(package)
+        )
+        print(f"| {package or 'all'} | {' | '.join(str(found[fate]) for fate in fates)} |")
 
 
 if __name__ == "__main__":
