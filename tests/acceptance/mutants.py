@@ -312,8 +312,8 @@ def run(copy: Path, tests: list[str], cpu_s: int) -> tuple[str, str, float]:
         code = child.wait()
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)  # what the tests started and left
-    failed = outcome.read_text(encoding="utf-8") if outcome.exists() else "no test ran" * (code > 0)
-    fate = "passed" if code in (0, 5) else "hung" if code < 0 else "failed"
+    failed = outcome.read_text(encoding="utf-8") if outcome.exists() else "no test ran" * (code not in (0, 5))
+    fate = "hung" if code < 0 else "failed" if failed else "passed"
     return fate, failed, _used_s(resource.RUSAGE_CHILDREN) - before
 
 
