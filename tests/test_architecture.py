@@ -293,3 +293,22 @@ def test_no_backend_rests_on_another() -> None:
                     if name.startswith(f"mpc_protocols.backends.{other}.")
                 ]
                 assert not others, f"{path} imports {name}"
+
+
+PRIVATE_ARRAYS = ("mpc_protocols/psu", "mpc_protocols/vertical", "parties/data", "synth/training.py")
+"""Where arrays are of somebody's own records."""
+
+
+@pytest.mark.parametrize("place", PRIVATE_ARRAYS)
+def test_arrays_of_own_records_are_not_shown_with_their_object(place: str) -> None:
+    """A log or a traceback that shows the object must not show them."""
+    whole = ROOT / place
+    for path in [whole] if whole.is_file() else sources(place):
+        for made in (node for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)):
+            how = " ".join(map(ast.unparse, made.decorator_list))
+            if "dataclass" not in how or "repr=False" in how:
+                continue
+            for line in (field for field in made.body if isinstance(field, ast.AnnAssign)):
+                text = ast.unparse(line)
+                hidden = not ast.unparse(line.annotation).startswith("NDArray") or "repr=False" in text
+                assert hidden, f"{path}, {made.name}: {text}"

@@ -124,6 +124,12 @@ def test_what_was_written_is_read() -> None:
             "a negative rho, which would lower a contributor's ledger",
             lambda header: header["events"][0].update(rho=[-1, 2]),
         ),
+        (
+            "clients' choices that were not measured",
+            lambda header: [
+                each.update(what="choices") for each in header["events"] if each["what"] == "select"
+            ],
+        ),
         ("a negative beta", lambda header: header["events"][0].update(beta=[-1, 2])),
         ("a rho beyond floats", lambda header: header["events"][0].update(rho=[2**1024, 1])),
         (

@@ -19,7 +19,7 @@ from mpc_protocols.public.steps import MAX_BYTES, PrepareStep
 from synth.algorithms.privmrf.algorithm import ALGORITHM, PrivMrfConfig
 from synth.algorithms.privmrf.graph import dependent_pairs, first_marginals, inside, nodes_of
 from synth.algorithms.privmrf.loop import run
-from synth.algorithms.privmrf.plan import MAX_SETS, PrivMrfPlan
+from synth.algorithms.privmrf.plan import MAX_SETS, PrivMrfPlan, questions
 from synth.budget.accounting import Accountant
 from synth.domain import Domain
 from synth.judgement.metrics import workload_error
@@ -85,6 +85,14 @@ def test_any_answers_stay_within_the_cap_and_the_model(
     assert model_size_mb(DOMAIN.sizes, [m.clique for m in got.measurements]) <= limit
     assert len(got.selected) == len(set(got.selected)) <= plan.rounds[1]
     assert guard.rho >= plan.budget.rho_cap * Fraction(94, 100)
+
+
+@pytest.mark.parametrize("columns", [2, 12])
+def test_the_noise_that_beta_is_planned_for_is_no_less_than_any_question_has(columns: int) -> None:
+    domain = codes_domain(**{f"x{number}": 3 for number in range(columns)})
+    plan = plan_for(domain=domain)
+    widest = questions(domain, plan.config).widest(plan.charges, plan.budget.rho_cap)
+    assert max(plan.sigma2, plan.pairs_sigma2, plan.marginal_sigma2(columns)) <= widest
 
 
 @settings(max_examples=60)
