@@ -108,7 +108,7 @@ class Categorical(Column):
         return texts
 
     @cached_property
-    def decimals(self) -> dict[Fraction, int]:  # type: ignore[override]
+    def decimals(self) -> dict[Fraction, int]:
         """See `Column`: the decimal that was written, not the double next to it."""
         numbers: dict[Fraction, int] = {}
         for code, value in enumerate(self.values):
@@ -135,7 +135,7 @@ class Categorical(Column):
 
     def compared(self, value: object) -> tuple[float, list[Span]]:
         if self.ordered and value in self.values:
-            return float(self.values.index(value)), self.spans()  # type: ignore[arg-type]
+            return float(self.values.index(value)), self.spans()
         numbers = [float(v) for v in self.values if isinstance(v, int | float) and not isinstance(v, bool)]
         if len(numbers) != len(self.values) or not isinstance(value, int | float):
             super().compared(value)

@@ -25,8 +25,8 @@ class Codes(Column):
     textual: ClassVar[bool] = False
     ordered: ClassVar[bool] = True
     missing: ClassVar[bool] = False  # type: ignore[misc]
-    value_type: ClassVar[type] = int  # type: ignore[misc]
-    line: ClassVar[str] = "codes"  # type: ignore[misc]
+    value_type: ClassVar[type] = int
+    line: ClassVar[str] = "codes"
 
     def __post_init__(self) -> None:
         check_size(self.size, "size")

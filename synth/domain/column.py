@@ -59,6 +59,8 @@ class Column(ABC):
     """Whether bins hold whole numbers only."""
     scale: str = ""
     """What has equal widths in all bins: "linear" numbers or their "log"; else empty."""
+    even: bool = False
+    """Whether bins are drawn over the numbers themselves: they are equally wide, and these are no days."""
     other: Value | None = None
     """The listed value that stands for all that are not listed."""
 

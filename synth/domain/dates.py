@@ -144,7 +144,7 @@ class Date(Calendar):
     kind: ClassVar[str] = "date"
     noun: ClassVar[str] = "days"
     example: ClassVar[str] = "day such as 2019-12-31"
-    value_type: ClassVar[type] = date  # type: ignore[misc]
+    value_type: ClassVar[type] = date
     per_day: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ class DateTime(Calendar):
     kind: ClassVar[str] = "datetime"
     noun: ClassVar[str] = "times"
     example: ClassVar[str] = "time such as 2019-12-31T23:59, without a zone"
-    value_type: ClassVar[type] = datetime  # type: ignore[misc]
+    value_type: ClassVar[type] = datetime
     per_day: ClassVar[int] = DAY
 
     def __post_init__(self) -> None:

@@ -11,7 +11,8 @@ from synth.domain.kinds import KINDS, LIMIT, VALUE
 BROKEN_ROWS = ("refuse", "leave out")
 
 
-def _kind(name: str) -> Schema:
+def kind_schema(name: str) -> Schema:
+    """The JSON Schema of a column of one kind."""
     kind = KINDS[name]
     needed = [sorted(kind.required), *([["edges"]] if "edges" in kind.optional else [])]
     return {
@@ -23,7 +24,7 @@ def _kind(name: str) -> Schema:
     }
 
 
-COLUMNS: Schema = {"type": "object", "additionalProperties": {"oneOf": [WHOLE, *map(_kind, KINDS)]}}
+COLUMNS: Schema = {"type": "object", "additionalProperties": {"oneOf": [WHOLE, *map(kind_schema, KINDS)]}}
 _CONDITION: Schema = {
     "type": "object",
     "properties": {"missing": {"const": True}, "at_least": LIMIT, "below": LIMIT},

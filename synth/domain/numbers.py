@@ -318,6 +318,10 @@ class Numeric(Binned):
             )
         self.check_zero()
 
+    @property
+    def even(self) -> bool:  # type: ignore[override]
+        return self.scale == "linear"
+
     def edges(self) -> tuple[float, ...]:
         return self._edges
 
@@ -434,6 +438,7 @@ class Integer(Binned):
     kind: ClassVar[str] = "integer"
     noun: ClassVar[str] = "integers"
     integral_by: ClassVar[str] = "integers"
+    even: ClassVar[bool] = True  # type: ignore[misc]
     integral: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
