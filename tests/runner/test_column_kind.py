@@ -3,6 +3,7 @@ whole way, from a table and a study to rows, a report and answers, with no other
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,37 @@ from runner.api import Synthesizer, between
 from runner.starting import proposals
 from runner.starting.custodians import compared
 from runner.starting.proposals import Texts
-from synth.domain import Codes, Domain, column_from_spec
+from synth.domain import Codes, Column, Domain, column_from_spec
 from synth.domain.keys import kind_schema
 from synth.domain.kinds import KINDS
 from tests.parties.data.tables import write_csv, write_duckdb
+from tests.source_files import parsed
 from tests.toys.weekday_kind import NAMES, WEEKDAY, Weekday, guess
 
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("mpc_protocols", "synth", "parties", "runner", "cosynth")
 DAYS = ["Monday", "mon", "Tue", "SUNDAY", None, "Sunday", "Wed"]
 DOMAIN = Domain(("day", "x"), (Weekday(missing=True), Codes(2)))
+
+
+def test_no_layer_compares_the_class_of_a_column() -> None:
+    kinds, todo = {"Column"}, [Column]
+    while todo:
+        todo = [below for kind in todo for below in kind.__subclasses__()]
+        kinds |= {kind.__name__ for kind in todo}
+    assert {"Codes", "Calendar", "Boolean", "Edged"} <= kinds
+    for path in (path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*.py"))):
+        module = parsed(path)
+        domain = {
+            alias.name
+            for node in ast.walk(module)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("synth.domain")
+            for alias in node.names
+        } | {node.name for node in module.body if isinstance(node, ast.ClassDef)}
+        for call in ast.walk(module):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("isinstance", "issubclass"):
+                named = {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}
+                assert not named & kinds & domain, f"{path}:{call.lineno} asks for a class; ask the column"
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +127,7 @@ def test_a_run_reports_samples_and_answers_it(tmp_path: Path) -> None:
     run = Synthesizer(columns, epsilon=20.0).fit(frame, out=tmp_path / "out").run
     table = pd.read_csv(tmp_path / "out" / "synthetic.csv")
     assert {"Monday", "Thursday"} <= set(table["day"].dropna()) <= set(NAMES)
-    page = run.report().read_text(encoding="utf-8")
+    page = run.report.read_text(encoding="utf-8")
     assert "7 values or missing" in page and "Wednesday" in page
     assert set(run.sample(50, where={"day": ["tue"]})["day"]) == {"Tuesday"}
     with pytest.raises(UsageError, match="'Moonday' is not a value of it"):
