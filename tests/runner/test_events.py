@@ -68,8 +68,7 @@ def test_a_run_writes_what_is_declared(tmp_path: Path) -> None:
     for event in events:
         kind = EVENTS[event["phase"], event["event"]]
         assert kind.required <= event.keys() <= kind.known | COMMON, event
-        words = words_of(kind.phase, kind.name)
-        assert words is None or words(event)
+        assert (words_of(kind.phase, kind.name, event) is None) == (kind.words is None)
 
 
 def test_the_page_has_the_events_that_are_declared() -> None:
@@ -111,10 +110,10 @@ def test_what_is_wrong_in_a_private_file_is_said_by_its_declaration(tmp_path: Pa
         "allow_empty must be true or false, got 1.",
         'decimal must be "." or ",", got ";".',
         '[harmonise] filter must be an expression in DuckDB\'s SQL, got "".',
-        '[harmonise] missing_ids must be "refuse" or "leave out", got "leave".',
+        '[harmonise] missing_ids must be "refuse" or "leave out", got "leave" (did you mean "leave out"?).',
         "[harmonise.columns.a] from must be the name of a column of the data, got 3.",
         "[ledger] cap_epsilon must be a number greater than 0, got 0.",
         "[ledger] cap_delta must be a number greater than 0 and less than 1, got 1.",
-        '[ledger] cap_adjacency must be "add-remove" or "replace", got "add" (did you mean "add-remove"?).',
+        '[ledger] cap_adjacency must be "add-remove" or "replace", got "add".',
         "[ledger] max_alignments must be a whole number of at least 0, got -1.",
     }

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Words = Callable[[Mapping[str, Any]], str]
+Words = str | Callable[[Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class EventKind:
     """One kind of event.
 
     tells: for the reference page. fields: beside those of every event, with ? behind one that may be absent.
-    words: of a line on standard output; None: its name and fields. brief: whether it has a line without `-v`.
+    words: of a line on standard output, with fields in braces; None: its name and fields. brief: whether it
+    has a line without `-v`.
     """
 
     phase: str
@@ -79,9 +80,7 @@ def _batch(event: Mapping[str, Any]) -> str:
     return f"round {first}{f' to {last}' if last != first else ''}: {named}{more}"
 
 
-def _fitted(event: Mapping[str, Any]) -> str:
-    size, steps, seconds = event["model_mb"], event["iterations"], event["seconds"]
-    return f"round {event['round']}: model of {size:.2f} MiB, {steps} iterations, {seconds:.2f} s"
+_FITTED = "round {round}: model of {model_mb:.2f} MiB, {iterations} iterations, {seconds:.2f} s"
 
 
 def _summed(event: Mapping[str, Any]) -> str:
@@ -98,6 +97,43 @@ def _raised(event: Mapping[str, Any]) -> str:
     return f"round {event['round']} of {event['rounds']}, {event['cohort']} clients: {chosen}"
 
 
+def _waiting(event: Mapping[str, Any]) -> str:
+    return f"{event['party']} is waiting for {', '.join(event['for'])}"
+
+
+def _connected(event: Mapping[str, Any]) -> str:
+    return " and ".join(sorted((event["party"], event["peer"]))) + " are connected"
+
+
+def _agreed(event: Mapping[str, Any]) -> str:
+    return f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})"
+
+
+def _resumed(event: Mapping[str, Any]) -> str:
+    return f"run {event['run'][:12]}, which was interrupted, goes on: {event['opened']} steps are known"
+
+
+def _closed(event: Mapping[str, Any]) -> str:
+    what = f"round {event['round']} of arrivals" if "round" in event else "the collection"
+    return f"{what} is closed with {event['bundles']} bundles"
+
+
+def _left_out(event: Mapping[str, Any]) -> str:
+    clique = clique_words(event["clique"], event["bins"])
+    return f"round {event['round']}: {clique} does not fit beside the others: not measured"
+
+
+def _estimates(event: Mapping[str, Any]) -> str:
+    told = f"{len(event['joined'])} told from independence"
+    return f"{event['pairs']} pairs across owners, noise sd {event['sd']:.3g} a count: {told}"
+
+
+def _trained(event: Mapping[str, Any]) -> str:
+    if "round" in event:
+        return f"{event['round']:,} of {event['rounds']:,} rounds of training"
+    return f"{' and '.join(event['owners'])} have trained their halves of the model"
+
+
 SPENT = "rho_spent? rho?"
 """What has been spent of the cap on rho."""
 KINDS = (
@@ -107,116 +143,73 @@ KINDS = (
         "what the run is of",
         "study algorithm backend epsilon delta rounds leader parties columns",
     ),
-    EventKind(
-        "connect",
-        "waiting",
-        "who is waited for",
-        "for",
-        lambda event: f"{event['party']} is waiting for {', '.join(event['for'])}",
-        brief=False,
-    ),
-    EventKind(
-        "connect",
-        "connected",
-        "who has come",
-        "peer",
-        lambda event: " and ".join(sorted((event["party"], event["peer"]))) + " are connected",
-        brief=False,
-    ),
+    EventKind("connect", "waiting", "who is waited for", "for", _waiting, False),
+    EventKind("connect", "connected", "who has come", "peer", _connected, False),
     EventKind(
         "connect",
         "refused",
         "who came and was not who it said",
         "source claimed why",
-        lambda event: (
-            f"who came to {event['party']} from {event['source']} and said to be {event['claimed']} was refused: {event['why']}"
-        ),
+        "who came to {party} from {source} and said to be {claimed} was refused: {why}",
     ),
-    EventKind(
-        "agree",
-        "agreed",
-        "all hold the same study",
-        "session parties",
-        lambda event: (
-            f"{len(event['parties'])} parties hold the same study (session {event['session'][:12]})"
-        ),
-    ),
-    EventKind(
-        "agree",
-        "resumed",
-        "an interrupted run goes on",
-        "run opened",
-        lambda event: (
-            f"run {event['run'][:12]}, which was interrupted, goes on: {event['opened']} steps are known"
-        ),
-    ),
+    EventKind("agree", "agreed", "all hold the same study", "session parties", _agreed),
+    EventKind("agree", "resumed", "an interrupted run goes on", "run opened", _resumed),
     EventKind(
         "agree",
         "paced",
         "how long messages between computing parties take",
         "delay_us round_bytes",
         lambda event: f"a message between computing parties takes {event['delay_us'] / 1000:.3g} ms",
-        brief=False,
+        False,
     ),
     EventKind(
         "agree",
         "arriving",
         "a round of arrivals is waited for",
         "round",
-        lambda event: f"waiting for round {event['round']} of arrivals to close",
+        "waiting for round {round} of arrivals to close",
     ),
     EventKind(
-        "agree",
-        "closed",
-        "a collection, or a round of arrivals, is closed",
-        "round? bundles",
-        lambda event: (
-            (f"round {event['round']} of arrivals" if "round" in event else "the collection")
-            + f" is closed with {event['bundles']} bundles"
-        ),
+        "agree", "closed", "a collection, or a round of arrivals, is closed", "round? bundles", _closed
     ),
     EventKind(
         "input",
         "counted",
         "a party has read its table",
         "custodians",
-        lambda event: f"{event['party']} is ready; {event['custodians']} custodians",
-        brief=False,
+        "{party} is ready; {custodians} custodians",
+        False,
     ),
     EventKind(
         "input",
         "assembled",
         "all are ready: the clock of the run starts",
         "parties",
-        lambda event: f"all {event['parties']} parties are ready; none has sent anything of its data yet",
+        "all {parties} parties are ready; none has sent anything of its data yet",
     ),
     EventKind(
         "input",
         "left_out",
         "a contributor's counts are those of no table",
         "contributor",
-        lambda event: f"{event['contributor']} sent counts that are those of no table: they are left out",
+        "{contributor} sent counts that are those of no table: they are left out",
     ),
     EventKind(
         "input",
         "shared",
         "marginals are shared among the computing parties",
         "marginals cells contributors",
-        lambda event: f"{event['marginals']} marginals are shared, {event['cells']:,} cells",
+        "{marginals} marginals are shared, {cells:,} cells",
     ),
     EventKind(
         "align",
         "started",
         "records of the owners are being joined",
         "owners via",
-        lambda event: f"the records of {event['owners']} owners are being joined ({event['via']})",
+        "the records of {owners} owners are being joined ({via})",
     ),
     EventKind(
-        "align",
-        "aligned",
-        "they are joined",
-        "owners via",
-        lambda event: f"the records of {event['owners']} owners are joined",
+        "align", "aligned", "they are joined", "owners via", "the records of {owners} owners are joined"
     ),
     EventKind(
         "select",
@@ -230,27 +223,22 @@ KINDS = (
         "exhausted",
         "no candidate was left for picks that were paid",
         f"charged found {SPENT}",
-        lambda event: (
-            f"{event['charged']} selections were paid and {event['found']} made: no candidate was left for more"
-        ),
+        "{charged} selections were paid and {found} made: no candidate was left for more",
     ),
     EventKind(
         "select",
         "left_out",
         "a pick does not fit beside the others of its batch",
         "round clique bins",
-        lambda event: (
-            f"round {event['round']}: {clique_words(event['clique'], event['bins'])} does not fit beside the others: "
-            "not measured"
-        ),
-        brief=False,
+        _left_out,
+        False,
     ),
     EventKind(
         "select",
         "fallback",
         "columns are taken as independent of each other",
         "cells limit reason",
-        lambda event: str(event["reason"]),
+        "{reason}",
     ),
     EventKind("select", "foreseen", "how many batches are to come", "batches like"),
     EventKind("select", "opened", "distances were opened", "step marginals cells noise"),
@@ -259,9 +247,7 @@ KINDS = (
         "voted",
         "clients have chosen",
         "round candidates cohort",
-        lambda event: (
-            f"round {event['round']}: {event['cohort']} clients chose, each one of {event['candidates']} candidates"
-        ),
+        "round {round}: {cohort} clients chose, each one of {candidates} candidates",
     ),
     EventKind(
         "measure",
@@ -278,83 +264,52 @@ KINDS = (
         "total",
         "the number of rows with noise",
         f"noisy_total sigma {SPENT}",
-        lambda event: f"about {event['noisy_total']:,.0f} rows, noise sd {event['sigma']:.3g}",
+        "about {noisy_total:,.0f} rows, noise sd {sigma:.3g}",
     ),
     EventKind("measure", "dependences", "which pairs depend on each other", f"pairs sigma joined {SPENT}"),
     EventKind(
-        "measure",
-        "estimates",
-        "pairs of columns of two owners were estimated",
-        "pairs joined sd",
-        lambda event: (
-            f"{event['pairs']} pairs across owners, noise sd {event['sd']:.3g} a count: "
-            f"{len(event['joined'])} told from independence"
-        ),
+        "measure", "estimates", "pairs of columns of two owners were estimated", "pairs joined sd", _estimates
     ),
     EventKind(
-        "measure",
-        "summed",
-        "clients' marginals were added",
-        "round clients marginals cells sigma",
-        _summed,
+        "measure", "summed", "clients' marginals were added", "round clients marginals cells sigma", _summed
     ),
     EventKind(
         "measure",
         "opened",
         "as a party that obeys sees it",
         "step marginals cells noise",
-        lambda event: f"step {event['step']}: {event['cells']:,} noisy counts opened",
+        "step {step}: {cells:,} noisy counts opened",
     ),
-    EventKind("fit", "fitted", "the model was fitted", "round iterations loss? model_mb seconds", _fitted),
+    EventKind("fit", "fitted", "the model was fitted", "round iterations loss? model_mb seconds", _FITTED),
     EventKind(
         "fit", "raised", "which marginals clients are asked for next", "round rounds cohort chosen", _raised
     ),
     EventKind("fit", "raked", "registered marginals were fitted", "rows"),
     EventKind("fit", "structured", "the model's marginals are known", "pairs model_mb"),
     EventKind("fit", "added", "a later wave's people were added to the model", "rows model_mb"),
-    EventKind(
-        "fit",
-        "trained",
-        "training goes on, or has ended",
-        "round? rounds? owners?",
-        lambda event: (
-            f"{event['round']:,} of {event['rounds']:,} rounds of training"
-            if "round" in event
-            else f"{' and '.join(event['owners'])} have trained their halves of the model"
-        ),
-    ),
+    EventKind("fit", "trained", "training goes on, or has ended", "round? rounds? owners?", _trained),
     EventKind(
         "fit",
         "epoch",
         "an owner has been through its rows once more",
         "number of",
-        lambda event: f"{event['party']} has been through the rows {event['number']} of {event['of']} times",
+        "{party} has been through the rows {number} of {of} times",
     ),
-    EventKind(
-        "sample",
-        "sampled",
-        "rows were drawn",
-        "rows",
-        lambda event: f"{event['rows']:,} synthetic rows",
-    ),
+    EventKind("sample", "sampled", "rows were drawn", "rows", "{rows:,} synthetic rows"),
     EventKind("report", "not_deleted", "files that could not be deleted", "files"),
-    EventKind(
-        "report",
-        "written",
-        "a party has its results",
-        "rows",
-        lambda event: f"{event['party']} has its results",
-    ),
+    EventKind("report", "written", "a party has its results", "rows", "{party} has its results"),
 )
 EVENTS: Mapping[tuple[str, str], EventKind] = {(kind.phase, kind.name): kind for kind in KINDS}
 BATCH = EventKind("measure", "batch", "what one fit follows", "rounds marginals more", _batch)
 """Made for a display, of several events (`brief.py`); never written."""
 
 
-def words_of(phase: str, name: str) -> Words | None:
-    """Of an event, if it has any of its own."""
+def words_of(phase: str, name: str, event: Mapping[str, Any]) -> str | None:
+    """Of an event, if it has any of its own. Raises `KeyError` or another error for fields that are not what
+    they should be."""
     kind = BATCH if (phase, name) == (BATCH.phase, BATCH.name) else EVENTS.get((phase, name))
-    return None if kind is None else kind.words
+    words = None if kind is None else kind.words
+    return words.format_map(event) if isinstance(words, str) else None if words is None else words(event)
 
 
 _ROWS = re.compile(r"^\| phase \| event .*\n(?:\|.*\n)+", re.MULTILINE)

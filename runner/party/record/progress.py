@@ -122,7 +122,7 @@ class Display:
 
     def _words(self, phase: str, name: str, event: Mapping[str, Any]) -> str:
         try:
-            words = (words_of(phase, name) or _plain)(event)
+            words = words_of(phase, name, event) or _plain(event)
         except (KeyError, TypeError, ValueError):
             words = _plain(event)
         return ", ".join((words, *filter(None, (self._spent(event), _traffic(event)))))
