@@ -133,12 +133,12 @@ class Categorical(Column):
             super().numbers(name)
         return [(float(value), float(value)) for value in self.values]
 
-    def compared(self, value: object) -> tuple[float, list[Span]]:
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
         if self.ordered and value in self.values:
             return float(self.values.index(value)), self.spans()
         numbers = [float(v) for v in self.values if isinstance(v, int | float) and not isinstance(v, bool)]
         if len(numbers) != len(self.values) or not isinstance(value, int | float):
-            super().compared(value)
+            super().compared(value, name)
         return float(value), [(number, number) for number in numbers]  # type: ignore[arg-type]
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:

@@ -25,8 +25,8 @@ def check_flag(value: object, key: str) -> bool:
     return value
 
 
-def as_number(value: object) -> float:
-    """A number that a column is compared with. Raises ValueError, a phrase about the column."""
+def as_number(value: object, name: str) -> float:
+    """A number that the column `name` is compared with. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"is compared with numbers, got {value!r:.40}.")
+        raise ValueError(f"Column {name} is compared with numbers, got {value!r:.40}.")
     return float(value)

@@ -50,8 +50,8 @@ class Codes(Column):
     def numbers(self, name: str) -> list[Span]:
         return self.spans()
 
-    def compared(self, value: object) -> tuple[float, list[Span]]:
-        return as_number(value), self.spans()
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
+        return as_number(value, name), self.spans()
 
     def with_missing(self) -> Column:
         return Categorical(tuple(range(self.size)), missing=True)

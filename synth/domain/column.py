@@ -159,9 +159,12 @@ class Column(ABC):
             f"Column {name} holds texts, which have no mean; ask for a share, such as share({name} == ...)."
         )
 
-    def compared(self, value: object) -> tuple[float, list[Span]]:
-        """Where a value stands among the codes that are there. ValueError, a phrase, where it has no place."""
-        raise ValueError(f"has no order in which {value!r:.40} has a place; list its values with in [...].")
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
+        """Where a value stands among the codes that are there. ValueError, as of `numbers`, where it has no
+        place."""
+        raise ValueError(
+            f"Column {name} has no order in which {value!r:.40} has a place; list its values with in [...]."
+        )
 
     def with_missing(self) -> Column:
         """With a code for an absent value, if it has none yet."""

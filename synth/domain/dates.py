@@ -105,10 +105,12 @@ class Calendar(Binned):
             f"Column {name} holds days or times; ask for shares of it, such as share({name} < ...)."
         )
 
-    def compared(self, value: object) -> tuple[float, list[Span]]:
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
         moment = self.number_of(value) if isinstance(value, str) else None
         if moment is None:
-            raise ValueError(f"is compared with days or times such as '2019-12-31', got {value!r:.40}.")
+            raise ValueError(
+                f"Column {name} is compared with days or times such as '2019-12-31', got {value!r:.40}."
+            )
         return float(moment), self.spans()
 
     @abstractmethod

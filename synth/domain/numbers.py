@@ -80,8 +80,8 @@ class Binned(Column):
     def numbers(self, name: str) -> list[Span]:
         return self.spans()
 
-    def compared(self, value: object) -> tuple[float, list[Span]]:
-        return as_number(value), self.spans()
+    def compared(self, value: object, name: str) -> tuple[float, list[Span]]:
+        return as_number(value, name), self.spans()
 
     @cached_property
     def zero_code(self) -> int:  # type: ignore[override]

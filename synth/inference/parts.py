@@ -100,9 +100,9 @@ def _compared(column: Column, name: str, operator: str, value: object) -> Part:
     """Of each code the share that meets it; a bin that the value cuts is taken as evenly filled, and may be
     all or nothing."""
     try:
-        place, spans = column.compared(value)
+        place, spans = column.compared(value, name)
     except ValueError as error:
-        raise Unanswerable(f"Column {name} {error}") from None
+        raise Unanswerable(str(error)) from None
     low, high = np.array(spans, dtype=np.float64).T
     if column.binned and column.integral:
         whole = float(np.floor(place))
