@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 
 
 class CosynthError(Exception):
@@ -19,7 +19,7 @@ class CosynthError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        self.sentence = shown(sentence, line=True)
+        self.sentence = printable(sentence, line=True)
         super().__init__(self.sentence)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import PeerIdentity
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -155,8 +155,8 @@ def facts(certificate: x509.Certificate) -> Facts:
     except x509.ExtensionNotFound:
         authority = False
     return Facts(
-        names=tuple(map(shown, names_of(certificate))),
-        issuer=shown(certificate.issuer.rfc4514_string()),
+        names=tuple(map(printable, names_of(certificate))),
+        issuer=printable(certificate.issuer.rfc4514_string()),
         not_before=certificate.not_valid_before_utc,
         not_after=certificate.not_valid_after_utc,
         fingerprint=hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest(),

@@ -294,7 +294,7 @@ def _stack(arrays: Sequence[Any], axis: int = 0, **_: Any) -> Any:
     return blank(shape, _common_type(arrays))
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _blank_where(condition: Any, x: Any, y: Any) -> Any:
     shape = np.broadcast_shapes(*map(np.shape, (condition, x, y)))
     return blank(shape, np.result_type(*(np.asarray(of).dtype for of in (x, y))))
 
@@ -347,7 +347,7 @@ def _repeated(array: Any, repeats: Any, axis: int | None = None) -> Any:
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.concatenate: _concatenate,
     np.stack: _stack,
-    np.where: _where,
+    np.where: _blank_where,
     np.empty_like: _like,
     np.zeros_like: _like,
     np.ones_like: _like,

@@ -198,7 +198,7 @@ class EngineDryRun(TalliedDryRun):
     def close(self) -> None:
         end = EndStep().to_bytes()
         self._announce(end, end)
-        self._together(lambda party: self._heard(party).engine.announce(bytes(32))())
+        self._together(lambda party: self._receive_step(party).engine.announce(bytes(32))())
         for thread in self._contributors:
             thread.join()
         self._count_all()
@@ -224,7 +224,7 @@ class EngineDryRun(TalliedDryRun):
             if isinstance(begun, BegunDistances) and party == self._leader:
                 leading.distances(begun, rounded)
             else:
-                (self._heard(party) if announced else self._engines[party]).run(begun)
+                (self._receive_step(party) if announced else self._engines[party]).run(begun)
 
         self._together(step)
         self._count_all()
@@ -234,7 +234,7 @@ class EngineDryRun(TalliedDryRun):
         self._shown = {party: list(shown) for party in self._engines}
         self._announce(begun.step.to_bytes(), b"")
         self._together(
-            lambda party: self._heard(party).select(begun, rounded if party == self._leader else None)
+            lambda party: self._receive_step(party).select(begun, rounded if party == self._leader else None)
         )
         self._count_all()
 
@@ -267,7 +267,7 @@ class EngineDryRun(TalliedDryRun):
         for peer in wire.contributors if request else ():
             wire.send(peer, request)
 
-    def _heard(self, party: int) -> ComputingParty[Any, Any]:
+    def _receive_step(self, party: int) -> ComputingParty[Any, Any]:
         """A party that has received the step that is announced."""
         if party != self._leader:
             self._engines[party].wire.receive_up_to(self._leader, MAX_BYTES)

@@ -241,7 +241,7 @@ class MemoryWire:
         payload = self._take(peer)
         if len(payload) != size:
             raise ProtocolAborted(f"Party {peer} sent {len(payload)} bytes where {size} were due.")
-        return _seen(payload)
+        return _as_received(payload)
 
     def receive_up_to(self, peer: int, limit: int) -> memoryview:
         payload = self._take(peer)
@@ -249,7 +249,7 @@ class MemoryWire:
             raise ProtocolAborted(
                 f"Party {peer} sent {len(payload)} bytes where at most {limit} are allowed."
             )
-        return _seen(payload)
+        return _as_received(payload)
 
     def fork(self, name: str) -> MemoryWire:
         return MemoryWire(self._network, self._party, self._named(name))
@@ -294,7 +294,7 @@ class MemoryWire:
                 raise Stuck(f"Party {peer} sent nothing, {verdict}; stuck.")
 
 
-def _seen(payload: bytes) -> memoryview:
+def _as_received(payload: bytes) -> memoryview:
     """A message as its receiver gets it; one of which only the size is known stays as it is."""
     return payload if isinstance(payload, BlankBytes) else memoryview(payload)  # type: ignore[return-value]
 

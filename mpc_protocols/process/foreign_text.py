@@ -3,7 +3,7 @@ reasons.
 
 A terminal obeys control characters (ESC, BEL), and both terminals and browsers obey those that turn the
 direction of writing, so a name could rewrite what stands beside it. Whatever is written for people goes
-through `shown`, as late as can be: sentences of failures, findings, lines of progress, `plan`, pages.
+through `printable`, as late as can be: sentences of failures, findings, lines of progress, `plan`, pages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TextIO
 _KEPT = "\n\t"
 
 
-def shown(text: str, *, line: bool = False) -> str:
+def printable(text: str, *, line: bool = False) -> str:
     """The text with characters that no reader sees (controls, formats, surrogates, the unassigned) as
     escapes: \\x1b, \\u202e.
 
@@ -26,9 +26,9 @@ def shown(text: str, *, line: bool = False) -> str:
 
 
 def for_stream(text: str, stream: TextIO) -> str:
-    """Data on its way out: as it is where a program reads it, `shown` where the stream is a terminal, which
+    """Data on its way out: as it is where a program reads it, `printable` where the stream is a terminal, which
     would obey it."""
-    return shown(text) if stream.isatty() else text
+    return printable(text) if stream.isatty() else text
 
 
 def _is_seen(letter: str, line: bool) -> bool:

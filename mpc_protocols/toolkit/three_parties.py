@@ -160,7 +160,7 @@ class ThreeParties:
         """
         owner, dimensions = self._owner(owner), _shape(shape)
         low, high = check_bounds(low, high)
-        own = self._own(values, self.number == owner, dimensions, low, high)
+        own = self._own_elements(values, self.number == owner, dimensions, low, high)
         return SharedArray(share_from(self._trio, owner, own, dimensions, np.uint32), low, high)
 
     def shared_sum(self, values: object, *, high: int, low: int = 0) -> SharedArray:
@@ -177,7 +177,7 @@ class ThreeParties:
                 "Every party brings values of its own to a sum; bring zeros where there are none."
             )
         dimensions = _shape(integers(values, f"The values of party {self.number}").shape)
-        own = self._own(values, True, dimensions, low, high)
+        own = self._own_elements(values, True, dimensions, low, high)
         self._agree("sum", repr((dimensions, low, high)))
         assert own is not None
         return SharedArray(share_own(self._trio, own), PARTIES * low, PARTIES * high)
@@ -224,7 +224,9 @@ class ThreeParties:
         check_bounds(rows * entry_low, rows * entry_high)
         blocks = []
         for owner, shape in zip((first, second), shapes, strict=True):
-            own = self._own(values if self.number == owner else None, self.number == owner, shape, low, high)
+            own = self._own_elements(
+                values if self.number == owner else None, self.number == owner, shape, low, high
+            )
             blocks.append((owner, shape, own))
         if self.number not in (first, second) and values is not None:
             raise UsageError(f"Party {self.number} owns neither matrix and brings none.")
@@ -334,7 +336,7 @@ class ThreeParties:
         self._agree("open", repr(x))
         return centred(open_ring(self._trio, x.share))
 
-    def _own(
+    def _own_elements(
         self, values: object, owns: bool, shape: tuple[int, ...], low: int, high: int
     ) -> NDArray[np.uint32] | None:
         """A party's own values as ring elements. Raises `UsageError`, `DataRefused`; no value is named."""

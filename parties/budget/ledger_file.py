@@ -84,9 +84,9 @@ def transaction(path: Path) -> Iterator[sqlite3.Connection]:
 
     Creates the file, or brings an older one to this version. Raises `BudgetRefused`.
     """
-    with _told(path):
+    with _ledger_errors(path):
         _create(path)
-        with _begun(path) as database:
+        with _transaction(path) as database:
             yield database
             database.execute("COMMIT")
 
@@ -97,22 +97,22 @@ def rehearse(path: Path) -> None:
     A file that is not there yet is made in a folder of its own beside, so that no run that makes it meanwhile
     loses it.
     """
-    with _told(path):
+    with _ledger_errors(path):
         file = Path(os.path.realpath(path))
         if os.path.lexists(file):
-            with _begun(file) as database:
+            with _transaction(file) as database:
                 database.execute(f"PRAGMA user_version = {_VERSION}")  # rolled back, as all of it
             return
         there = next(folder for folder in file.parents if os.path.lexists(folder))
         with TemporaryDirectory(prefix=".ledger-", dir=there) as folder:
             trial = Path(folder) / file.relative_to(there)
             _create(trial)
-            with _begun(trial):
+            with _transaction(trial):
                 pass
 
 
 @contextmanager
-def _begun(path: Path) -> Iterator[sqlite3.Connection]:
+def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
     """A transaction on tables of this version, rolled back unless it is committed."""
     database = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
     try:
@@ -125,7 +125,7 @@ def _begun(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _ledger_errors(path: Path) -> Iterator[None]:
     """What goes wrong with the file, as `OutOfResources` or `BudgetRefused`."""
     try:
         yield

@@ -173,18 +173,18 @@ def _canonical(values: pa.Array, kind: str, rule: str) -> pa.Array:
         return _chosen(np.zeros(len(values), bool), pc.cast(values, pa.binary()))
     if kind == "date":
         days = pc.cast(values, pa.date32(), safe=False)
-        return _each(days, lambda day: field_of(day, rule), among=_whole_days(values, days))
+        return _apply_to_distinct(days, lambda day: field_of(day, rule), among=_whole_days(values, days))
     texts = pc.cast(values, pa.string())
     if rule == "exact":
         return _bounded(texts)
     if rule not in ("text", "name", "email"):
-        return _each(texts, lambda text: field_of(text, rule), among=present(texts))
+        return _apply_to_distinct(texts, lambda text: field_of(text, rule), among=present(texts))
     there = present(texts)
     ascii_ = there & truths(pc.string_is_ascii(texts))
     plain = _bounded(_ascii(texts, rule))
     if ascii_.all():
         return plain
-    others = _each(texts, lambda text: field_of(text, rule), among=there & ~ascii_)
+    others = _apply_to_distinct(texts, lambda text: field_of(text, rule), among=there & ~ascii_)
     return pc.if_else(bits(ascii_), plain, others)
 
 
@@ -225,7 +225,9 @@ def _whole_days(values: pa.Array, days: pa.Array) -> NDArray[np.bool_]:
     return there
 
 
-def _each(values: pa.Array, rule: Callable[[object], bytes | None], among: NDArray[np.bool_]) -> pa.Array:
+def _apply_to_distinct(
+    values: pa.Array, rule: Callable[[object], bytes | None], among: NDArray[np.bool_]
+) -> pa.Array:
     """The rule applied to each distinct value among these rows; null elsewhere, and where the rule refuses."""
     encoded = pc.dictionary_encode(_chosen(among, values))
     return binaries([rule(value) for value in encoded.dictionary.to_pylist()]).take(encoded.indices)

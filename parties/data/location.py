@@ -112,7 +112,7 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
     if scheme in (*POSTGRES, *SERVERS):
         if wrong := misfit(url):
             raise StudyInvalid(f"data.url {wrong}.")
-        server = _shown(url)
+        server = _without_secrets(url)
         return Location(
             "postgres" if scheme in POSTGRES else "server",
             f"{server} table {table}",
@@ -127,7 +127,7 @@ def locate(data: str | os.PathLike[str] | Mapping[str, object], base: Path | Non
     )
 
 
-def _shown(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """A server's address without user, password and query."""
     with suppress(ValueError):
         parts = urlsplit(url)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from parties.inbox.store import SUFFIX, InboxUnusable
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Arrivals:
         for file in whole:
             try:
                 outcome, contributor = self._inbox.add(file, now)
-                self._tell(f"{shown(str(file), line=True)}: {WORDS[outcome]}, of {contributor}")
+                self._tell(f"{printable(str(file), line=True)}: {WORDS[outcome]}, of {contributor}")
                 moved = _removed(file)
             except InboxUnusable as error:
                 self._tell(error.sentence)
@@ -63,7 +63,9 @@ class Arrivals:
                 self._tell(error.sentence)
                 moved = _set_aside(file)
             if not moved:
-                self._tell(f"{shown(str(file), line=True)} cannot be moved away and is not looked at again")
+                self._tell(
+                    f"{printable(str(file), line=True)} cannot be moved away and is not looked at again"
+                )
                 self._done[file] = seen[file]
 
 

@@ -43,7 +43,7 @@ from mpc_protocols.errors import (
     ProtocolAborted,
     UsageError,
 )
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.process.installation import program
 from mpc_protocols.process.resources import lacking
 from parties.inbox.files import delete, discard_unfinished, write_private
@@ -146,7 +146,7 @@ class Inbox:
         Whatever a file makes go wrong here refuses that file; of an unforeseen error only the kind is told.
         `InboxUnusable`: no fault of it.
         """
-        return self._refusing(lambda: self._add(self._read(file), now), shown(str(file), line=True))
+        return self._refusing(lambda: self._add(self._read(file), now), printable(str(file), line=True))
 
     def take(self, content: bytes, now: datetime, called: str) -> tuple[Outcome, str]:
         """The same of a bundle that is no file. called: what it is, in sentences, after "the bundle"."""

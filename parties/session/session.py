@@ -398,7 +398,7 @@ class _Session(Generic[T]):
     def depart(self, peer: int) -> None:
         self._party.depart(peer)
 
-    def heard(self, source: Link, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, source: Link, kind: Kind, payload: bytes) -> None:
         if kind is Kind.ABORT:
             code, culprit = frames.parse_abort(payload)
             self._stop(error_of(self._config, source, code, culprit), code, culprit)
@@ -408,7 +408,7 @@ class _Session(Generic[T]):
             self._byes.add(source.number)
             self._bye_changed.set()
         else:
-            self._agreement.heard(source.number, kind, payload)
+            self._agreement.on_frame(source.number, kind, payload)
 
     def lost(self, source: Link, error: CosynthError | ssl.SSLError | None) -> None:
         if source.ended:
@@ -429,9 +429,11 @@ class _Session(Generic[T]):
         if error is None and not self._agreement.ready(source.number):
             # it left while the parties were meeting, perhaps because of a third one, who can say why
             self._end_link(source, None)
-            self._loop.call_later(_EXPLAIN_S, self._stop, link.gone(source.name), None, source.number)
+            self._loop.call_later(
+                _EXPLAIN_S, self._stop, link.connection_closed(source.name), None, source.number
+            )
             return
-        self._stop(error or link.gone(source.name), culprit=source.number)
+        self._stop(error or link.connection_closed(source.name), culprit=source.number)
 
     def _again(self, source: Link) -> bool:
         """Whether a link that this party opened is opened anew: it ended before a word was heard on it, as it

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from parties.data.scratch import Scratch
 from runner.api.card import card
 from runner.api.conditions import allowed
@@ -90,7 +90,7 @@ class Run:
     def __str__(self) -> str:
         facts, told = self.summary, [f"WARNING: {text}" for text in self.warnings]
         relations = facts.get("relations", {}).get("sentence")
-        return shown(
+        return printable(
             "\n".join(
                 [
                     f"{facts['study']}: {facts['rows']:,} rows, {len(facts['columns'])} columns, epsilon "
@@ -137,7 +137,7 @@ class Run:
         rows: of each; default: as many as the released table has. Raises `UsageError`: fewer than 2, a run
         whose counts are not of all rows.
         """
-        from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
+        from synth.inference.replicates import MAX_REPLICATES, Replicates, draw_tables
 
         if not 2 <= number <= MAX_REPLICATES:
             raise UsageError(f"From 2 to {MAX_REPLICATES} replicates can be made, got {number}.")
@@ -146,7 +146,7 @@ class Run:
             raise UsageError(f"A replicate has from 0 to {MAX_ROWS:,} rows, got {wanted}.")
         made = Replicates(opened.model, self._measurements, opened.facts)
         start = secrets.randbits(64) if seed is None else seed
-        tables = drawn(made, number, wanted, start)
+        tables = draw_tables(made, number, wanted, start)
         return [frame_of(codes, opened.domain, start + place) for place, codes in enumerate(tables)]
 
     def query(self, *columns: str) -> pd.DataFrame:

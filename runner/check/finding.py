@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpc_protocols.errors import CosynthError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Finding:
 
 def fine(text: str) -> Finding:
     """A look that found nothing wrong."""
-    return Finding(shown(text, line=True))
+    return Finding(printable(text, line=True))
 
 
 def note(text: str) -> Finding:
     """Something to know that does not prevent a run."""
-    return Finding(shown(text, line=True), note=True)
+    return Finding(printable(text, line=True), note=True)
 
 
 def problem(error: CosynthError) -> Finding:

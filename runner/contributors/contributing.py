@@ -232,7 +232,7 @@ class Contribution:
         Raises `UsageError` (a file that is none of these, or cannot be read), `StudiesDiffer`, `PeerIdentity`
         (not signed by all three), `BudgetRefused`.
         """
-        told = self._told(paths)
+        told = self._fetch_result(paths)
         ledger = Ledger(self._custodian.ledger_file)
         known = [
             entry
@@ -255,7 +255,7 @@ class Contribution:
                 self._custodian.close()
         return Settled(took_part, told is None, float(sum(event.rho for event in events)))
 
-    def _told(self, paths: Sequence[Path]) -> Result | None:
+    def _fetch_result(self, paths: Sequence[Path]) -> Result | None:
         """The result; None if the study is void."""
         kind, content, signatures = statement.read(
             paths, {result.KIND: result.FORMAT, void.KIND: void.FORMAT}

@@ -127,7 +127,7 @@ def exchange(wire: Wire, closing: Closing, result: Result, earlier: Path) -> dic
     gone.
     """
     names = list(closing.collection.receivers)
-    own = _own(closing, result, earlier)
+    own = _own_signature(closing, result, earlier)
     signatures = {closing.party: own}
     others = [peer for peer in range(wire.computing) if peer != wire.me]
     for peer in others:
@@ -174,9 +174,9 @@ def parse(path: Path, content: bytes) -> Result:
         raise UsageError(f"{path} is signed and still no result that this version can read.") from None
 
 
-def _own(closing: Closing, result: Result, earlier: Path) -> bytes:
+def _own_signature(closing: Closing, result: Result, earlier: Path) -> bytes:
     """This party's signature: the one that it has given before, whose key may be deleted, else a fresh one."""
-    kept, key = _kept(earlier, closing.party), closing.collection.receivers[closing.party]
+    kept, key = _earlier_signature(earlier, closing.party), closing.collection.receivers[closing.party]
     if kept is not None and verifies(key.signing, kept, result.signed):
         return kept
     try:
@@ -189,7 +189,7 @@ def _own(closing: Closing, result: Result, earlier: Path) -> bytes:
         ) from None
 
 
-def _kept(path: Path, party: str) -> bytes | None:
+def _earlier_signature(path: Path, party: str) -> bytes | None:
     try:
         return bytes.fromhex(json.loads(path.read_bytes())["signatures"][party])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

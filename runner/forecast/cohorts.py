@@ -15,7 +15,14 @@ from mpc_protocols.backend import BACKENDS, AllowAll, ClearBackend, DistributedB
 from mpc_protocols.functionality import CohortsDryRun, unobserved
 from runner.forecast.presumed.presumed_rows import presumed_rows
 from runner.forecast.presumed.presumed_tables import PresumedTable
-from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, ROW_BYTES, Forecast, told
+from runner.forecast.result import (
+    COUNTERS_BYTES,
+    COUNTERS_ROUNDS,
+    PROCESS_MB,
+    ROW_BYTES,
+    Forecast,
+    forecast_of,
+)
 from runner.party.synthesis import plan_of, row_limit, sample
 from synth.algorithm import ALGORITHMS
 
@@ -72,7 +79,7 @@ def forecast_cohorts(
         sent = [own + COUNTERS_BYTES for own in sent]
         sent[study.leader_number] += (len(sent) - 1) * (work.handed + COUNTERS_BYTES)
     held = ROW_BYTES * len(study.domain) * presumed[0] / 2**20
-    return told(
+    return forecast_of(
         study,
         plan,
         presumed,

@@ -121,20 +121,20 @@ def _alternative(
     if not isinstance(backend, DistributedBackend):
         return Alternative(backend.name, mine, backend.ideal, backend.summary, backend.claim)
     if mine:
-        return _told(backend, own, ())
+        return _alternative_of(backend, own, ())
     problem = None
     for tree, changes in _trials(study, backend):
         other, sentences = changed(study, tree)
         if other is not None:
             try:
-                return _told(backend, foretold(other, own.rows), changes, own=False)
+                return _alternative_of(backend, foretold(other, own.rows), changes, own=False)
             except StudyInvalid as error:
                 sentences = [error.sentence]
         problem = problem or sentences[0]
     return Alternative(backend.name, mine, False, backend.summary, backend.claim, problem=problem)
 
 
-def _told(
+def _alternative_of(
     backend: DistributedBackend, expected: Forecast, changes: tuple[str, ...], own: bool = True
 ) -> Alternative:
     computing, contributing = (

@@ -30,7 +30,7 @@ from runner.forecast.result import (
     PROCESS_MB,
     ROW_BYTES,
     Forecast,
-    told,
+    forecast_of,
 )
 from runner.forecast.shared_course import Conclusion, Key, SharedCourse
 from runner.forecast.training import forecast_trained
@@ -162,7 +162,7 @@ def forecast(
             sent = [own + joined.cost.sent.get(number, 0) for number, own in enumerate(sent)]
             rounds += joined.cost.rounds
             work += max(joined.cost.seconds.values(), default=0.0)
-    return told(
+    return forecast_of(
         study,
         plan,
         (assumed, source),

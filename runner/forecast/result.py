@@ -72,7 +72,7 @@ class Forecast:
         return asdict(self)
 
 
-def told(
+def forecast_of(
     study: Study,
     plan: Plan,
     presumed: tuple[int, str],

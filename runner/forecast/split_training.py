@@ -19,7 +19,7 @@ from runner.forecast.result import (
     IDENTIFIER_BYTES,
     PROCESS_MB,
     Forecast,
-    told,
+    forecast_of,
 )
 from runner.party.collective import MEETING_ROUNDS
 from runner.party.synthesis import facts_of, plan_of
@@ -62,7 +62,7 @@ def forecast_training(
         sent = [own + more for own, more in zip(sent, oracle.sent, strict=True)]
         rounds += oracle.rounds
         work += oracle.seconds
-    return told(
+    return forecast_of(
         study,
         plan,
         (joined.records, source),

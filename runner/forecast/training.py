@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mpc_protocols.vertical.owners import STAR_PROTOCOLS
 from runner.forecast.alignment import owners
 from runner.forecast.presumed.presumed_rows import presumed_rows
-from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, Forecast, told
+from runner.forecast.result import COUNTERS_BYTES, COUNTERS_ROUNDS, PROCESS_MB, Forecast, forecast_of
 from runner.party.collective import MEETING_ROUNDS
 from runner.party.synthesis import plan_of
 
@@ -60,7 +60,7 @@ def forecast_trained(
     work, ideal = Training(algorithm, plan_of(study), study, presumed[0]), study.descriptor.ideal
     sent = [own + COUNTERS_BYTES for own in work.sent]
     sent[study.leader_number] += (len(sent) - 1) * (work.rows * len(study.domain) + COUNTERS_BYTES)
-    return told(
+    return forecast_of(
         study,
         work.plan,
         presumed,

@@ -110,7 +110,7 @@ def trial(study: Study, rows: int) -> Trial | None:
     related = _tried(study, rows, TABLES, began + MAX_SECONDS / 3, related=True)
     unrelated = _tried(study, rows, TABLES, began + MAX_SECONDS / 2, related=False)
     helps: list[tuple[str, Tried]] = []
-    for words, other in _others(study, kept=related.keeps):
+    for words, other in _less_costly_studies(study, kept=related.keeps):
         if time.process_time() - began > MAX_SECONDS:
             break
         try:
@@ -156,7 +156,7 @@ def _run(study: Study, rows: int, seed: int, *, related: bool) -> Relations:
     )
 
 
-def _others(study: Study, *, kept: bool) -> Iterator[tuple[str, Study]]:
+def _less_costly_studies(study: Study, *, kept: bool) -> Iterator[tuple[str, Study]]:
     """Studies that may keep more, and what is different in them, the least costly first. kept: whether this
     one keeps any."""
     spec, algorithm, better = dict(study.workload_spec), algorithm_of(study), proposed()

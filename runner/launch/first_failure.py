@@ -109,7 +109,7 @@ def first_cause(reports: Sequence[Report]) -> Report | None:
     """
     failures = sorted((report for report in reports if report.code), key=lambda report: report.time)
     for report in failures:
-        if _own(report):
+        if _own_failure(report):
             return report
     # what a party was told by one that left a reason itself; a reason may name several parties without
     # blaming them
@@ -134,7 +134,7 @@ def _source(party: str, told: Mapping[str, str]) -> str:
     return party
 
 
-def _own(report: Report) -> bool:
+def _own_failure(report: Report) -> bool:
     return report.seen or report.code not in OF_A_PEER
 
 

@@ -48,26 +48,26 @@ def figure(parts: Sequence[Part]) -> Figure:
     size = (WIDTH + 2 * MARGIN, height_of(parts))
     drawn = Figure(figsize=(size[0] / DPI, size[1] / DPI), dpi=DPI, facecolor=_colour("var(--paper)"))
 
-    def said(x: float, y: float, text: str, points: float, **how: Any) -> None:
+    def write(x: float, y: float, text: str, points: float, **how: Any) -> None:
         drawn.text(x / size[0], 1 - y / size[1], text, size=points * POINT, parse_math=False, **how)
 
     def keys(x: float, y: float, legend: Sequence[tuple[str, str]]) -> None:
         for name, text in legend:
-            said(x, y, "■", 11, color=_style(tuple(name.split()), KEY).get("background", "#888"))
-            said(x + 13, y, text, 10.5)
+            write(x, y, "■", 11, color=_style(tuple(name.split()), KEY).get("background", "#888"))
+            write(x + 13, y, text, 10.5)
             x += 26 + 6.5 * len(text)
 
     end = float(MARGIN)
     for part in parts:
         top, end = end, end + part.height
-        said(MARGIN, top + HEAD / 2, part.title, 15, weight="bold")
+        write(MARGIN, top + HEAD / 2, part.title, 15, weight="bold")
         keys(MARGIN, top + HEAD + 8, part.legend)
         top += 2 * HEAD if part.legend else HEAD
         for at, (of, high) in enumerate(zip(part.figures, part.heights, strict=True)):
             column = at % 2 if part.several else 0
             across, left, y = HALF if part.several else WIDTH, MARGIN + column * (WIDTH - HALF), top
             if of.title:
-                said(left, y + HEAD / 2, f"{of.title}   {of.note}", 11.5)
+                write(left, y + HEAD / 2, f"{of.title}   {of.note}", 11.5)
                 y += HEAD
             tall = high - (HEAD if of.title else 0) - (FOOT if of.legend else 0)
             axes = drawn.add_axes(

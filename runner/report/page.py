@@ -24,7 +24,7 @@ import jinja2
 from markupsafe import Markup
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.api.inference import answers, registered
 from runner.failures import reason
 from runner.report import number_format, split_training
@@ -37,7 +37,7 @@ from runner.report.words.alignment_text import joined
 from runner.report.words.collected_text import collected
 from runner.report.words.head import unrelated
 from runner.report.words.prior_text import prior_text
-from runner.report.words.statement import how, in_the_clear, statement, variances
+from runner.report.words.statement import how_computed, in_the_clear, statement, variances
 from runner.report.words.training_text import training
 from runner.results.finished_run import FinishedRun
 from synth.algorithm import ALGORITHMS, OWN_MODEL
@@ -103,7 +103,7 @@ def template(name: str = "report.html.j2") -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True,
         finalize=lambda value: (
-            shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
         ),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -136,7 +136,7 @@ def page(run: Run, comparison: Mapping[str, Any] | None = None) -> str:
         unrelated=unrelated(run),
         algorithm=_algorithm(facts),
         clear=in_the_clear(facts),
-        how=how(facts),
+        how=how_computed(facts),
         reported=any(event.what == OWN_MODEL for event in run.events),
         ledger=spending(run),
         clients=facts["privacy"].get("clients"),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.results.finished_run import FinishedRun
 from synth.mrf import Chains
 
@@ -107,7 +107,7 @@ def _chains(run: FinishedRun) -> Chains:
 
 
 def _of(run: FinishedRun) -> dict[str, Any]:
-    study = shown(str(run.facts["study"]), line=True)  # XML has no place for control characters
+    study = printable(str(run.facts["study"]), line=True)  # XML has no place for control characters
     return {"study": study, "session": str(run.facts["session"]), "rows": run.model.total}
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from synth.judgement.parameters import unsafe
 from synth.judgement.warned import Warned
 
@@ -110,7 +110,7 @@ def tell(texts: Sequence[str]) -> None:
     """As the last lines on stderr."""
     sys.stdout.flush()
     for text in texts:
-        print(emphasised(f"WARNING: {shown(text, line=True)}", sys.stderr), file=sys.stderr)
+        print(emphasised(f"WARNING: {printable(text, line=True)}", sys.stderr), file=sys.stderr)
 
 
 def emphasised(text: str, stream: TextIO) -> str:

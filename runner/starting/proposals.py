@@ -154,7 +154,7 @@ def _texts(names: list[str], batches: Iterable[pa.RecordBatch]) -> Texts:
             if len(counts[name]) <= MAX_DISTINCT:
                 distinct = Distinct(plain(column))
                 texts = [written(value) for value in distinct.values.to_pylist()]
-                places = distinct.each(range(len(texts)), -1)
+                places = distinct.lookup(range(len(texts)), -1)
                 times = np.bincount(places[places >= 0], minlength=len(texts))
                 counts[name].update(
                     {text: int(n) for text, n in zip(texts, times, strict=True) if text and n}

@@ -41,7 +41,7 @@ class Proposed:
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
     harmonise: Mapping[str, str] = field(repr=False)
-    _found: tuple[Proposal, ...] = field(repr=False)
+    _proposals: tuple[Proposal, ...] = field(repr=False)
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     _linked: LinkedProposal | None = field(default=None, repr=False)
 
@@ -66,7 +66,7 @@ class Proposed:
     def to_toml(self) -> str:
         """The tables of the columns as they are appended to a study file, each line that was read off rows
         marked."""
-        return proposal_file("tables in Python", self._found, {}, self.notes, linked=self._linked)
+        return proposal_file("tables in Python", self._proposals, {}, self.notes, linked=self._linked)
 
 
 def _of_linked(tables: Mapping[str, Given], key: str | None) -> Proposed:

@@ -38,7 +38,7 @@ def from_dict(tree: Mapping[str, Any], base: Path | None = None) -> Study:
     try:
         plain = tomllib.loads(to_toml(tree))
     except TypeError as error:
-        raise StudyInvalid(f"{IN_CODE}: a value has no form in a study file ({_said(error)}).") from None
+        raise StudyInvalid(f"{IN_CODE}: a value has no form in a study file ({_sentence(error)}).") from None
     study, problems = read_tree(IN_CODE, _placed(plain, Path.cwd() if base is None else base))
     if study is None:
         raise StudyInvalid(problems[0])
@@ -50,7 +50,7 @@ def from_toml(text: str, base: Path | None = None) -> Study:
     try:
         tree = parse_toml(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise StudyInvalid(f"{IN_CODE}: its text is not TOML ({_said(error)}).") from None
+        raise StudyInvalid(f"{IN_CODE}: its text is not TOML ({_sentence(error)}).") from None
     return from_dict(tree, base)
 
 
@@ -146,5 +146,5 @@ def _with_data(party: Any, base: Path) -> Any:
     return party
 
 
-def _said(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     return str(error).rstrip(".")

@@ -11,7 +11,7 @@ from mpc_protocols.options import Options
 from parties.data.counting.coding import written
 from parties.data.harmony.rules import ColumnRule, Dialect, Rules
 from runner.study.declared.private_keys import COLUMN, MISSING_IDS, NAMES, HarmoniseKeys
-from runner.study.declared.table import Table, shown
+from runner.study.declared.table import Table, value_text
 from synth.domain import Value
 
 
@@ -61,8 +61,8 @@ def _column(table: Table) -> ColumnRule:
             values[str(given)] = value
         else:
             table.problem(
-                f"must map {shown(given)} to a text, a number, true or false, got {shown(value)}; what stands for a missing "
-                "value is listed under `missing`",
+                f"must map {value_text(given)} to a text, a number, true or false, got {value_text(value)}; what stands for a "
+                "missing value is listed under `missing`",
                 "values",
             )
     return ColumnRule(
@@ -77,7 +77,7 @@ def _markers(table: Table) -> tuple[str, ...]:
     given: Any = table.raw.get("missing", [])
     if isinstance(given, list) and all(isinstance(one, str | int | float) and one != "" for one in given):
         return tuple(written(one) for one in given)
-    table.problem(f'must be a list such as ["NA", "-9"], got {shown(given)}', "missing")
+    table.problem(f'must be a list such as ["NA", "-9"], got {value_text(given)}', "missing")
     return ()
 
 
@@ -85,5 +85,5 @@ def _mapping(table: Table, key: str) -> dict[str, Any]:
     given = table.raw.get(key, {})
     if isinstance(given, dict):
         return given
-    table.problem(f"must be a table, got {shown(given)}", key)
+    table.problem(f"must be a table, got {value_text(given)}", key)
     return {}

@@ -25,7 +25,7 @@ from parties.data.harmony.rules import RFC, Rules
 from runner.party.options import CertificateFiles
 from runner.study.declared.keys import UnitKeys
 from runner.study.declared.private_keys import LedgerKeys, PrivateKeys
-from runner.study.declared.table import Table, read_toml, shown
+from runner.study.declared.table import Table, read_toml, value_text
 from runner.study.model import DataLocation, Study, VerticalStudy
 from runner.study.own_table import read_rules
 from runner.study.sections.linked import placed
@@ -316,7 +316,7 @@ def _cap_unit(table: Table) -> ProtectedUnit:
         )
     if given != "row":
         table.problem(
-            f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}',
+            f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {value_text(given)}',
             "cap_unit",
         )
     return ProtectedUnit()

@@ -21,7 +21,7 @@ from mpc_protocols.options import Options
 from mpc_protocols.process.installation import program
 from runner.study import together
 from runner.study.declared.keys import SECURITIES, InferenceKeys, PriorKeys, StudyKeys, UnitKeys
-from runner.study.declared.table import Own, Table, read_toml, shown
+from runner.study.declared.table import Own, Table, read_toml, value_text
 from runner.study.declared.tables import Privacy, Session, Unit
 from runner.study.model import Party, Study, VerticalStudy, unchecked_inputs
 from runner.study.sections import inference, linked, prior
@@ -279,7 +279,7 @@ def _privacy(table: Table, present: bool) -> Privacy:
         return replace(told, unit=Unit(keys.id, keys.max_rows, keys.max_custodians))
     if given != "row":
         table.problem(
-            f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {shown(given)}',
+            f'must be "row" or {{ id = "person", max_rows = 3, max_custodians = 1 }}, got {value_text(given)}',
             "unit",
         )
     return told

@@ -110,20 +110,20 @@ def constraint_from_spec(spec: object, columns: Mapping[str, Column]) -> Constra
                 f"Its columns of if and {name} have more than {MAX_CONSTRAINT_CELLS} cells together; bin them coarser."
             )
     words = (
-        " and ".join(f"{name} = {_shown(given)}" for name, given in spec[key].items())
+        " and ".join(f"{name} = {_condition_text(given)}" for name, given in spec[key].items())
         for key in ("if", "then")
     )
     return Implication(when, then, " implies ".join(words))
 
 
-def _shown(given: object) -> str:
+def _condition_text(given: object) -> str:
     if isinstance(given, Mapping):
         return " and ".join(
             "missing" if key == "missing" else f"{key.replace('_', ' ')} {value}"
             for key, value in given.items()
         )
     if isinstance(given, list | tuple):
-        return " or ".join(map(_shown, given))
+        return " or ".join(map(_condition_text, given))
     return shown_as(given) if isinstance(given, str | int | float) else str(given)
 
 
@@ -228,7 +228,7 @@ def impossible_cells(
         return [(names, cells if names[0] == constraint.first else cells.T)]
     found = []
     for name, codes in constraint.then:
-        sets = {**dict(constraint.when), name: _others(columns[name], codes)}
+        sets = {**dict(constraint.when), name: _forbidden_codes(columns[name], codes)}
         names = tuple(sorted(sets, key=place.__getitem__))
         cells = np.ones([columns[one].size for one in names], np.bool_)
         for axis, one in enumerate(names):
@@ -238,7 +238,7 @@ def impossible_cells(
     return found
 
 
-def _others(column: Column, codes: frozenset[int]) -> frozenset[int]:
+def _forbidden_codes(column: Column, codes: frozenset[int]) -> frozenset[int]:
     """What a value must not be; that it is missing contradicts nothing, unless that is what the condition is
     about."""
     excluded = frozenset(range(column.size)) - codes

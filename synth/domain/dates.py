@@ -62,12 +62,12 @@ class Calendar(Binned):
     """How many numbers a day has."""
 
     @abstractmethod
-    def _made(self) -> tuple[float, ...]:
+    def _make_edges(self) -> tuple[float, ...]:
         """The edges, from begin to end by `step`."""
 
     @cached_property
     def _edges(self) -> tuple[float, ...]:
-        return self._made()
+        return self._make_edges()
 
     def edges(self) -> tuple[float, ...]:
         return self._edges
@@ -168,7 +168,7 @@ class Date(Calendar):
         """The number of the last day."""
         return self.end.toordinal()
 
-    def _made(self) -> tuple[float, ...]:
+    def _make_edges(self) -> tuple[float, ...]:
         """The last edge is the day after the end."""
         inner = [float(day.toordinal()) for day in days(self.begin, self.end, self.step)]
         return (float(self.low), *inner, float(self.high + 1))
@@ -220,7 +220,7 @@ class DateTime(Calendar):
         """The number of the last second."""
         return _second(self.end)
 
-    def _made(self) -> tuple[float, ...]:
+    def _make_edges(self) -> tuple[float, ...]:
         if self.step in SECONDS:
             inner = [float(second) for second in range(self.low, self.high, SECONDS[self.step])][1:]
         else:

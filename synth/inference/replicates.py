@@ -35,7 +35,7 @@ ITERATIONS = 300
 MAX_REPLICATES = 1000
 
 
-def drawn(made: Replicates, number: int, rows: int, seed: int) -> Iterator[NDArray[np.int64]]:
+def draw_tables(made: Replicates, number: int, rows: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """So many replicates' tables: codes, (rows, columns in domain order)."""
     for place in range(number):
         rng = np.random.default_rng([seed, place, 1])

@@ -80,7 +80,7 @@ class PairCounts:
         rows, columns = self.counts.sum(axis=1), self.counts.sum(axis=0)
         noise, sampling = zip(*(_spreads(_shares(sums)) for sums in (rows, columns)), strict=True)
         scale = total / self.variance
-        both = scale * _both(noise, sampling)
+        both = scale * _trace_of_product(noise, sampling)
         squares = np.square(noise[0]).sum() * np.square(noise[1]).sum()
         drawn = scale**2 * np.square(sampling[0]).sum() * np.square(sampling[1]).sum()
         mean = np.trace(noise[0]) * np.trace(noise[1]) + scale * np.trace(sampling[0]) * np.trace(sampling[1])
@@ -152,7 +152,7 @@ def _spreads(shares: Array) -> tuple[Array, Array]:
     return projection @ projection.T, np.diag(shares) - np.outer(shares, shares)
 
 
-def _both(noise: Sequence[Array], sampling: Sequence[Array]) -> float:
+def _trace_of_product(noise: Sequence[Array], sampling: Sequence[Array]) -> float:
     """tr of the product of the two parts of the covariance."""
     return math.prod(float((a * b).sum()) for a, b in zip(noise, sampling, strict=True))
 

@@ -123,7 +123,7 @@ class _Laws:
         return ConditionalLaw(self._model, self._first, self._allowed, self._beneath)
 
     @cached_property
-    def _both(self) -> ConditionalLaw:
+    def _paired_law(self) -> ConditionalLaw:
         """A and B, both there."""
         allowed = {**self._allowed, **dict(zip(self._second, self._codes, strict=True))}
         return ConditionalLaw(self._model, [*self._first, *self._second], allowed, self._beneath)
@@ -160,7 +160,7 @@ class _Laws:
             return self._alone.draw(rows, rng)
         found = np.empty((len(rows), len(self._first)), dtype=np.int64)
         found[~several] = self._alone.draw(rows[~several], rng)
-        found[several] = self._both.draw(rows[several], rng)[:, : len(self._first)]
+        found[several] = self._paired_law.draw(rows[several], rng)[:, : len(self._first)]
         return found
 
     def following(self, rows: Codes, more: NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:

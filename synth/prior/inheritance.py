@@ -103,7 +103,8 @@ class Inheritance:
         self._variance: Mapping[str, float] = {}
         self._raked = prior.unchanged()
         self._columns = {
-            of.columns: of for of in self._told([known for c, known in self._known.items() if len(c) == 1])
+            of.columns: of
+            for of in self._inherited_of([known for c, known in self._known.items() if len(c) == 1])
         }
         self.offered: list[Inherited] = []
         self._held: list[Inherited] = []
@@ -122,7 +123,7 @@ class Inheritance:
         self._raked = self._prior.raked({name: counts for name, (counts, _) in columns.items()})
         self._variance = {name: variance for name, (_, variance) in columns.items()}
         joint = [known for columns_of, known in self._known.items() if len(columns_of) > 1]
-        self.offered = sorted(self._told(joint, within), key=lambda of: -of.told)
+        self.offered = sorted(self._inherited_of(joint, within), key=lambda of: -of.told)
         self._held = [of for of in self.offered if fits(of.clique)]
 
     def judge(self, measurements: Sequence[Measured]) -> None:
@@ -172,7 +173,7 @@ class Inheritance:
     def _cell(self, of: Inherited) -> float:
         return self._rows**2 * self._error(of) / len(of.shares)
 
-    def _told(
+    def _inherited_of(
         self,
         known: Sequence[Known],
         within: Callable[[Clique, int], Clique | None] = lambda columns, _: columns,

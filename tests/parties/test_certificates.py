@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import PeerIdentity
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from parties import certificates
 from parties.certificates import Credential
 
@@ -125,7 +125,7 @@ def test_a_strangers_certificate_commands_no_terminal(tmp_path: Path) -> None:
     assert all(
         text.isprintable() and text.startswith(("north", "CN=north")) for text in (*found.names, found.issuer)
     )
-    assert shown("nördlich 1") == "nördlich 1"
+    assert printable("nördlich 1") == "nördlich 1"
 
 
 def unreadable(der: bytes) -> tuple[bytes, bytes]:

@@ -14,7 +14,7 @@ import pytest
 from mpc_protocols.backends.pair.backend import BACKEND as PAIR
 from mpc_protocols.errors import UsageError
 from runner.__main__ import main
-from runner.report.words.statement import how
+from runner.report.words.statement import how_computed
 from runner.review.audit.check import Profile
 from runner.review.audit.subjects.subject import subject
 from runner.study import load, problems
@@ -42,7 +42,7 @@ def test_the_input_is_chosen_in_the_study(tmp_path: Path) -> None:
         {"algorithm": "aim", "backend": "paillier", "public_study": study.public()}
         for study in (plain, shares)
     ]
-    assert "encrypted" in how(public[0]) and "encrypted" not in how(public[1])
+    assert "encrypted" in how_computed(public[0]) and "encrypted" not in how_computed(public[1])
     path = small.write(
         tmp_path / "typo", changes=[BACKEND, (SHARES[0], SHARES[1].replace("shares", "share"))]
     ).path

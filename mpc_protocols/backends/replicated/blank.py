@@ -31,10 +31,12 @@ def blank_parts() -> BlankParts:
     """For a dry run."""
     roles: Roles[Any, Any] = Roles(ReplicatedEngine)
     seconds = Seconds(sign=SIGN_S, noise=NOISE_S)
-    return BlankParts(roles, contribute, seconds, _TableSeconds(), shown=shown, numbers_shown="open_place")
+    return BlankParts(
+        roles, contribute, seconds, _TableSeconds(), shown=selection_openings, numbers_shown="open_place"
+    )
 
 
-def shown(gates: TrioGates, plan: SelectionPlan, picked: Sequence[int]) -> list[Shown]:
+def selection_openings(gates: TrioGates, plan: SelectionPlan, picked: Sequence[int]) -> list[Shown]:
     """What a selection opens in the form of `gates.pick_several`."""
     if plan.picks == 1:
         return []

@@ -65,7 +65,7 @@ class Server:
         found = {}
         for name, number in self._numbers.items():
             if self._is_local(number):
-                found[name] = self._own().count()
+                found[name] = self._own_trainer().count()
                 continue
             found[name] = int.from_bytes(self._wire.receive(number, COUNT_BYTES), "big", signed=True)
             if not -MAX_ROWS <= found[name] <= MAX_ROWS:
@@ -80,7 +80,7 @@ class Server:
             if not self._is_local(number):
                 self._wire.send(number, seed + parameters[name].astype("<f4").tobytes())
         return {
-            name: self._own().gradient(parameters[name], seed)
+            name: self._own_trainer().gradient(parameters[name], seed)
             if self._is_local(number)
             else vector(self._wire.receive(number, 4 * self._sizes[name]), number)
             for name, number in self._numbers.items()
@@ -89,7 +89,7 @@ class Server:
     def _is_local(self, number: int) -> bool:
         return number == self._wire.me
 
-    def _own(self) -> Trainer:
+    def _own_trainer(self) -> Trainer:
         if self._local is None:
             raise ValueError("The server owns columns and has brought no records.")
         return self._local

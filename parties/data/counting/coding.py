@@ -109,10 +109,10 @@ class Coder:
             return self._bins(_moments(distinct, column) if dated else _numbers(values, distinct), distinct)
         assert distinct is not None
         texts = [written(value) for value in distinct.values.to_pylist()]
-        codes = distinct.each([column.read(text) for text in texts], -1)
+        codes = distinct.lookup([column.read(text) for text in texts], -1)
         if column.unlisted >= 0:
             self.unlisted += int(
-                np.count_nonzero((codes < 0) & distinct.each([bool(text) for text in texts], False))
+                np.count_nonzero((codes < 0) & distinct.lookup([bool(text) for text in texts], False))
             )
             codes[codes < 0] = column.unlisted
         return codes, [(codes < 0, column.unread)]
@@ -175,7 +175,7 @@ class Distinct:
             pa.int32(), len(self._places), [None, pa.py_buffer(self._places.astype("int32").tobytes())]
         )
 
-    def each(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
+    def lookup(self, table: Sequence[Any] | NDArray[Any], otherwise: Any) -> NDArray[Any]:
         """What the table has for each row's value, `otherwise` where there is none."""
         import numpy as np
 
@@ -209,7 +209,7 @@ def _absent(values: pa.Array, distinct: Distinct | None) -> NDArray[np.bool_]:
     if _text(values.type):
         assert distinct is not None
         lengths = pc.binary_length(distinct.values)
-        return distinct.each(entries(lengths, str(lengths.type)) == 0, True)
+        return distinct.lookup(entries(lengths, str(lengths.type)) == 0, True)
     absent = ~present(values)
     if pa.types.is_floating(values.type):
         absent |= np.isnan(entries(pc.cast(values, pa.float64()), np.float64))
@@ -254,7 +254,7 @@ def _codes(
 
     if distinct is not None:
         texts = distinct.values.to_pylist()
-        given = distinct.each(
+        given = distinct.lookup(
             [int(text.partition(".")[0]) if _CODE.fullmatch(text) else -1 for text in texts], -1
         )
     elif pa.types.is_integer(values.type):
@@ -284,7 +284,7 @@ def _numbers(values: pa.Array, distinct: Distinct | None) -> NDArray[np.float64]
     plain = pc.match_substring_regex(distinct.values, _NUMBER)
     parsed = np.full(len(plain), np.nan)
     parsed[truths(plain)] = entries(pc.cast(pc.filter(distinct.values, plain), pa.float64()), np.float64)
-    return distinct.each(parsed, np.nan)
+    return distinct.lookup(parsed, np.nan)
 
 
 def _unread(column: Column, bad: NDArray[np.bool_], distinct: Distinct | None) -> Faults:
@@ -294,7 +294,7 @@ def _unread(column: Column, bad: NDArray[np.bool_], distinct: Distinct | None) -
 
     if distinct is None or not column.quantity or not bad.any():
         return [(bad, column.unread)]
-    comma = distinct.each(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
+    comma = distinct.lookup(truths(pc.match_substring_regex(distinct.values, _COMMA)), False)
     return [(bad & ~comma, column.unread), (bad & comma, column.unread + COMMA)]
 
 
@@ -304,7 +304,7 @@ def _moments(distinct: Distinct | None, column: Column) -> NDArray[np.float64]:
 
     assert distinct is not None
     found = [column.number_of(text) for text in distinct.values.to_pylist()]
-    return distinct.each([np.nan if number is None else float(number) for number in found], np.nan)
+    return distinct.lookup([np.nan if number is None else float(number) for number in found], np.nan)
 
 
 def written(value: Value | Decimal) -> str:

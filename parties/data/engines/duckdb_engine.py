@@ -96,7 +96,7 @@ class DuckDB:
         None: a DuckDB of its own."""
         texts = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(columns))
         return cls(
-            _own(spill, shared),
+            _own_connection(spill, shared),
             f"read_csv({_this_file(path)}, columns = {{{texts}}}, auto_detect = false, header = true, "
             f"delim = {_literal(delimiter)}, "
             """quote = '"', escape = '"', nullstr = '', hive_partitioning = false)""",
@@ -112,7 +112,7 @@ class DuckDB:
         if rows is not None:
             first, end = rows
             table = f"(FROM {table} WHERE {ROW_NUMBER} >= {first:d} AND {ROW_NUMBER} < {end:d})"
-        return cls(_own(spill, shared), table, () if rows is None else ("SET threads = 1",))
+        return cls(_own_connection(spill, shared), table, () if rows is None else ("SET threads = 1",))
 
     @classmethod
     def database(cls, path: Path, table: str, spill: str) -> DuckDB:
@@ -173,7 +173,7 @@ class Shared:
         self._connection.close()
 
 
-def _own(spill: str, shared: Shared | None) -> DuckDBPyConnection:
+def _own_connection(spill: str, shared: Shared | None) -> DuckDBPyConnection:
     return _connect(spill) if shared is None else shared.cursor()
 
 

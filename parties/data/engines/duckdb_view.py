@@ -147,7 +147,7 @@ class View:
 
 def send(pipe: IO[bytes], content: object, arrow: bytes = b"") -> None:
     """Write a request or an answer. arrow: what is no JSON of it."""
-    text = json.dumps(content, default=_told).encode()
+    text = json.dumps(content, default=_json_form).encode()
     pipe.write(len(text).to_bytes(8, "little") + len(arrow).to_bytes(8, "little") + text)
     pipe.write(arrow)
     pipe.flush()
@@ -165,7 +165,7 @@ def receive(pipe: IO[bytes]) -> tuple[Any, bytes]:
     return json.loads(content, object_hook=_meant), more
 
 
-def _told(value: object) -> object:
+def _json_form(value: object) -> object:
     if isinstance(value, Decimal | date):  # a datetime is a date
         return {type(value).__name__: str(value)}
     return str(value)

@@ -77,7 +77,7 @@ class Change:
         marks = [
             self._markers.get(one) or self._markers.get(two) for one, two in zip(before, read, strict=True)
         ]
-        gone: NDArray[np.bool_] = distinct.each([bool(mark) for mark in marks], False)
+        gone: NDArray[np.bool_] = distinct.lookup([bool(mark) for mark in marks], False)
         self.marked += int(gone.sum())
         if not (self._maps or comma):
             return _without(values, gone) if gone.any() else values
@@ -85,7 +85,7 @@ class Change:
             self._values.get(one) or self._values.get(two) for one, two in zip(before, read, strict=True)
         ]
         after = [None if mark else new for new, mark in zip(found, marks, strict=True)]
-        self.mapped += int(distinct.each([new is not None for new in after], False).sum())
+        self.mapped += int(distinct.lookup([new is not None for new in after], False).sum())
         table = [
             None if mark else (old if new is None else new).encode()
             for old, new, mark in zip(read, after, marks, strict=True)

@@ -39,7 +39,7 @@ class Probe:
             bool(coder.unlisted),
         )
 
-    def all(self, values: Sequence[object]) -> list[Fate]:
+    def fates(self, values: Sequence[object]) -> list[Fate]:
         """Of each."""
         if not self.step.plain or self.kind.group != "text":
             return list(map(self, values))
@@ -64,7 +64,7 @@ class Probe:
 
 def grouped(x: Expression, candidates: Sequence[tuple[Any, Expression]], probe: Probe) -> Iterator[When]:
     """A WHEN for each fate of single values; candidates: the value, and how a statement names it."""
-    fates = probe.all([value for value, _ in candidates])
+    fates = probe.fates([value for value, _ in candidates])
     pairs = sorted(zip(fates, range(len(fates)), strict=True), key=lambda pair: (repr(pair[0]), pair[1]))
     for fate, places in groupby(pairs, key=lambda pair: pair[0]):
         yield When(among(x, [candidates[place][1] for _, place in places]), fate)

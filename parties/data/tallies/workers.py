@@ -172,15 +172,15 @@ def _deal(children: Sequence[_Worker], blocks: Iterator[pa.RecordBatch]) -> None
     feeders = [start_thread(child.feed, dealt) for child in children]
     try:
         for block in blocks:
-            _put(dealt, block, feeders)
+            _put_block(dealt, block, feeders)
     finally:
         for _ in feeders:
-            _put(dealt, None, feeders)
+            _put_block(dealt, None, feeders)
     for feeder in feeders:
         feeder.join()
 
 
-def _put(
+def _put_block(
     dealt: queue.Queue[pa.RecordBatch | None],
     block: pa.RecordBatch | None,
     feeders: Sequence[threading.Thread],

@@ -67,7 +67,7 @@ class Agreement:
         """Whether this peer has confirmed (data may follow)."""
         return peer in self._confirmed
 
-    def heard(self, peer: int, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, peer: int, kind: Kind, payload: bytes) -> None:
         """A frame of the agreement came. Raises `StudiesDiffer`, `ProtocolAborted` or `BadFrame`."""
         seen: dict[Kind, Container[int]] = {
             Kind.HELLO: self._hellos,

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpc_protocols.errors import PeerIdentity
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.process.installation import program
 from parties import certificates
 from parties.session.admission.config import Peer, SessionConfig
@@ -198,7 +198,7 @@ def names_in(certificate: Mapping[str, Any]) -> list[str]:
 
 def quoted(names: list[str]) -> str:
     """Names for a sentence."""
-    return " and ".join(f"'{shown(name)}'" for name in names[:3]) or "nobody"
+    return " and ".join(f"'{printable(name)}'" for name in names[:3]) or "nobody"
 
 
 def own_identity(config: SessionConfig) -> Identity:

@@ -242,7 +242,7 @@ class _Preflight:
             payload = await _exactly(channel, header.length)
             if header.kind is not Kind.HELLO:  # an ABORT: it does not take this party for what it says
                 return refused(self._config, name)
-            agreement.heard(number, header.kind, payload)
+            agreement.on_frame(number, header.kind, payload)
         except Closed:
             return PeerLost(
                 f"Party {name} closed the connection before it had said which study it has; have it start again."

@@ -46,7 +46,7 @@ class Hub(Protocol):
     def depart(self, peer: int) -> None:
         """The peer has said BYE: nothing more comes from it."""
 
-    def heard(self, link: Link, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, link: Link, kind: Kind, payload: bytes) -> None:
         """In the loop's thread: a control frame other than CREDIT and PING; may raise `BadFrame` or a
         `CosynthError`."""
 
@@ -303,13 +303,13 @@ class Link:
             if header.kind is Kind.BYE and not self._farewell:
                 self._farewell = True  # known at once, whichever thread tells the session
                 self._hub.depart(self.number)
-            self._reading.call_in_loop(self._heard, header.kind, bytes(self._body))
+            self._reading.call_in_loop(self._control_frame, header.kind, bytes(self._body))
 
-    def _heard(self, kind: Kind, payload: bytes) -> None:
+    def _control_frame(self, kind: Kind, payload: bytes) -> None:
         """In the event loop's thread: a control frame for the session."""
         try:
             if not self.ended:
-                self._hub.heard(self, kind, payload)
+                self._hub.on_frame(self, kind, payload)
         except BadFrame as error:
             self._hub.lost(self, ProtocolAborted(f"Party {self.name} sent {error}; the run was stopped."))
         except CosynthError as error:
@@ -407,7 +407,7 @@ def owing(name: str, seconds: float) -> ProtocolAborted:
     )
 
 
-def gone(name: str) -> PeerLost:
+def connection_closed(name: str) -> PeerLost:
     """The peer's end of the connection closed before the run was over."""
     return PeerLost(
         f"Party {name} closed its connection before the run was over: its process ended or its network failed."

@@ -78,7 +78,7 @@ class Contingency(EngineKernel):
         partition, sizes = _partition(params, wire.computing), _all_sizes(params, wire.computing)
         owners, rows = partition.owners, int(params["rows"])
         cliques: list[Clique] = [(a, b) for a in partition.of(owners[0]) for b in partition.of(owners[1])]
-        data = VerticalData(partition, _own(params, wire.me) if wire.me in owners else None)
+        data = VerticalData(partition, _own_rows(params, wire.me) if wire.me in owners else None)
         runs = itertools.count()
         place: Wire
         facts: StudyFacts
@@ -103,7 +103,7 @@ class Contingency(EngineKernel):
         def check(begun: BegunPrepare) -> None:
             opened = party.engine.reveal(party.engine.marginals(party.state, begun.handles))
             if wire.me == 0:
-                tables = {owner: _own(params, owner) for owner in owners}
+                tables = {owner: _own_rows(params, owner) for owner in owners}
                 wanted = ideal_counts(partition, tables, sizes)(cliques)
                 expect(self.name, opened, np.concatenate(wanted))
 
@@ -166,7 +166,7 @@ def _sizes(params: Params) -> list[int]:
     return [min(_OF_A_COLUMN, values - first) for first in range(0, values, _OF_A_COLUMN)]
 
 
-def _own(params: Params, owner: int) -> OwnRows:
+def _own_rows(params: Params, owner: int) -> OwnRows:
     """An owner's records."""
     rows = int(params["rows"])
     rng = np.random.default_rng([7, owner, rows])
@@ -182,7 +182,7 @@ def _own(params: Params, owner: int) -> OwnRows:
 
 def _one_hot(params: Params, owner: int) -> NDArray[np.uint16]:
     """The same side by side, shape (rows, values); zeros where the owner lacks the row."""
-    own, first = _own(params, owner), 0
+    own, first = _own_rows(params, owner), 0
     block = np.zeros((int(params["rows"]), int(params["values"])), np.uint16)
     for codes, size in zip(own.codes.values(), _sizes(params), strict=True):
         block[own.rows, first + codes.astype(np.int64)] = 1

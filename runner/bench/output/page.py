@@ -147,7 +147,7 @@ def _charts(
     groups: dict[str, list[Line]] = {}
     for line, facet in pairs:
         groups.setdefault(
-            ", ".join(_said(other, facet[other]) for other in others) or line["bench"], []
+            ", ".join(_setting_text(other, facet[other]) for other in others) or line["bench"], []
         ).append(line)
     across = _ACROSS.get(name, name)
     found = []
@@ -177,7 +177,7 @@ def _at(line: Line, name: str) -> float:
     return float(_facets(line)[name])
 
 
-def _said(name: str, value: Value) -> str:
+def _setting_text(name: str, value: Value) -> str:
     if name == _DELAY:
         return f"{value:g} ms"
     return value if isinstance(value, str) else f"{name} {spelled(value)}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc_protocols.errors import BudgetRefused, DataRefused, UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.process.installation import program
 from runner.commands import command
 from runner.commands.listing import HELP
@@ -122,7 +122,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     print(f"ok       {ledger.path}: whole, {len(datasets)} data sets")
     for dataset in datasets:
         name, left = (
-            shown(dataset["dataset"], line=True),
+            printable(dataset["dataset"], line=True),
             sum(one["state"] != "settled" for one in dataset["runs"]),
         )
         if left:
@@ -132,7 +132,7 @@ def run_check(arguments: argparse.Namespace) -> None:
         used = dataset["cap_used"]
         if used is None or used > dataset["cap_epsilon"] * (1 + 1e-9):
             raise BudgetRefused(
-                f"{name}: epsilon {_said(used)} is taken of a cap of {dataset['cap_epsilon']:g}; no further run is admitted."
+                f"{name}: epsilon {_text(used)} is taken of a cap of {dataset['cap_epsilon']:g}; no further run is admitted."
             )
         print(f"ok       {name}: epsilon {rounded_up(used):g} of {dataset['cap_epsilon']:g} is taken")
 
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> None:
 
         names = {one["dataset"] for one in _datasets(ledger, settings, None, None)}
         raise UsageError(
-            f"{ledger.path} has no data set {shown(arguments.dataset, line=True)!r}{nearest(arguments.dataset, names)}; "
+            f"{ledger.path} has no data set {printable(arguments.dataset, line=True)!r}{nearest(arguments.dataset, names)}; "
             f"`{program()} ledger show` lists those that it has."
         )
     if arguments.json:
@@ -209,9 +209,9 @@ def _print_lines(path: Path, datasets: Sequence[dict[str, Any]]) -> None:
             one["dataset"],
             str(len(one["runs"])),
             str(len(one["refusals"])),
-            "no sum" if one["uncounted"] else "0" if one["notion"] is None else _said(one["epsilon"]),
+            "no sum" if one["uncounted"] else "0" if one["notion"] is None else _text(one["epsilon"]),
             "-" if one["delta"] is None else f"{one['delta']:.4g}",
-            "-" if one["cap_epsilon"] is None else f"{_said(one['cap_used'])} of {one['cap_epsilon']:g}",
+            "-" if one["cap_epsilon"] is None else f"{_text(one['cap_used'])} of {one['cap_epsilon']:g}",
             time.strftime("%Y-%m-%d %H:%M", time.localtime(_last(one))),
         )
         for one in datasets
@@ -336,7 +336,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
     if not datasets:
         print("no run yet, nothing spent")
     for dataset in datasets:
-        print(f"\ndata set: {shown(dataset['dataset'], line=True)}")
+        print(f"\ndata set: {printable(dataset['dataset'], line=True)}")
         if dataset["runs"]:
             print(_sum(dataset, uncapped))
             if open_handed := sum(facts["claim"] == "none" for facts in dataset["runs"]):
@@ -360,7 +360,7 @@ def _print(path: Path, datasets: Sequence[dict[str, Any]], uncapped: str) -> Non
             for facts in dataset["runs"]:
                 if facts["unclaimed"]:
                     open_to_other = " and ".join(facts["unclaimed"])
-                    study = shown(facts["study"], line=True)
+                    study = printable(facts["study"], line=True)
                     print(
                         f"no privacy claim: in the run of {study} with {', '.join(facts['with'])} the {open_to_other} "
                         "were open to the other owner; no epsilon of this account covers that"
@@ -378,7 +378,7 @@ def _sum(dataset: Mapping[str, Any], uncapped: str) -> str:
     if dataset["cap_epsilon"] is not None:
         cap = (
             f"cap: epsilon {dataset['cap_epsilon']:g} at delta {dataset['cap_delta']:g}, of which "
-            f"{_said(dataset['cap_used'])} is taken (counted by rho)"
+            f"{_text(dataset['cap_used'])} is taken (counted by rho)"
         )
     runs = f"{len(dataset['runs'])} run{'s' if len(dataset['runs']) != 1 else ''}"
     if dataset["notion"] is None:
@@ -395,7 +395,7 @@ def _sum(dataset: Mapping[str, Any], uncapped: str) -> str:
         else ""
     )
     return (
-        f"spent: epsilon {_said(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
+        f"spent: epsilon {_text(dataset['epsilon'])} at delta {dataset['delta']:.4g} (rho {dataset['rho']:.4g}{sizes}) in "
         f"{runs}, {notion}; {cap}"
     )
 
@@ -405,7 +405,7 @@ def _finite(epsilon: float) -> float | None:
     return epsilon if math.isfinite(epsilon) else None
 
 
-def _said(epsilon: float | None) -> str:
+def _text(epsilon: float | None) -> str:
     return "above any number" if epsilon is None else f"{rounded_up(epsilon):g}"
 
 
@@ -417,7 +417,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         facts["unit_short"],
         facts["adjacency"],
         "none" if facts["claim"] == "none" else f"({facts['epsilon']:g}, {facts['delta']:g})",
-        f"({_said(facts['epsilon_spent'])}, {facts['delta_spent']:.4g})",
+        f"({_text(facts['epsilon_spent'])}, {facts['delta_spent']:.4g})",
         f"{facts['rho']:.4g}",
         "no" if facts["counts"] is None else f"x {facts['counts']:.4g}",
         str(facts["releases"]),
@@ -440,7 +440,7 @@ def _refused(facts: dict[str, Any]) -> tuple[str, ...]:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """With rules on a terminal, plain columns in a pipe."""
-    rows = [tuple(shown(text, line=True) for text in row) for row in rows]
+    rows = [tuple(printable(text, line=True) for text in row) for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table

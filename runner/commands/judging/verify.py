@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.json:
             print(json.dumps({"kind": kind, "text": finding.text}), flush=True)
         elif not finding.error or first is not None:
-            print(f"{kind:<12} {shown(finding.text, line=True)}", flush=True)
+            print(f"{kind:<12} {printable(finding.text, line=True)}", flush=True)
         first = first or finding.error
     if first is not None:
         raise first

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.commands import (
     command,
     one_thread,
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.compare:
         with Meter(sys.stderr) as meter:
             compared = compare(study, arguments.rows, networks, meter.show, delay_us)
-        print(json.dumps(compared.to_json()) if arguments.json else shown(comparison(compared)))
+        print(json.dumps(compared.to_json()) if arguments.json else printable(comparison(compared)))
         return
     for error in private_file.idle_here(
         study
@@ -173,7 +173,7 @@ def run(arguments: argparse.Namespace) -> None:
     told += [] if tried is None else trial.lines(tried)
     told += refresh.lines(compared_with)
     told += intervals.lines(study, plan, widths)
-    print(emphasised(shown("\n".join(told)), sys.stdout))
+    print(emphasised(printable("\n".join(told)), sys.stdout))
 
 
 def _quality(found: Quality | None, tried: Trial | None) -> dict[str, Any] | None:

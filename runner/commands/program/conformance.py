@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from mpc_protocols.registry import not_installed
 from runner.commands import command
 
@@ -66,7 +66,7 @@ def _holds(check: Check) -> bool:
     try:
         check()
     except NonconformingError as error:
-        verdict, said = "FAILS", f"\n      {shown(str(error))}"
+        verdict, said = "FAILS", f"\n      {printable(str(error))}"
     print(f"{verdict} {time.monotonic() - began:6.1f} s  {check.name}{said}", flush=True)
     return not said
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpc_protocols.errors import CosynthError, PeerUnreachable, UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.commands import command
 from runner.study import Study, load, private_file
 from runner.study.declared.table import nearest, read_toml
@@ -165,7 +165,7 @@ def _add(inbox: Inbox, files: Sequence[Path]) -> None:
     for file in files:
         try:
             outcome, contributor = inbox.add(file, datetime.now(UTC))
-            print(f"{shown(str(file), line=True)}: {WORDS[outcome]}, of {contributor}")
+            print(f"{printable(str(file), line=True)}: {WORDS[outcome]}, of {contributor}")
         except CosynthError as error:
             refused.append(error)
             if len(files) > 1:
@@ -185,7 +185,7 @@ def _watch(inbox: Inbox, folder: Path) -> None:
 
     if not folder.is_dir():
         raise UsageError(f"--watch {folder} is not a folder; name the one in which bundles arrive.")
-    print(f"watching {shown(str(folder), line=True)}; stop with Ctrl-C", flush=True)
+    print(f"watching {printable(str(folder), line=True)}; stop with Ctrl-C", flush=True)
     arrivals = Arrivals(inbox, folder, lambda line: print(line, flush=True))
     while True:
         arrivals.sweep(datetime.now(UTC))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -110,13 +110,13 @@ def _print(found: Sequence[Answer], level: float, target: str, joint: bool) -> N
     lines = [header]
     for answer in found:
         if answer.estimate is None:
-            lines.append((shown(answer.name), "none", answer.licence, "", ""))
+            lines.append((printable(answer.name), "none", answer.licence, "", ""))
             continue
         share = "" if answer.noise_share is None else f"{100 * answer.noise_share:.0f} %"
         table = "" if answer.table is None else f"{answer.table:.5g}"
         lines.append(
             (
-                shown(answer.name),
+                printable(answer.name),
                 f"{answer.estimate:.5g}",
                 f"{answer.low:.5g} to {answer.high:.5g}",
                 share,
@@ -149,4 +149,4 @@ def _print(found: Sequence[Answer], level: float, target: str, joint: bool) -> N
                 f"{low:.5g} to {high:.5g}."
             ] = None
     for text in told:
-        print(shown(text))
+        print(printable(text))

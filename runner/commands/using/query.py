@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_protocols.process.foreign_text import for_stream, shown
+from mpc_protocols.process.foreign_text import for_stream, printable
 from runner.commands import command
 
 if TYPE_CHECKING:
@@ -95,14 +95,19 @@ def run(arguments: argparse.Namespace) -> None:
     tell(of_columns(finished.facts, answer.columns))
 
 
-def _said(interval: tuple[float, float] | None) -> tuple[str, ...]:
+def _interval_text(interval: tuple[float, float] | None) -> tuple[str, ...]:
     return () if interval is None else (f"{interval[0]:,.0f} to {interval[1]:,.0f}",)
 
 
 def _print(answer: Answer, rows: Sequence[Row]) -> None:
-    columns = tuple(map(shown, answer.columns))
+    columns = tuple(map(printable, answer.columns))
     told = [
-        (*map(shown, values), f"{count:,.0f}", *_said(answer.interval(count)), f"{100 * share:.1f} %")
+        (
+            *map(printable, values),
+            f"{count:,.0f}",
+            *_interval_text(answer.interval(count)),
+            f"{100 * share:.1f} %",
+        )
         for values, count, share in rows
     ]
     interval = () if answer.standard_error is None else ("95 % interval",)

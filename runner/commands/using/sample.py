@@ -208,7 +208,7 @@ def _replicates(
 ) -> None:
     """Put them beside each other; none is in place before all are made."""
     from runner.report.files import measurements_of
-    from synth.inference.replicates import MAX_REPLICATES, Replicates, drawn
+    from synth.inference.replicates import MAX_REPLICATES, Replicates, draw_tables
 
     target, number = arguments.out, arguments.replicates
     if target is None:
@@ -225,7 +225,7 @@ def _replicates(
     try:
         with tempfile.TemporaryDirectory(prefix="cosynth-", dir=target.parent) as name:
             files = []
-            for place, codes in enumerate(drawn(made, number, arguments.rows, seed), 1):
+            for place, codes in enumerate(draw_tables(made, number, arguments.rows, seed), 1):
                 files.append((Path(name) / str(place), target.with_stem(f"{target.stem}.{place}")))
                 write(files[-1][0], codes, finished.domain, seed + place - 1)
             for file, final in files:

@@ -67,12 +67,12 @@ def agree(run: Run, draft: Release | None, rows: int, check: Callable[[Release],
         )
     check(fixed)
     coin = run.backend.coin(run.wire.fork("coin"), hashlib.sha256(payload).digest())
-    release = drawn(fixed, rows, coin, run)
+    release = draw_table(fixed, rows, coin, run)
     run.observe("sample", "sampled", rows=rows)
     return release
 
 
-def drawn(fixed: Release, rows: int, coin: bytes, run: Run) -> Release:
+def draw_table(fixed: Release, rows: int, coin: bytes, run: Run) -> Release:
     """The release with so many rows of its model, as the coin has it."""
     seeds = [
         int.from_bytes(hashlib.sha256(purpose + coin).digest()[:size], "big")

@@ -65,14 +65,14 @@ class InRoundsOfArrivals(Course):
             opened: list[NDArray[np.int64]] = []
             for wire, facts, data, history in rounds.enter():
                 opened += run.backend.follow(
-                    wire, facts, data, accountant, self._told(run, accountant), history
+                    wire, facts, data, accountant, self._observer(run, accountant), history
                 )
             release = run.receive_told(opened, accountant, "authorised and opened")
         recorder.opened()
         run.journal.end(0)
         finish(replace(run, closing=rounds.closing), release, None)
 
-    def _told(self, run: Run, accountant: Any) -> Callable[..., None]:
+    def _observer(self, run: Run, accountant: Any) -> Callable[..., None]:
         cap = float(run.plan.budget.rho_cap)
 
         def told(phase: str, event: str, **fields: Any) -> None:

@@ -79,7 +79,7 @@ class InCohorts(Course):
         if counts is None:
             raise StudyInvalid(f"{run.study.path}: party {run.name} neither computes nor has data.")
         me = run.wire.me
-        guard = self._rounds.accounts(plan, [me], _own(run))
+        guard = self._rounds.accounts(plan, [me], _own_record(run))
         run.backend.cohort_parts().answer(
             run.wire, self._rounds.client(plan, counts, run.id), run.study.leader_number, guard
         )
@@ -107,7 +107,7 @@ class InCohorts(Course):
         )
 
 
-def _own(run: Run) -> Any:
+def _own_record(run: Run) -> Any:
     def record(event: Event, inputs: bytes) -> None:
         if run.wire.me in clients_of(event):
             run.custodian.begin(event)

@@ -191,7 +191,7 @@ class Trainer:
         algorithm, plan = found
         privacy = self._study.privacy
 
-        def put(event: Event, inputs: bytes) -> None:
+        def record_beside(event: Event, inputs: bytes) -> None:
             record.beside(replace(event, what=f"features.{event.what}"))
 
         def counts(cliques: Any) -> list[NDArray[np.int64]]:
@@ -206,7 +206,7 @@ class Trainer:
         facts = StudyFacts(
             domain.sizes, privacy.adjacency, privacy.unit.rows, privacy.max_rows, self._wire.session_id
         )
-        oracle = IdealOracle(facts, counts, Accountant(plan.budget, record=put))
+        oracle = IdealOracle(facts, counts, Accountant(plan.budget, record=record_beside))
         model = algorithm.run(oracle, plan, unobserved).model
         drawn = model.sample(count, np.random.default_rng(secrets.randbits(128)), sweeps=0)
         rows: NDArray[np.int64] = drawn[np.argsort(np.frombuffer(secrets.token_bytes(8 * count), "<u8"))]

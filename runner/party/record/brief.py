@@ -27,7 +27,7 @@ class Brief:
         self._spent: dict[str, Any] = {}
         self._once: set[tuple[str, str]] = set()
 
-    def kept(self, phase: str, name: str, event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def condense(self, phase: str, name: str, event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """The events to be told now, instead of this one."""
         if (phase, name) == ("measure", "measured") and "clique" in event:
             self._batch.append((int(event["round"]), event["clique"], event.get("bins", {})))

@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.party.options import Progress
 from runner.party.record.brief import Brief
 from runner.party.record.event_kinds import words_of
@@ -44,7 +44,7 @@ class Output:
         if self._stream is None:
             return
         try:
-            self._stream.write(shown(text, line=True) + "\n")
+            self._stream.write(printable(text, line=True) + "\n")
             self._stream.flush()
         except (BrokenPipeError, ValueError):
             self._stream = None
@@ -92,7 +92,7 @@ class Display:
             return
         if phase in LEADERS and (party != self._told_by or (party == self._leader and "step" in event)):
             return  # a computing party's own account of a step; the leader knows more about it
-        for told in (event,) if self._brief is None else self._brief.kept(phase, name, event):
+        for told in (event,) if self._brief is None else self._brief.condense(phase, name, event):
             text = self._words(told["phase"], told["event"], told)
             if f"{told['phase']} {text}" not in self._printed:
                 self._printed.add(f"{told['phase']} {text}")

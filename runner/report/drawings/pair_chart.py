@@ -102,7 +102,7 @@ def pair_chart(
             str(other), [group.codes for group in shares], of_lines, [group.codes for group in lines]
         )
     charts = tuple(
-        _drawn(f"{other} by {of_lines}, {what}", lines, shares, counts, known)
+        _bars(f"{other} by {of_lines}, {what}", lines, shares, counts, known)
         for (what, _), counts in zip(tables, found, strict=True)
     )
     return PairChart(
@@ -188,7 +188,7 @@ def _span(column: Column, codes: Sequence[int]) -> str:
     return " to ".join(dict.fromkeys(map(column.written, ends)))
 
 
-def _drawn(
+def _bars(
     title: str, lines: Sequence[Group], shares: Sequence[Group], counts: Array, known: Intervals
 ) -> Markup:
     letters = min(MAX_LETTERS, max((len(line.name) for line in lines), default=0))

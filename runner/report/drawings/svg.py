@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.report.number_format import clipped
 
 
@@ -35,7 +35,7 @@ def tag(name: str, *children: Markup | str, **attributes: str | float | None) ->
     if not children:
         return Markup("".join([*parts, "/>"]))
     parts.append(">")
-    parts.extend(child if isinstance(child, Markup) else escape(shown(child)) for child in children)
+    parts.extend(child if isinstance(child, Markup) else escape(printable(child)) for child in children)
     parts.append(f"</{name}>")
     return Markup("".join(parts))
 
@@ -87,7 +87,7 @@ def label(
     transform: str | None = None,
 ) -> Markup:
     """A text; longer than `most` characters it is cut, with the whole of it as a tooltip."""
-    content = shown(content)
+    content = printable(content)
     cut = clipped(content, most) if most else content
     whole = tag("title", content) if cut != content else Markup("")
     return tag("text", whole + escape(cut), x=x, y=y, class_=class_, text_anchor=anchor, transform=transform)
@@ -96,7 +96,7 @@ def label(
 def row_name(right: float, middle: float, content: str, most: int) -> Markup:
     """A line's name, ending at `right`: where it is longer than `most` characters in two smaller lines, cut
     beyond those."""
-    content = shown(content)
+    content = printable(content)
     if len(content) <= most:
         return label(right, middle + 4, content, anchor="end")
     parts = textwrap.wrap(content, math.ceil(1.25 * most), max_lines=2, placeholder="…") or [content]

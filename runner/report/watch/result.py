@@ -24,7 +24,7 @@ def result(directory: Path) -> dict[str, Any]:
     there are none."""
     try:
         with (directory / RUN).open("rb") as file:
-            return _told(json.loads(file.read(MAX_BYTES)))
+            return _result_facts(json.loads(file.read(MAX_BYTES)))
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return {}
 
@@ -35,7 +35,7 @@ def _spent(rho: float, cap: float, delta: float) -> dict[str, Any]:
     return {"rho": rho, "rho_cap": cap, "epsilon": float(epsilon_about(rho, delta))}
 
 
-def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _result_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     columns = {str(column["name"]) for column in facts["columns"]}
     selected = [[str(name) for name in clique] for clique in facts["selected"]]
     measured = [

@@ -73,7 +73,7 @@ class Story:
             if later or (party == self._teller and phase in IN_TURN and self.phase in IN_TURN):
                 self.phase = phase
             self.t = max(self.t, float(event.get("t", 0.0)))
-            self._told(member, phase, name, event)
+            self._apply(member, phase, name, event)
         except (KeyError, TypeError, ValueError, AttributeError):
             return
 
@@ -93,7 +93,7 @@ class Story:
         leader = self.study.get("leader")
         return leader is None or self._teller == leader
 
-    def _told(self, member: Member, phase: str, name: str, event: Mapping[str, Any]) -> None:
+    def _apply(self, member: Member, phase: str, name: str, event: Mapping[str, Any]) -> None:
         if name == "begun":
             self.study = {key: event[key] for key in EVENTS["connect", "begun"].fields.split()}
             self.rounds = event["rounds"] if isinstance(event["rounds"], int) else None

@@ -43,7 +43,7 @@ def joined(facts: Mapping[str, Any]) -> Joined | None:
     owners = tuple((owner["name"], tuple(owner["columns"])) for owner in alignment["owners"])
     noisy = facts["privacy"]["adjacency"] == "add-remove"
     return Joined(
-        _whose(alignment),
+        _population_text(alignment),
         _about(alignment, len(owners)),
         _size(alignment),
         _way(alignment),
@@ -55,7 +55,7 @@ def joined(facts: Mapping[str, Any]) -> Joined | None:
     )
 
 
-def _whose(alignment: Mapping[str, Any]) -> str:
+def _population_text(alignment: Mapping[str, Any]) -> str:
     names = listed([owner["name"] for owner in alignment["owners"]])
     if alignment["method"] != PSU:
         return f"the records of {names}"

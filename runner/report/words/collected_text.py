@@ -54,14 +54,14 @@ def collected(facts: Mapping[str, Any]) -> Collected | None:
         + _registered(told.get("registered")),
         _left_out(len(took_part) + before, len(absent)),
         "Each contributor left one sealed file, with parts for two of the three computing parties; each part alone is "
-        f"random. The parties agreed on the list of files{_when(told.get('rounds', []))} "
+        f"random. The parties agreed on the list of files{_rounds_text(told.get('rounds', []))} "
         "Single records are protected, not a contributor as a whole: its share in the total, and how its rows differ from the "
         "others’, may show. Nobody checks the values that a contributor sends: it is trusted to have counted its true rows.",
         tuple(rows),
     )
 
 
-def _when(rounds: Sequence[Mapping[str, Any]]) -> str:
+def _rounds_text(rounds: Sequence[Mapping[str, Any]]) -> str:
     if not rounds:
         return ", added up their parts without opening anything else, and ran once."
     lists = listed([f"{each['bundles']:,}" for each in rounds])

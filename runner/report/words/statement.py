@@ -194,7 +194,7 @@ def in_the_clear(facts: Mapping[str, Any]) -> bool:
     return backend is not None and backend.ideal
 
 
-def how(facts: Mapping[str, Any]) -> str:
+def how_computed(facts: Mapping[str, Any]) -> str:
     """How the statistics came about; "" if the backend is unknown or protects nothing."""
     backend = _backend(facts)
     if not isinstance(backend, DistributedBackend):

@@ -80,7 +80,7 @@ def carry_out(subject: Subject, checks: Sequence[tuple[Group, Check]], jobs: int
 def _measured(run: Callable[[Subject], Finding], subject: Subject) -> tuple[Finding, float, float]:
     """What a check finds, and the seconds that pass and are computed meanwhile."""
     wall, cpu = time.perf_counter(), _cpu_s()
-    finding = _found(run, subject)
+    finding = _finding_of(run, subject)
     return finding, time.perf_counter() - wall, _cpu_s() - cpu
 
 
@@ -90,7 +90,7 @@ def _cpu_s() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def _found(run: Callable[[Subject], Finding], subject: Subject) -> Finding:
+def _finding_of(run: Callable[[Subject], Finding], subject: Subject) -> Finding:
     try:
         return run(subject)
     except CosynthError as error:

@@ -51,7 +51,7 @@ def side_by_side(tasks: Sequence[Callable[[], T]], jobs: int) -> Iterator[T | No
                     ours, theirs = context.Pipe(duplex=False)
                     sys.stdout.flush()
                     sys.stderr.flush()
-                    process = context.Process(target=_told, args=(tasks[number], theirs, slot, jobs))
+                    process = context.Process(target=_send_result, args=(tasks[number], theirs, slot, jobs))
                     process.start()
                     theirs.close()  # so that the end of the process shows here
                     running[ours] = process, number, slot
@@ -88,6 +88,6 @@ def _result(ours: Connection) -> Any:
         return None
 
 
-def _told(task: Callable[[], T], told: Connection, slot: int, jobs: int) -> None:
+def _send_result(task: Callable[[], T], told: Connection, slot: int, jobs: int) -> None:
     ports.draw_from(slot, jobs)
     told.send(task())

@@ -131,7 +131,7 @@ def _entries(people: Sequence[int]) -> list[bytes]:
     return [b"\x00person %d" % person for person in people]
 
 
-def _own(method: AlignmentMethod, people: Sequence[int], kind: str = "text") -> Identifiers | int:
+def _own_input(method: AlignmentMethod, people: Sequence[int], kind: str = "text") -> Identifiers | int:
     """What an owner brings; where tables are aligned already, the number of its rows."""
     return Identifiers(_entries(people), np.arange(len(people)), (kind,)) if method.psu else len(people)
 
@@ -266,7 +266,7 @@ def _right(
     spec = _spec(method, security=security, malicious=malicious)
     for overlap in overlaps:
         lists = _lists(method, owners, overlap)
-        done = _run(context, spec, [_own(method, people) for people in lists])
+        done = _run(context, spec, [_own_input(method, people) for people in lists])
         rows = _compare(context, lists, done)
         _compare_costs(context, spec, [len(people) for people in lists], rows, done)
         for number, guard in enumerate(done.guards):
@@ -280,7 +280,7 @@ def _padded(method: AlignmentMethod, owners: Sequence[int], computing: int) -> N
     spec = _spec(method, **NOISY, pad_to=(20,) * len(owners))
     for overlap in ("several in common, other orders", "nothing in common"):
         lists = OVERLAPS[overlap][: len(owners)]
-        done = _run(context, spec, [_own(method, people) for people in lists])
+        done = _run(context, spec, [_own_input(method, people) for people in lists])
         rows = done.results[owners[0]].n_rows
         _compare(context, lists, done, rows)
         longest = sum(list_lengths(spec, [20] * len(owners)))
@@ -303,7 +303,7 @@ def _noted(
     guards = {owner: refusing() if owner == refuser else Recorder() for owner in owners}
     for owner, guard in guards.items():
         guard.told = lambda event, owner=owner: note("recorded", owner)
-    own = [_own(method, people) for people in _lists(method, owners, "one in common")]
+    own = [_own_input(method, people) for people in _lists(method, owners, "one in common")]
     try:
         _run(context, spec, own, guards, lambda frame: note("sent", frame.sender))
     except BudgetRefused:
@@ -344,11 +344,11 @@ def _refused_record(method: AlignmentMethod, owners: Sequence[int], computing: i
 
 def _own_list(method: AlignmentMethod, owners: Sequence[int], computing: int) -> None:
     context, spec = _context(method, owners, computing), _spec(method, min_size=3, max_size=8)
-    others: list[Identifiers | int] = [_own(method, range(4)) for _ in owners[1:]]
-    bad: dict[str, Identifiers | int] = {"a list longer than max_size": _own(method, range(9))}
+    others: list[Identifiers | int] = [_own_input(method, range(4)) for _ in owners[1:]]
+    bad: dict[str, Identifiers | int] = {"a list longer than max_size": _own_input(method, range(9))}
     if method.psu:
-        bad["a list shorter than min_size"] = _own(method, range(2))
-        bad["a list with duplicates"] = _own(method, [1, 2, 3, 1])
+        bad["a list shorter than min_size"] = _own_input(method, range(2))
+        bad["a list with duplicates"] = _own_input(method, [1, 2, 3, 1])
     for what, own in bad.items():
         sent: list[int] = []
         with refusal(DataRefused, what):
@@ -365,14 +365,14 @@ def _too_long(method: AlignmentMethod, owners: Sequence[int], computing: int) ->
     context = _context(method, owners, computing)
     specs = {member.number: _spec(method, max_size=8) for member in context.members}
     specs[owners[0]] = _spec(method, max_size=9)
-    own = [_own(method, range(9)), *(_own(method, range(8)) for _ in owners[1:])]
+    own = [_own_input(method, range(9)), *(_own_input(method, range(8)) for _ in owners[1:])]
     with refusal(ProtocolAborted, "a list of 9 where the other parties' study allows 8"):
         _run(context, specs, own)
 
 
 def _bent(method: AlignmentMethod, owners: Sequence[int], computing: int) -> None:
     context, spec, ways = _context(method, owners, computing), _spec(method), Ways()
-    own = [_own(method, people) for people in _lists(method, owners, "several in common, other orders")]
+    own = [_own_input(method, people) for people in _lists(method, owners, "several in common, other orders")]
     _run(context, spec, own, tap=ways)
     for way, number, how, words in misshapen(ways.counts):
         what = f"message {number} from party {way[0]} to party {way[1]}, {words},"
@@ -386,7 +386,7 @@ def _bent(method: AlignmentMethod, owners: Sequence[int], computing: int) -> Non
 
 def _types(method: AlignmentMethod, owners: Sequence[int], computing: int) -> None:
     context, spec = _context(method, owners, computing), _spec(method)
-    own = [_own(method, range(4), "integer" if side else "text") for side, _ in enumerate(owners)]
+    own = [_own_input(method, range(4), "integer" if side else "text") for side, _ in enumerate(owners)]
     with refusal(ProtocolAborted, "numbers that are to be matched with texts"):
         _run(context, spec, own)
 

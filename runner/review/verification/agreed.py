@@ -37,7 +37,7 @@ def study(place: Place) -> Finding:
         pinned = {party["name"]: party.get("fingerprint") for party in run["agreed"]["party"]}
         known = {name: text and text.replace(":", "").lower() for name, text in pinned.items()}
         found = digest_of(run["agreed"], protocol_of(run), known, run["ca"]).hex()
-        shown = _shown(run, place.directory / RUN)
+        shown = _public_study(run, place.directory / RUN)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(
             f"{place.directory / RUN} does not state the study; it is damaged or of another version."
@@ -75,7 +75,7 @@ def same_study(place: Place, own: Study) -> Finding:
     return fine(f"the study that was agreed is that of {own.path}")
 
 
-def _shown(run: Mapping[str, Any], file: Path) -> bytes:
+def _public_study(run: Mapping[str, Any], file: Path) -> bytes:
     """public_study as it follows from what was agreed; what files beside a study held is taken over."""
     form = agreed_study(run, file).public()
     form |= {name: run["agreed"][name] for name in ("contributors", "prior") if name in run["agreed"]}

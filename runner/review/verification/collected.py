@@ -31,7 +31,7 @@ def collected(place: Place, own: Study | None = None) -> Iterator[Finding]:
         return
     path = place.directory / RESULT
     if path.is_file():
-        yield _told(place)
+        yield _result_finding(place)
     else:
         yield problem(
             PeerIdentity(
@@ -47,7 +47,7 @@ def collected(place: Place, own: Study | None = None) -> Iterator[Finding]:
         )
 
 
-def _told(place: Place) -> Finding:
+def _result_finding(place: Place) -> Finding:
     run, path = place.run, place.directory / RESULT
     try:
         listed = run["agreed"]["contributors"]["receivers"]

@@ -60,9 +60,9 @@ def keys_of(named: Mapping[str, type[Options]]) -> str:
         cells = [
             f"`{key}`",
             *([of] if several else []),
-            _said(owners, map(values, of_each)),
-            _said(owners, (_default(named[name], key) for name in owners)),
-            _said(owners, (option.meaning or option.help for option in of_each)),
+            _owners_text(owners, map(values, of_each)),
+            _owners_text(owners, (_default(named[name], key) for name in owners)),
+            _owners_text(owners, (option.meaning or option.help for option in of_each)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -97,7 +97,7 @@ def _default(keys: type[Options], key: str) -> str:
     return f"`{written(float(default) if isinstance(default, Fraction) else default)}`"
 
 
-def _said(owners: Sequence[str], words: Iterable[str]) -> str:
+def _owners_text(owners: Sequence[str], words: Iterable[str]) -> str:
     """What holds for most of the owners, and what for others."""
     said: dict[str, list[str]] = {}
     for name, text in zip(owners, words, strict=True):

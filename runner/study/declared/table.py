@@ -98,7 +98,7 @@ def listed(words: Iterable[str]) -> str:
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """A value of the file, short enough for a sentence."""
     if isinstance(value, bool):
         text = "true" if value else "false"
@@ -125,7 +125,7 @@ class Table:
         if isinstance(raw, dict):
             self.raw = raw
         else:
-            self.problem(f"must be a table, got {shown(raw)}")
+            self.problem(f"must be a table, got {value_text(raw)}")
         names = tuple(known.options() if isinstance(known, type) else known)
         for key in self.raw:
             if key not in names:
@@ -135,7 +135,7 @@ class Table:
         """Note a problem with this table, or with one of its keys."""
         place = " ".join(part for part in (self.where, key) if part)
         self.problems.append(
-            foreign_text.shown(f"{self.file}: {place}{' ' if place else ''}{sentence}.", line=True)
+            foreign_text.printable(f"{self.file}: {place}{' ' if place else ''}{sentence}.", line=True)
         )
 
     def under(self, key: str) -> Table:
@@ -147,7 +147,7 @@ class Table:
 
     def _bad(self, key: str, expected: str) -> None:
         if key in self.raw:
-            self.problem(f"must be {expected}, got {shown(self.raw[key])}", key)
+            self.problem(f"must be {expected}, got {value_text(self.raw[key])}", key)
         else:
             self.problem(f"is missing: it must be {expected}", key)
 
@@ -223,7 +223,7 @@ class Table:
             self._bad(key, declared.expected)
         else:
             hint = nearest(value, declared.choices) if isinstance(value, str) else ""
-            self.problem(f"must be {declared.expected}, got {shown(value)}{hint}", key)
+            self.problem(f"must be {declared.expected}, got {value_text(value)}{hint}", key)
         return declared.stand_in if declared.required else default
 
     def options(self, kind: type[Own]) -> Own:

@@ -8,7 +8,7 @@ from typing import Any
 
 from parties.inbox.close import Close
 from runner.study.declared.keys import CloseKeys
-from runner.study.declared.table import Table, shown
+from runner.study.declared.table import Table, value_text
 
 CLOSES_BEFORE = 9000
 """Year: bundles last longer than the collection, and their dates end
@@ -81,11 +81,12 @@ def _close(table: Table, raw: object, most: int) -> Close:
     at = inner.raw.get("at")
     if at is not None and not (isinstance(at, datetime) and at.tzinfo is not None):
         inner.problem(
-            f"must be a date and time with a time zone, such as 2027-01-31T00:00:00Z, got {shown(at)}", "at"
+            f"must be a date and time with a time zone, such as 2027-01-31T00:00:00Z, got {value_text(at)}",
+            "at",
         )
         at = None
     elif at is not None and at.year >= CLOSES_BEFORE:
-        inner.problem(f"must be before the year {CLOSES_BEFORE}, got {shown(at)}", "at")
+        inner.problem(f"must be before the year {CLOSES_BEFORE}, got {value_text(at)}", "at")
         at = None
     bundles = inner.integer("bundles", low=1, high=most) if "bundles" in inner else None
     return Close(None if at is None else at.astimezone(UTC).replace(microsecond=0), bundles)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from mpc_protocols.errors import StudyInvalid
 from mpc_protocols.functionality import MAX_CELLS
 from runner.failures import reason
-from runner.study.declared.table import Table, nearest, shown
+from runner.study.declared.table import Table, nearest, value_text
 from synth.algorithm import ALGORITHMS
 from synth.domain import BROKEN_ROWS, Column, Domain, column_from_spec
 from synth.workload import MAX_CANDIDATES, Workload, WorkloadKeys
@@ -37,7 +37,7 @@ def read_domain(
         return (), None
     if not isinstance(given, dict) or not given:
         key = "file" if "file" in table else "columns"
-        table.problem(f"must map every column to its size or to a table, got {shown(given)}", key)
+        table.problem(f"must map every column to its size or to a table, got {value_text(given)}", key)
         return (), None
     columns: dict[str, Column] = {}
     for name, spec in given.items():

@@ -15,7 +15,7 @@ from typing import Any
 from mpc_protocols.errors import StudyInvalid
 from parties.data.location import KINDS_OF_FILES
 from runner.study.declared.keys import RESERVED, ChildKeys
-from runner.study.declared.table import Table, listed, nearest, shown
+from runner.study.declared.table import Table, listed, nearest, value_text
 from runner.study.declared.tables import Alignment, Privacy
 from runner.study.model import DataLocation
 from runner.study.sections.columns import read_domain
@@ -78,7 +78,7 @@ def _check_name(table: Table, name: str, key: str | None) -> None:
     if not NAME.fullmatch(name) or name.lower() in RESERVED:
         table.problem(
             "must be named by letters, digits and _, beginning with a letter, since files are named after it, and not "
-            f"{', '.join(sorted(RESERVED))}, got {shown(name)}",
+            f"{', '.join(sorted(RESERVED))}, got {value_text(name)}",
             key,
         )
 

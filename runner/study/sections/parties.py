@@ -16,7 +16,7 @@ from parties.data.location import KINDS_OF_FILES
 from parties.data.sql.addresses import FILES, SCHEMES, is_server, misfit
 from parties.data.tallies.places import DaskCluster, TallyFiles
 from runner.study.declared.keys import DASK, PARTITIONED_BY, TALLIES, DataKeys, PartyKeys
-from runner.study.declared.table import Table, nearest, shown
+from runner.study.declared.table import Table, nearest, value_text
 from runner.study.model import DataLocation, Party
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read_parties(
         for table, party in zip(tables, parties, strict=True):
             if not is_loopback(party.host):
                 table.problem(
-                    f'= {shown(party.address)} is not a loopback address, and [session] tls = "insecure-loopback" '
+                    f'= {value_text(party.address)} is not a loopback address, and [session] tls = "insecure-loopback" '
                     'is for those only; use tls = "mutual"',
                     "address",
                 )
@@ -82,7 +82,7 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
     if "name" in table and (not NAME.fullmatch(name) or name.casefold() == "ca"):
         table.problem(
             'must be letters, digits, "-", "_" or ".", begin with a letter or digit, and not be "ca" '
-            f"(files are named after it), got {shown(name)}",
+            f"(files are named after it), got {value_text(name)}",
             "name",
         )
     host, port = read_address(table, "address")
@@ -92,7 +92,7 @@ def _party(table: Table, compute: bool, path: Path, partition: str, domain: Doma
         if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
             table.problem(
                 "must be the SHA-256 of the party's certificate, 64 hexadecimal digits, as "
-                f"`{program()} certs show` prints it, got {shown(table.raw['fingerprint'])}",
+                f"`{program()} certs show` prints it, got {value_text(table.raw['fingerprint'])}",
                 "fingerprint",
             )
     columns = None
@@ -126,7 +126,7 @@ def read_address(table: Table, key: str) -> tuple[str, int]:
     if (address := address_of(text)) is not None:
         return address
     if text != "?":
-        table.problem(f'must be "host:port" with a port from 1 to 65535, got {shown(text)}', key)
+        table.problem(f'must be "host:port" with a port from 1 to 65535, got {value_text(text)}', key)
     return "?", 0
 
 
@@ -192,7 +192,7 @@ def read_location(table: Table, path: Path, *, servers: bool) -> DataLocation | 
     if isinstance(given, str) and Path(given).suffix.lower() in KINDS_OF_FILES:
         return DataLocation(path=table.place("data", path.parent, "the path of a file"))
     # a database's address may hold a password
-    echo = "an address" if isinstance(given, str) and "://" in given else shown(given)
+    echo = "an address" if isinstance(given, str) and "://" in given else value_text(given)
     table.problem(
         f'must name a .csv, .parquet or .xlsx file, or be {{ url = "...", table = "..." }}, got {echo}; counts of a table in '
         'parts are named { tallies = "..." }',
@@ -217,13 +217,13 @@ def _cluster(data: Table, base: Path) -> DaskCluster:
         scheduler.startswith("tls://") and address_of(scheduler.removeprefix("tls://"))
     ):
         data.problem(
-            f"must be a scheduler's address with TLS, tls://host:port, got {shown(scheduler)}", "dask"
+            f"must be a scheduler's address with TLS, tls://host:port, got {value_text(scheduler)}", "dask"
         )
     files = data.text("url", expected="the files of the table, as the workers see them")
     if "url" in data and not (Path(files).is_absolute() and Path(files).suffix.lower() in FORMATS):
         data.problem(
             "must be the absolute path of .csv or .parquet files as all workers see them, such as /mnt/people/*.parquet (other "
-            f"stores: mount them, or use tallies), got {shown(files)}",
+            f"stores: mount them, or use tallies), got {value_text(files)}",
             "url",
         )
     ca, cert, key = (data.place(name, base, "the path of a PEM file") for name in ("ca", "cert", "key"))
@@ -251,6 +251,6 @@ def _distinct(tables: list[Table], parties: tuple[Party, ...]) -> None:
             is not party.name
         ):
             table.problem(
-                f"= {shown(party.address)} is the address of {other} too; give each party a port of its own",
+                f"= {value_text(party.address)} is the address of {other} too; give each party a port of its own",
                 "address",
             )

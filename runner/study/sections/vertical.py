@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from mpc_protocols.psu.identifiers.phone import CALLING_CODES
 from mpc_protocols.psu.method import METHODS
-from runner.study.declared.table import Table, nearest, shown
+from runner.study.declared.table import Table, nearest, value_text
 from runner.study.declared.tables import Alignment, Privacy, Unit
 from runner.study.model import Party
 from runner.study.owners import misfits_of_method, several_owners
@@ -59,7 +59,8 @@ def read_alignment(raw: object, file: str, problems: list[str], privacy: Privacy
     if given.security == "proofs" and f'"{given.via}"' not in proving:
         only = "the only protocol that has them" if len(proving) == 1 else "which have them"
         table.problem(
-            f'= "proofs" needs via = {" or ".join(proving)}, {only}, got via = {shown(given.via)}', "security"
+            f'= "proofs" needs via = {" or ".join(proving)}, {only}, got via = {value_text(given.via)}',
+            "security",
         )
     if given.min_size > privacy.max_rows:
         table.problem(
@@ -165,7 +166,7 @@ def _normalise(table: Table, columns: int) -> tuple[str, ...]:
     if columns or "normalise" in table:
         table.problem(
             f'must be {", ".join(NORMALISE)} or "phone:CC" with a country such as "phone:FR", or a list, one per '
-            f"column of id, got {shown(given)}",
+            f"column of id, got {value_text(given)}",
             "normalise",
         )
     return ("text",) * columns
@@ -187,7 +188,7 @@ def _pad_to(table: Table, min_size: int, max_rows: int) -> int | Mapping[str, in
         return cast("int | Mapping[str, int]", given)
     table.problem(
         f"must be a whole number from min_size = {min_size:,} to max_rows = {max_rows:,}, or a table of such numbers, "
-        f"one per owner, got {shown(given)}",
+        f"one per owner, got {value_text(given)}",
         "pad_to",
     )
     return None

@@ -22,7 +22,7 @@ from mpc_protocols.errors import CosynthError
 from mpc_protocols.mechanisms.gaussian import MAX_SIGMA2, MIN_SIGMA2
 from mpc_protocols.public.rationals import rational
 from runner.study.declared.keys import WaveKeys
-from runner.study.declared.table import Table, shown
+from runner.study.declared.table import Table, value_text
 from runner.study.hashing import canonical
 from runner.study.sections.public_files import read_public
 
@@ -110,7 +110,7 @@ def read_waves(
         ):
             table.problem(
                 'must be { run = "first/out", receivers = "first/receivers.json" }, the folder of an earlier run over bundles '
-                f"and its study's receivers, or a list of these, got {shown(entry)}",
+                f"and its study's receivers, or a list of these, got {value_text(entry)}",
                 "after",
             )
             return ()

@@ -80,7 +80,7 @@ class Server:
     session: bytes
     observe: Observe = unobserved
     opened: Opened = field(init=False)
-    _taken: dict[int, int] = field(default_factory=dict)
+    _times_taken: dict[int, int] = field(default_factory=dict)
     _sums: list[NoisySum] = field(default_factory=list)
     _exposed: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
     _registered: list[Measurement] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Server:
 
     def _round(self, number: int, arrivals: Arrivals) -> tuple[Clique, ...]:
         plan, group = self.plan, self.plan.config.group
-        cohort = tuple(k for k in arrivals.clients if self._taken.get(k, 0) < plan.participations)
+        cohort = tuple(k for k in arrivals.clients if self._times_taken.get(k, 0) < plan.participations)
         if len(cohort) < group:
             return ()
         rows = self._invite(number, cohort)
@@ -130,7 +130,7 @@ class Server:
         stayed = tuple(k for k in cohort if k not in arrivals.left)
         chosen = self._choices(number, cohort, stayed, rows) if plan.variant.chooses else ()
         if plan.variant.drawn:
-            chosen = self._drawn(number, stayed)
+            chosen = self._publicly_drawn(number, stayed)
         self._refit(ROUND_ITERATIONS)
         self.observe(
             "fit",
@@ -144,9 +144,9 @@ class Server:
 
     def _invite(self, number: int, cohort: Sequence[int]) -> int:
         """The cohort's noisy rows."""
-        new = [k for k in cohort if k not in self._taken]
+        new = [k for k in cohort if k not in self._times_taken]
         for k in cohort:
-            self._taken[k] = self._taken.get(k, 0) + 1
+            self._times_taken[k] = self._times_taken.get(k, 0) + 1
         asked = Asked("size", number)
         question = question_of(self.plan, asked)
         revealed = self.cohorts.reveal(question, cohort, self.plan.size_event(new, list(cohort)))
@@ -214,7 +214,7 @@ class Server:
                 self._keep(NoisySum.of(of))
         return chosen
 
-    def _drawn(self, number: int, clients: Sequence[int]) -> tuple[Clique, ...]:
+    def _publicly_drawn(self, number: int, clients: Sequence[int]) -> tuple[Clique, ...]:
         """A marginal that a public seed draws: that of the session and the round."""
         candidates = self._candidates(number, self._rows)
         if not candidates or len(clients) < self.plan.config.group:

@@ -199,7 +199,7 @@ def _larger(domain: Domain, most: int) -> list[Clique]:
     """Sets of 3 to `most` columns, those of the fewest cells, in the order of their cells, their size and the
     domain."""
     names = sorted(domain.names, key=lambda name: domain.sizes[name])
-    sizes, drawn = [domain.sizes[name] for name in names], [_drawn(name) for name in names]
+    sizes, drawn = [domain.sizes[name] for name in names], [_public_number(name) for name in names]
     found: list[tuple[int, int, int, tuple[int, ...]]] = []
     limit = MAX_SET_CELLS
     for count in range(3, min(most, len(names)) + 1):
@@ -224,7 +224,7 @@ def _name_bytes(names: Sequence[str]) -> int:
     return len(json.dumps(names))
 
 
-def _drawn(name: str) -> int:
+def _public_number(name: str) -> int:
     """A public number of 64 bits that is drawn for a column, the same at every party."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 

@@ -75,7 +75,7 @@ def sample_rows(
             group *= sizes[name]
             group += codes[name]
         new = tuple(name for name in node if name not in separator)
-        value = _fill(_given(chains, node, separator, new, conditional), group, rng)
+        value = _fill(_conditional_matrix(chains, node, separator, new, conditional), group, rng)
         for name in reversed(new[1:]):
             value, codes[name] = np.divmod(value, sizes[name])
         codes[new[0]] = value
@@ -88,7 +88,9 @@ def sample_rows(
     return out
 
 
-def _given(chains: Chains, node: Clique, separator: Clique, new: Clique, conditional: Array) -> Array:
+def _conditional_matrix(
+    chains: Chains, node: Clique, separator: Clique, new: Clique, conditional: Array
+) -> Array:
     """P(new columns | separator) as a matrix; a column of which the separator holds a coarser level is 0 in
     its other bins."""
     shape = [prod(chains.sizes[name] for name in names) for names in (separator, new)]

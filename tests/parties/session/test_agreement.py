@@ -41,9 +41,9 @@ def test_lists_in_lists_are_refused_or_can_be_sent_on() -> None:
     taken = []
     for depth in range(sys.getrecursionlimit()):
         north = agreement("north")
-        north.heard(2, Kind.HELLO, hello("lake"))
+        north.on_frame(2, Kind.HELLO, hello("lake"))
         try:
-            north.heard(1, Kind.HELLO, plain % (b"[" * depth + b"0" + b"]" * depth))
+            north.on_frame(1, Kind.HELLO, plain % (b"[" * depth + b"0" + b"]" * depth))
         except BadFrame:
             continue
         taken.append(depth)
@@ -57,8 +57,8 @@ def test_a_confirmation_that_nobody_can_read_ends_the_start() -> None:
     async def start() -> None:
         lake = agreement("lake")
         for number, name in enumerate(NAMES[:2]):
-            lake.heard(number, Kind.HELLO, hello(name))
-            lake.heard(number, Kind.CONFIRM, b"\xff")
+            lake.on_frame(number, Kind.HELLO, hello(name))
+            lake.on_frame(number, Kind.CONFIRM, b"\xff")
         await lake.run(None)
 
     with pytest.raises(ProtocolAborted, match="confirm a session that cannot be read"):

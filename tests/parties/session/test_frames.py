@@ -81,7 +81,7 @@ class Recorder:
     def inbox(self, peer: int, stream: int) -> Inbox:
         return self.boxes.setdefault(stream, Inbox())
 
-    def heard(self, link: Link, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, link: Link, kind: Kind, payload: bytes) -> None:
         self.control.append((kind, payload))
 
     def lost(self, link: Link, error: CosynthError | ssl.SSLError | None) -> None:

@@ -138,10 +138,10 @@ def test_an_announcement_that_is_none_ends_the_start(told: object) -> None:
     common = {"study": bytes(32).hex(), "version": "1", "role": "compute", "facts": {}, "nonce": "00" * 32}
     hellos: dict[str, object] = {name: {**common, "name": name} for name in ("north", "south")}
     for number, name in enumerate(("north", "south")):
-        agreement.heard(number, Kind.HELLO, json.dumps(hellos[name]).encode())
+        agreement.on_frame(number, Kind.HELLO, json.dumps(hellos[name]).encode())
     hellos["hill"] = {key: value for key, value in common.items() if key != "nonce"}
     hellos["hill"] |= {"name": "hill", "role": "contribute"}  # type: ignore[operator]
     for number in range(2):
-        agreement.heard(number, Kind.CONFIRM, json.dumps({**hellos, "lake": told}).encode())
+        agreement.on_frame(number, Kind.CONFIRM, json.dumps({**hellos, "lake": told}).encode())
     with pytest.raises(ProtocolAborted, match="no announcement of party lake"):
         asyncio.run(agreement.run(None))

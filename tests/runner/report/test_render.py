@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from mpc_protocols.errors import UsageError
-from mpc_protocols.process.foreign_text import shown
+from mpc_protocols.process.foreign_text import printable
 from runner.report import render
 from synth.domain import Categorical, Codes, Domain, Numeric
 from tests.runner.report.fake import PEOPLE, marginal, people, write_run
@@ -254,7 +254,7 @@ def test_every_text_is_inert(tmp_path: Path) -> None:
     assert not {"script", "img"} & {tag for tag, _ in page.elements}
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
     assert text.count(html.escape("<script>alert(", quote=False)) > 20
-    assert page.first("h1") == " ".join(shown(HOSTILE).split()) and "\u202e" not in text
+    assert page.first("h1") == " ".join(printable(HOSTILE).split()) and "\u202e" not in text
 
 
 def test_a_lone_surrogate_does_not_stop_the_report(finished: Path, tmp_path: Path) -> None:

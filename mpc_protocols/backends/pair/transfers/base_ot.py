@@ -65,13 +65,13 @@ def base_transfers(link: Link, count: int) -> BaseTransfers:
     peer_point = _checked(group, link.exchange(own_point))
     choices = np.frombuffer(secrets.token_bytes(count), np.uint8) & np.uint8(1)
     plain = group.generate(exponents)
-    shifted = _each(rbcl.crypto_core_ristretto255_add, plain, peer_point)
+    shifted = _operate_each(rbcl.crypto_core_ristretto255_add, plain, peer_point)
     blinded = np.where(choices[:, np.newaxis] == 1, shifted, plain)  # both lie ready: no branch on a choice
     received = _checked(group, link.exchange(blinded))
     if (received == own_point).all(axis=1).any():
         raise ProtocolAborted(_INVALID)
     first = group.power(received, own_exponent)
-    second = _each(rbcl.crypto_core_ristretto255_sub, first, group.power(own_point, own_exponent))
+    second = _operate_each(rbcl.crypto_core_ristretto255_sub, first, group.power(own_point, own_exponent))
     of_choice = group.power_each(np.repeat(peer_point, count, axis=0), exponents)
     offering, choosing = (_Hash(link, sender) for sender in (link.me, link.peer))
     offered = [offering(own_point, received, shared) for shared in (first, second)]
@@ -93,7 +93,7 @@ def _checked(group: Ristretto255, points: Elements) -> Elements:
     return points
 
 
-def _each(operation: object, points: Elements, other: Elements) -> Elements:
+def _operate_each(operation: object, points: Elements, other: Elements) -> Elements:
     """The group operation on each of these valid points with one other."""
     assert callable(operation)
     fixed = other.tobytes()

@@ -284,7 +284,7 @@ def zero_bits(shape: tuple[int, ...]) -> BitShare:
 
 def _blanked(numbers: SummedNumbers) -> SummedNumbers:
     """As many numbers, in as many parts, without content."""
-    return numbers.each(lambda part: blank(part.shape, part.dtype))
+    return numbers.map(lambda part: blank(part.shape, part.dtype))
 
 
 def _zeros(cells: int) -> RingShare:

@@ -32,7 +32,7 @@ class Summand:
     next: Elements
     inverted: bool = False
 
-    def each(self, function: Callable[[Elements], Elements]) -> Summand:
+    def map(self, function: Callable[[Elements], Elements]) -> Summand:
         """A linear function of both components."""
         return replace(self, own=function(self.own), next=function(self.next))
 
@@ -62,12 +62,12 @@ class SummedNumbers:
         return len(self.public)
 
     def __getitem__(self, index: Any) -> SummedNumbers:
-        return self.each(lambda part: part[index])
+        return self.map(lambda part: part[index])
 
     def __add__(self, other: SummedNumbers) -> SummedNumbers:
         shape = np.broadcast_shapes(self.shape, other.shape)
         mine, theirs = (
-            of if of.shape == shape else of.each(lambda part: np.broadcast_to(part, shape))
+            of if of.shape == shape else of.map(lambda part: np.broadcast_to(part, shape))
             for of in (self, other)
         )
         shares = [of.share for of in (mine, theirs) if of.share is not None]
@@ -75,7 +75,7 @@ class SummedNumbers:
         return SummedNumbers(self.ring, mine.public + theirs.public, share, mine.summands + theirs.summands)
 
     def reshape(self, *shape: int) -> SummedNumbers:
-        return self.each(lambda part: part.reshape(shape))
+        return self.map(lambda part: part.reshape(shape))
 
     def plus_public(self, public: NDArray[Any]) -> SummedNumbers:
         """Plus public integers."""
@@ -119,13 +119,13 @@ class SummedNumbers:
             raise ValueError("Numbers are compared once they are added up.")
         return self.summands[0]
 
-    def each(self, function: Callable[[Any], Any]) -> SummedNumbers:
+    def map(self, function: Callable[[Any], Any]) -> SummedNumbers:
         """A function of every part that is linear and changes none of what is added in public."""
         share = self.share
         if share is not None:
             share = RingShare(function(share.own), function(share.next))
         return SummedNumbers(
-            self.ring, function(self.public), share, tuple(of.each(function) for of in self.summands)
+            self.ring, function(self.public), share, tuple(of.map(function) for of in self.summands)
         )
 
 

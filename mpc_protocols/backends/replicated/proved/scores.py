@@ -68,7 +68,7 @@ class ProvedL1Sums(GroupedL1Sums[ProvedGates, RingShare, SummedNumbers]):
         if self._ring is np.uint32:
             return sums
         [total] = add_up(self._gates, sums).summands
-        wide = total.each(lambda part: part.astype(np.uint64))
+        wide = total.map(lambda part: part.astype(np.uint64))
         return SummedNumbers(np.uint64, np.zeros(count, np.uint64), None, (wide,))
 
     def _group(

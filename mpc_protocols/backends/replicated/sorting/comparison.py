@@ -56,8 +56,8 @@ def greater(gates: TrioBitGates, a: BitShare, b: BitShare) -> BitShare:
     bytes a word."""
     same, not_b = gates.complement(a ^ b), gates.complement(b)
     z = gates.and_bits(
-        _each(lambda p, q: p & _HIGH | q & _LOW, same, not_b),
-        _each(lambda p, x: p << _32 | x & _LOW, same, a),
+        _map_components(lambda p, q: p & _HIGH | q & _LOW, same, not_b),
+        _map_components(lambda p, x: p << _32 | x & _LOW, same, a),
     )
     upper = tuple(x.view(np.uint32)[1::2] for x in (a.own, a.next))
     decided = _and(gates, _lanes(same, np.uint32, 1), _apply(np.bitwise_xor, upper, _lanes(z, np.uint32, 0)))
@@ -88,7 +88,7 @@ def equal(gates: TrioBitGates, a: BitShare, b: BitShare, ignored: int = 0) -> Bi
     6 rounds, 7.9 bytes a word.
     """
     keep = np.uint64(~ignored & (1 << 64) - 1)
-    same = gates.complement(_each(lambda x: x & keep, a ^ b))
+    same = gates.complement(_map_components(lambda x: x & keep, a ^ b))
     p: Lanes = (same.own, same.next)
     for dtype in (np.uint32, np.uint16, np.uint8):
         hi, lo = (_apply(lambda x, h=h, d=dtype: x.view(d)[h::2], p) for h in (1, 0))
@@ -99,7 +99,7 @@ def equal(gates: TrioBitGates, a: BitShare, b: BitShare, ignored: int = 0) -> Bi
     return _spread(planes)
 
 
-def _each(function: Callable[..., Words], *shares: BitShare) -> BitShare:
+def _map_components(function: Callable[..., Words], *shares: BitShare) -> BitShare:
     """A local operation on both components."""
     return BitShare(function(*(x.own for x in shares)), function(*(x.next for x in shares)))
 
@@ -133,4 +133,6 @@ def _planes(x: Lanes) -> BitShare:
 
 def _spread(plane: BitShare) -> BitShare:
     """Words of ones or zeros from one plane, shape (1, n / 64)."""
-    return _each(lambda words: -np.unpackbits(words.view(np.uint8).reshape(-1)).astype(np.uint64), plane)
+    return _map_components(
+        lambda words: -np.unpackbits(words.view(np.uint8).reshape(-1)).astype(np.uint64), plane
+    )

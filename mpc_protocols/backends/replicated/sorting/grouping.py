@@ -57,12 +57,12 @@ def spread(
             own[here] ^= change.own
             following[here] ^= change.next
         if 2 * distance < min(longest, len(names)):
-            flags = _both(gates, flags, distance)
+            flags = _and_with_earlier(gates, flags, distance)
         distance *= 2
     return BitShare(own, following)
 
 
-def _both(gates: TrioBitGates, flags: BitShare, distance: int) -> BitShare:
+def _and_with_earlier(gates: TrioBitGates, flags: BitShare, distance: int) -> BitShare:
     """Flags AND the flags `distance` places before; none that near the beginning. 1 round, a bit a flag."""
     count = len(flags) - distance
     z = gates.and_bits(packed(flags[distance:]), packed(flags[:count]))

@@ -96,7 +96,7 @@ def sums_by_cell(trio: Trio, sums: Sequence[GroupBySum], dtype: UInt) -> list[El
             own_shuffle = OwnerShuffle(
                 query.cells, query.layout, _between(trio, shuffle.helper, first), dtype
             )
-            own_shuffle.add_own(query.weights.both(dtype))
+            own_shuffle.add_own(query.weights.local_sum(dtype))
             trio.send(shuffle.worker, own_shuffle.places)
             own_shuffles[number] = own_shuffle
         elif trio.me == shuffle.helper:

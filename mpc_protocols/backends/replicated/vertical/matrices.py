@@ -62,7 +62,7 @@ class Matrix:
             _columns(self.plain, where),
         )
 
-    def both(self, dtype: UInt) -> Elements:
+    def local_sum(self, dtype: UInt) -> Elements:
         """The sum of this party's two components."""
         if self.plain is not None:
             return self.plain
@@ -228,7 +228,7 @@ def multiply(trio: Trio, pairs: Sequence[tuple[Matrix, Matrix]], dtype: UInt) ->
     for end, shape, (x, y) in zip(ends, shapes, pairs, strict=True):
         target = parts[int(end) - shape[0] * shape[1] : int(end)].reshape(shape[0], x.shape[1], y.shape[1])
         if x.own is not None:
-            target += x.own[:, :, np.newaxis] * y.both(dtype)[:, np.newaxis, :]
+            target += x.own[:, :, np.newaxis] * y.local_sum(dtype)[:, np.newaxis, :]
         if x.next is not None and y.own is not None:
             target += x.next[:, :, np.newaxis] * y.own[:, np.newaxis, :]
     received = trio.pass_left(parts)

@@ -92,7 +92,7 @@ class ShamirGates(ShamirBitGates):
         keep something."""
         columns = self._columns_of(left)
         for number, mask in enumerate(right.masks):
-            self._put(columns, self.complement(right.planes(number)), mask)
+            self._append_planes(columns, self.complement(right.planes(number)), mask)
         constant = np.full(left.shape, -sum(right.masks) % (1 << len(columns)), left.ring)
         for of, sign in ((left.public, 1), (right.public, -1)):
             if of is not None:
@@ -134,10 +134,10 @@ class ShamirGates(ShamirBitGates):
     def _columns_of(self, x: Addends) -> Columns:
         columns: Columns = [[] for _ in range(8 * np.dtype(x.ring).itemsize)]
         for number, mask in enumerate(x.masks):
-            self._put(columns, x.planes(number), mask)
+            self._append_planes(columns, x.planes(number), mask)
         return columns
 
-    def _put(self, columns: Columns, planes: Bits, mask: int) -> None:
+    def _append_planes(self, columns: Columns, planes: Bits, mask: int) -> None:
         for position, (column, words) in enumerate(zip(columns, planes, strict=False)):
             if mask >> position & 1:
                 column.append(words)
@@ -149,7 +149,7 @@ class ShamirGates(ShamirBitGates):
             held = held + public
         own = to_planes(held, len(columns)) if self.mesh.me in owners else None
         for planes in self.inputs(owners, own, (len(columns), words_for(len(held)))):
-            self._put(columns, planes, -1)
+            self._append_planes(columns, planes, -1)
 
     def _put_public(self, columns: Columns, public: Elements) -> None:
         planes = to_planes(public, len(columns))

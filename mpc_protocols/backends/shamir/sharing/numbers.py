@@ -45,7 +45,7 @@ class Addends:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> Addends:
-        return self._each(lambda array: array[index])
+        return self._map_parts(lambda array: array[index])
 
     def __add__(self, other: Addends) -> Addends:
         shape = np.broadcast_shapes(self.shape, other.shape)
@@ -61,7 +61,7 @@ class Addends:
 
     def reshape(self, *shape: int) -> Addends:
         """The same numbers in another shape."""
-        return self._each(lambda array: array.reshape(shape))
+        return self._map_parts(lambda array: array.reshape(shape))
 
     def scaled(self, factors: Sequence[int] | int) -> Addends:
         """Times public integers of at least 0, one for all or one for each of a vector. Local: shifted terms."""
@@ -103,14 +103,14 @@ class Addends:
         like = np.broadcast_to(self.ring(0), self.shape)
         return pack([form, like, *(of for of in (self.held, self.public) if of is not None), *parts])
 
-    def _each(self, function: Callable[[Any], Any]) -> Addends:
+    def _map_parts(self, function: Callable[[Any], Any]) -> Addends:
         terms = tuple(tuple(map(function, parts)) for parts in self.terms)
         held, public = (None if of is None else function(of) for of in (self.held, self.public))
         shape = function(np.broadcast_to(np.uint8(0), self.shape)).shape
         return Addends(self.ring, shape, terms, self.masks, held, public)
 
     def _spread(self, shape: tuple[int, ...]) -> Addends:
-        return self if self.shape == shape else self._each(lambda array: np.broadcast_to(array, shape))
+        return self if self.shape == shape else self._map_parts(lambda array: np.broadcast_to(array, shape))
 
 
 def unpacked(packed: bytes) -> Addends:

@@ -165,9 +165,9 @@ class _Pair:
         return np.concatenate(parts).astype(np.int64)
 
     def _layers(self, *widths: int) -> list[Any]:
-        return list(self._drawn(widths))
+        return list(self._initial_weights(widths))
 
-    def _drawn(self, widths: tuple[int, ...]) -> Iterator[Any]:
+    def _initial_weights(self, widths: tuple[int, ...]) -> Iterator[Any]:
         for given, of in pairwise(widths):
             for shape in ((of, given), (of,)):
                 part = (self._torch.rand(shape, generator=self._seed) * 2 - 1) / math.sqrt(given)

@@ -54,7 +54,7 @@ def measure(arguments: Sequence[str]) -> None:
     with (options.json or Path(os.devnull)).open("w", encoding="utf-8") as file:
         lines = [
             *_changes(tables[0], options.label, [share or 0.0 for share in shares], seeds, settings, file),
-            *_drawn(tables[0], options.label, draws, seeds, settings, file),
+            *_table_5(tables[0], options.label, draws, seeds, settings, file),
         ]
     shown = sections(lines)
     for section in shown:
@@ -84,7 +84,7 @@ def _changes(
     return found
 
 
-def _drawn(
+def _table_5(
     table: Any,
     label: str,
     draws: Sequence[int],

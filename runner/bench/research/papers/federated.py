@@ -126,7 +126,7 @@ def _heterogeneity(settings: Settings) -> Iterator[Figure]:
         yield Figure(f"{ADULT}, {split}", ours, number(told))
 
 
-def _where(method: str, name: str, value: float, metric: str = "err") -> str:
+def _place(method: str, name: str, value: float, metric: str = "err") -> str:
     """A figure of a curve."""
     return f"{ADULT}, {method}, {name} {value:g}, {metric}"
 
@@ -135,14 +135,14 @@ def _curve(name: str, values: Sequence[float], settings: Settings) -> Iterator[F
     for value in values:
         for method in CURVES:
             for metric, ours in _runs(settings, method, ADULT, ("err", "nll"), **{name: value}).items():
-                yield Figure(_where(method, name, value, metric), ours)
+                yield Figure(_place(method, name, value, metric), ours)
 
 
 def _skews(settings: Settings) -> Iterator[Figure]:
     for value in SKEWS:
         for method in CURVES:
             for metric, ours in _runs(settings, method, ADULT, ("err",), f"label:{value:g}").items():
-                yield Figure(_where(method, "skew", value, metric), ours)
+                yield Figure(_place(method, "skew", value, metric), ours)
 
 
 def _best(settings: Settings) -> Iterator[Figure]:
@@ -175,17 +175,17 @@ def _all_along(
     name: str, values: Sequence[float], holds: Callable[[Callable[[str], float]], bool]
 ) -> Callable[[Means], bool]:
     """Whether something holds at each of these values: of a function from a method to its error there."""
-    return lambda means: all(holds(lambda method: means[_where(method, name, value)]) for value in values)  # noqa: B023
+    return lambda means: all(holds(lambda method: means[_place(method, name, value)]) for value in values)  # noqa: B023
 
 
 def _falls(method: str, name: str, values: Sequence[float]) -> Callable[[Means], bool]:
     """Whether a method's error falls from each value to the next, or stays."""
     return lambda means: (
         all(
-            matches(means[_where(method, name, later)], means[_where(method, name, earlier)])
+            matches(means[_place(method, name, later)], means[_place(method, name, earlier)])
             for earlier, later in pairwise(values)
         )
-        and means[_where(method, name, values[-1])] < means[_where(method, name, values[0])]
+        and means[_place(method, name, values[-1])] < means[_place(method, name, values[0])]
     )
 
 
@@ -212,8 +212,8 @@ OF_TIMES: Final = (
     Claim(
         "for all FLAIM variations, the error usually increases when T is large",
         lambda means: all(
-            means[_where(method, "rounds", TIMES[-1])]
-            > min(means[_where(method, "rounds", of)] for of in TIMES[:-1])
+            means[_place(method, "rounds", TIMES[-1])]
+            > min(means[_place(method, "rounds", of)] for of in TIMES[:-1])
             for method in (NAIVE, ORACLE, PRIVATE)
         ),
     ),

@@ -70,7 +70,7 @@ def _runs(
                     if metric == "wall_s":
                         told = number(COSTS[system]) if system in COSTS else None
                     yield Figure(
-                        _where(table.name, system, f"epsilon {epsilon:g}", metric), tuple(values), told
+                        _place(table.name, system, f"epsilon {epsilon:g}", metric), tuple(values), told
                     )
 
 
@@ -92,11 +92,11 @@ def _splitters(settings: Settings) -> Iterator[Figure]:
                     )
                     found.append(run(Row.parse(system), table, EPSILON, DELTA, first).scores["tvd3"])
                 yield Figure(
-                    _where(table.name, system, f"{splitter} {value:g}", "tvd3"), tuple(found), number(told)
+                    _place(table.name, system, f"{splitter} {value:g}", "tvd3"), tuple(found), number(told)
                 )
 
 
-def _where(table: str, system: str, at: str, metric: str) -> str:
+def _place(table: str, system: str, at: str, metric: str) -> str:
     return f"{table}, {system}, {at}, {metric}"
 
 
@@ -113,7 +113,7 @@ def _everywhere(
     def claimed(means: Means) -> bool:
         for table in tables:
             for epsilon in EPSILONS:
-                if not holds(lambda system: means[_where(table, system, f"epsilon {epsilon:g}", "tvd3")]):  # noqa: B023
+                if not holds(lambda system: means[_place(table, system, f"epsilon {epsilon:g}", "tvd3")]):  # noqa: B023
                     return False
         return True
 
@@ -141,7 +141,7 @@ CURVE_CLAIMS: Final = (
 
 
 def _gap(means: Means, table: str, epsilon: float) -> float:
-    fm, central = (means[_where(table, of, f"epsilon {epsilon:g}", "tvd3")] for of in (FM, "privmrf"))
+    fm, central = (means[_place(table, of, f"epsilon {epsilon:g}", "tvd3")] for of in (FM, "privmrf"))
     return fm - central
 
 
@@ -161,7 +161,7 @@ def _improves(metric: str, sign: int) -> Callable[[Means], bool]:
     """Whether a figure of VertiGAN's rises (sign 1) or falls (-1) from each epsilon to the next."""
 
     def claimed(means: Means) -> bool:
-        found = [sign * means[_where("adult-vfl", GAN, f"epsilon {each:g}", metric)] for each in GAN_EPSILONS]
+        found = [sign * means[_place("adult-vfl", GAN, f"epsilon {each:g}", metric)] for each in GAN_EPSILONS]
         return found == sorted(found)
 
     return claimed

@@ -50,7 +50,7 @@ class Caught:
         return self.caught == self.seeds
 
 
-def _all() -> tuple[Mutation, ...]:
+def _all_mutations() -> tuple[Mutation, ...]:
     """Those of every file in `runner/review/audit/broken_builds/faults`, and of those for research, by
     number."""
     mutations: list[Mutation] = []
@@ -59,7 +59,7 @@ def _all() -> tuple[Mutation, ...]:
     return tuple(sorted(mutations, key=lambda mutation: (mutation.name[0], int(mutation.name[1:]))))
 
 
-MUTATIONS = _all()
+MUTATIONS = _all_mutations()
 
 
 def named(name: str) -> Mutation:

@@ -298,7 +298,7 @@ def epsilon(subject: Subject) -> Finding:
         drawn = np.concatenate(_noise(subject, backend, SIDES[subject.profile] // WIDE, "epsilon"))
         without, beside = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :] + 1
         charged = 1 / math.sqrt(LOUD)
-        best, low = shown(without, beside)
+        best, low = demonstrated_mu(without, beside)
         figures[backend.name] = {
             "n": len(drawn),
             "mu_lower_bound": low,
@@ -328,7 +328,7 @@ def epsilon(subject: Subject) -> Finding:
     )
 
 
-def shown(without: Numbers, beside: Numbers) -> tuple[int, float]:
+def demonstrated_mu(without: Numbers, beside: Numbers) -> tuple[int, float]:
     """A threshold chosen on a quarter of the draws, and the mu that guesses by it show on the rest.
 
     Chosen by the bound that judges: by a bolder one it would be in the tails, where a few draws decide.

@@ -84,7 +84,7 @@ def dialled(subject: Subject) -> Finding:
     for words in guises:
         with deployed() as deployment:
             guise = _guise(deployment, words)
-            end = _met(deployment[CLAIMED], Impostor(deployment[AWAITED].port, guise))
+            end = _end_of_dialler(deployment[CLAIMED], Impostor(deployment[AWAITED].port, guise))
         if end is None:
             problems.append(f"A party goes on with somebody at {AWAITED}'s address with {words}.")
         elif end.code != 21 or guise.expected not in end.complaint:
@@ -99,7 +99,7 @@ def dialled(subject: Subject) -> Finding:
     )
 
 
-def _met(party: Party, impostor: Impostor) -> End | None:
+def _end_of_dialler(party: Party, impostor: Impostor) -> End | None:
     """How a party ends that dials an impostor; None if it goes on with it."""
     with impostor:
         party.start()
@@ -228,7 +228,7 @@ def traces(subject: Subject) -> Finding:
         leader = deployment[LEADER]
         wait_for(lambda: leader.happened("connect", "connected"), "That the parties meet")
         for party in deployment.parties:
-            texts |= _shown(party)
+            texts |= _visible_to_others(party)
         shown = len(texts)
         dumped = [party.name for party in deployment.parties if _leaves_core_files(party)]
         ends = {party.name: party.end() for party in deployment.parties}
@@ -361,7 +361,7 @@ def refused(subject: Subject) -> Finding:
     )
 
 
-def _shown(party: Party) -> dict[str, bytes]:
+def _visible_to_others(party: Party) -> dict[str, bytes]:
     """What anybody on the machine, or the same user, can see of a process, as far as this system shows it."""
     found = {}
     for file in ("cmdline", "environ"):

@@ -12,7 +12,7 @@ from runner.review.audit.check import Plot
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 300.0, 28.0, 210.0
 
 
-def drawn(plot: Plot) -> Markup:
+def draw_plot(plot: Plot) -> Markup:
     """One plot; every curve is named beside it and told apart by hue and dash."""
     points = [point for curve in plot.curves.values() for point in curve]
     left, right = min(x for x, _ in points), max(x for x, _ in points)

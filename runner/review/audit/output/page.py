@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from runner.review.audit.check import Verdict
 from runner.review.audit.driver import Result
-from runner.review.audit.output.drawings import drawn
+from runner.review.audit.output.drawings import draw_plot
 from runner.review.audit.output.lines import SENTENCES, WORDS
 
 
@@ -26,7 +26,7 @@ def page(facts: Mapping[str, Any], results: Sequence[Result]) -> str:
         loader=jinja2.FunctionLoader(_source),
     )
     plots = {
-        result.name: {"drawing": drawn(result.finding.plot), "title": result.finding.plot.title}
+        result.name: {"drawing": draw_plot(result.finding.plot), "title": result.finding.plot.title}
         for result in results
         if result.finding.plot is not None
     }

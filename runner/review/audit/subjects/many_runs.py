@@ -77,7 +77,9 @@ class _Listener:
         self._levels: dict[str, Level] = {}
         self._known: dict[Clique, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
-    def _both(self, oracle: Any, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _counts_without_and_with(
+        self, oracle: Any, clique: Clique
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The clique's exact counts without and with the target."""
         if clique not in self._known:
             levels = [self._levels[name] for name in clique if name in self._levels]
@@ -109,16 +111,18 @@ class _Listener:
     def _measured(self, oracle: Any, found: Any, handles: Any, sigma2: Fraction | Sequence[Fraction]) -> None:
         each = [sigma2] * len(handles) if isinstance(sigma2, Fraction) else list(sigma2)
         for handle, cells, variance in zip(handles, found, each, strict=True):
-            self._gaussian(cells, self._both(oracle, oracle.state.cliques[handle]), variance)
+            self._gaussian(
+                cells, self._counts_without_and_with(oracle, oracle.state.cliques[handle]), variance
+            )
 
     def _total(self, oracle: Any, found: Any, sigma2: Any) -> None:
         clique = next(iter(self._known), (next(iter(oracle.facts.sizes)),))
-        without, beside = self._both(oracle, clique)
+        without, beside = self._counts_without_and_with(oracle, clique)
         self._gaussian(found, (without.sum(), beside.sum()), sigma2)
 
     def _distances(self, oracle: Any, found: Any, handles: Any, answers: Any, sigma2: Any) -> None:
         for handle, answer, value in zip(handles, answers, found, strict=True):
-            without, beside = self._both(oracle, oracle.state.cliques[handle])
+            without, beside = self._counts_without_and_with(oracle, oracle.state.cliques[handle])
             self._gaussian(value, (np.abs(without - answer).sum(), np.abs(beside - answer).sum()), sigma2)
 
     def _selected(
@@ -136,7 +140,7 @@ class _Listener:
         """Each pick is an exponential mechanism among the candidates that the earlier ones leave."""
         scores = np.zeros((2, len(handles)))
         for place, (handle, answer) in enumerate(zip(handles, answers, strict=True)):
-            for side, cells in enumerate(self._both(oracle, oracle.state.cliques[handle])):
+            for side, cells in enumerate(self._counts_without_and_with(oracle, oracle.state.cliques[handle])):
                 distance = float(np.abs(cells - answer).sum())
                 scores[side, place] = float(weights[place]) * (distance - float(penalties[place]))
         scores *= float(epsilon) / (2 * float(max(weights)))

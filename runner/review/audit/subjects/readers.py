@@ -100,7 +100,7 @@ def _nested_hellos() -> tuple[bytes, ...]:
 def _hear(content: bytes) -> object:
     """As a party that has heard this confirms what all have said."""
     north = _agreement(NAMES[0])
-    north.heard(1, frames.Kind.HELLO, content)
+    north.on_frame(1, frames.Kind.HELLO, content)
     return north._confirmation()
 
 

@@ -194,7 +194,7 @@ def _run(
     _within_budget(plan, ran)
     _questions(plan, ran)
     _table(plan, ran.synthesis, ran.oracle)
-    _told(ran)
+    _check_observer(ran)
 
 
 def _within_budget(plan: Plan, ran: Ran) -> None:
@@ -263,7 +263,7 @@ def _table(plan: Plan, synthesis: Synthesis, oracle: Watched) -> None:
             )
 
 
-def _told(ran: Ran) -> None:
+def _check_observer(ran: Ran) -> None:
     expect(ran.told, "an observer must be told something.")
     for phase, event, fields in ran.told:
         expect(isinstance(phase, str) and isinstance(event, str), f"{phase!r}, {event!r} must be words.")

@@ -187,7 +187,7 @@ def test_nobody_waits_for_room_that_nobody_makes() -> None:
     gone = threading.Thread(target=lambda: None)
     full: queue.Queue[pa.RecordBatch | None] = queue.Queue(1)
     full.put(None)
-    workers._put(full, None, [gone])
+    workers._put_block(full, None, [gone])
     assert full.qsize() == 1
 
 

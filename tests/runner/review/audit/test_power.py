@@ -76,7 +76,7 @@ def test_a_count_that_tells_more_than_is_charged_is_seen(profile: Profile, times
 
     def found() -> bool:
         without, with_row = RNG.choice(reach, size, p=law / law.sum())
-        return mechanisms.shown(without, with_row + 1)[1] > charged
+        return mechanisms.demonstrated_mu(without, with_row + 1)[1] > charged
 
     assert seen(found) >= TRIALS - 1
 

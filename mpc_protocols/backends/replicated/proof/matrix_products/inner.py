@@ -85,7 +85,7 @@ class InnerProduct:
         drawn = [of.draw(self._ring, lifts) for of in self._statements]
         self._own, self._next = self._combined(drawn)
         self._claims = self._claimed(drawn)
-        self._masks = self._drawn(self._trio.next_reader(self._masking))
+        self._masks = self._read_masks(self._trio.next_reader(self._masking))
         values = self._values()
         masks = self._trio.own_mask(values.shape, RING, self._sharing)
         self._trio.send(self._trio.right, values + masks)
@@ -107,7 +107,7 @@ class InnerProduct:
         )
         del self._own, self._next
         self._rho, self._factor = rho, factor
-        masks = self._drawn(trio.own_reader(self._masking))
+        masks = self._read_masks(trio.own_reader(self._masking))
         for x, mask in zip(self._own_folded, masks, strict=True):
             trio.send(trio.right, ring.plus_times(x, mask, factor))
         trio.send(trio.right, self._share(self._from_prover, self._claims[1]))
@@ -154,7 +154,7 @@ class InnerProduct:
             right += statement.claim(ring, coefficients, statement.right)
         return left, right
 
-    def _drawn(self, reader: Reader) -> Pair:
+    def _read_masks(self, reader: Reader) -> Pair:
         """D and E."""
         shape = self._width, self._ring.degree
         return reader.draw(shape, RING), reader.draw(shape, RING)

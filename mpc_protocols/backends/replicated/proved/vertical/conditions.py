@@ -106,7 +106,7 @@ class Conditions:
         self._sent.update(_bytes(following))
         self._expected.update(_bytes(own ^ following))
 
-    def said(self) -> bytes:
+    def own_hash(self) -> bytes:
         """This party's hash."""
         return self._sent.digest()
 
@@ -136,7 +136,7 @@ def compare(trio: Trio, conditions: Sequence[Conditions]) -> None:
     the owner."""
     compared = [(of, of.peers) for of in conditions if of.peers]
     for of, (receiver, _) in compared:
-        trio.wire.send(receiver, of.said())
+        trio.wire.send(receiver, of.own_hash())
     trio.turn()
     for of, (_, sender) in compared:
         if bytes(trio.wire.receive(sender, DIGEST_BYTES)) != of.expected():

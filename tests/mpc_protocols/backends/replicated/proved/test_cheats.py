@@ -111,7 +111,7 @@ def test_scaled_noise(cheat: int) -> None:
         gates = ProvedGates(Trio(wire))
         noise = gates.weighted_sum(bits[wire.me], [1, 2, 4, 8, 16, -31], 40, np.uint32)
         if wire.me == cheat:
-            scaled = tuple(of.each(lambda part: part ^ part << np.uint32(16)) for of in noise.summands)
+            scaled = tuple(of.map(lambda part: part ^ part << np.uint32(16)) for of in noise.summands)
             noise = SummedNumbers(np.uint32, noise.public, None, scaled)
         add_up(gates, SummedNumbers.of(x[wire.me]) + noise)
         gates.verify()
@@ -184,7 +184,7 @@ def test_an_error_in_a_comparison_is_found_before_the_index_is_opened() -> None:
 
 def test_numbers_keep_what_is_inverted() -> None:
     own = np.arange(3, dtype=np.uint32)
-    assert Summand(own, own, True).each(lambda part: part[:1]).inverted
+    assert Summand(own, own, True).map(lambda part: part[:1]).inverted
 
 
 def test_nothing_is_opened_after_a_proof_that_failed() -> None:
