@@ -104,7 +104,7 @@ def test_what_is_wrong_in_a_private_file_is_said_by_its_declaration(tmp_path: Pa
         'out must be a path, got "".',
         "workers must be a whole number of at least 1 and at most 256, got 0.",
         "allow_empty must be true or false, got 1.",
-        'decimal must be "." or ",", got ";".',
+        '[csv] decimal must be "." or ",", got ";".',
         '[harmonise] filter must be an expression in DuckDB\'s SQL, got "".',
         '[harmonise] missing_ids must be "refuse" or "leave out", got "leave" (did you mean "leave out"?).',
         "[harmonise.columns.a] from must be the name of a column of the data, got 3.",
