@@ -28,7 +28,7 @@ from runner.party.synthesis import facts_of, plan_of
 from runner.study.method import algorithm_of
 from synth.algorithm import ALGORITHMS, proposed
 from synth.config import ADAPTIVE
-from synth.domain import Binned, Codes, Column
+from synth.domain import Codes, Column
 from synth.judgement.relations import Relations, relations
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _less_costly_studies(study: Study, *, kept: bool) -> Iterator[tuple[str, Stu
 def _coarser(study: Study) -> Study | None:
     """With at most `FEWER_BINS` bins of each column of bins."""
     columns: list[Column] = [
-        Codes(FEWER_BINS) if isinstance(column, Binned) and column.bins > FEWER_BINS else column
+        Codes(FEWER_BINS) if column.binned and column.bins > FEWER_BINS else column
         for column in study.domain.columns
     ]
     if columns == list(study.domain.columns) or study.domain.constraints:

@@ -32,7 +32,7 @@ from parties.data.sql.kinds import Kind
 from parties.data.sql.products import Expression, Product
 from parties.data.sql.server import absent, trimmed
 from parties.data.sql.translation import refused
-from synth.domain.categorical import Categorical, shown_as
+from synth.domain.categorical import shown_as
 
 if TYPE_CHECKING:
     from parties.data.location import Location
@@ -154,16 +154,14 @@ class UnfoldedInside(Source):
         import sqlalchemy as sa
 
         assert child.order is not None
-        kind, listed = (
-            grouping.kinds[child.order],
-            child.domain[child.order] if child.ordered_by is not None else None,
-        )
+        kind = grouping.kinds[child.order]
+        listed = child.domain[child.order].listed if child.ordered_by is not None else ()
         x = trimmed(column(child.order), kind)
-        if isinstance(listed, Categorical) and kind.group == "text":
+        if listed and kind.group == "text":
             product = self._product
             whens = [
                 (product.exact(x) == product.given(shown_as(value)), number(place))
-                for place, value in enumerate(listed.values)
+                for place, value in enumerate(listed)
             ]
             return sa.case(*whens, else_=number(len(whens)))
         if kind.group not in ORDERED:

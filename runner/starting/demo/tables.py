@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpc_protocols.process.installation import program
-from synth.domain import Categorical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,9 +176,5 @@ def coded(table: pd.DataFrame, domain: Any) -> Any:
     """Codes of a table in the study's words, (rows, columns) in the domain's order."""
     coded = []
     for name, column in zip(domain.names, domain.columns, strict=True):
-        if isinstance(column, Categorical):
-            code = {value: number for number, value in enumerate(column.values)}
-            coded.append([code[value] for value in table[name]])
-        else:
-            coded.append([column.bin_of(value) for value in table[name]])
+        coded.append([column.code_of(value) for value in table[name]])
     return np.array(coded, dtype=np.int64).T
