@@ -206,11 +206,6 @@ def placed(linked: LinkedTables | None, data: DataLocation, where: str, whole: b
                 f"{where}: data names {own[0]} without {child.name}, to whose rows its rows belong; whoever has one table needs "
                 f"the other."
             )
-        if child.children and any(place.push_down for place in tables.values()):
-            raise StudyInvalid(
-                f"{where}: a database unfolds people and what belongs to them, and {child.children[0].name} belongs to rows of "
-                f"{child.name}; leave push_down out."
-            )
     pushed = {(place.push_down, place.url if place.push_down else None) for place in tables.values()}
     if len(pushed) > 1:
         raise StudyInvalid(
