@@ -48,7 +48,7 @@ def orphan(location: Location, linked: LinkedPlaces, name: str, place: str) -> D
     parent = linked.children.get(owner, location)
     return DataRefused(
         f'{linked.children[name].label}, column "{keys.get(owner, linked.linked.key)}"{where}: no row of {parent.label} '
-        f"has this key; every row of {name} needs a row of {owner}."
+        f"has this key; every row of {name} needs a row of {owner}, by a key that is written alike (1, 01 and 1.0 are three)."
     )
 
 

@@ -158,8 +158,9 @@ def test_what_belongs_to_the_child_drawn_comes_with_it_whatever_is_asked(store: 
         for p in range(600)
         for v, day, drug in ((1, 1, "x"), (2, 1, "x"), (2, 2, "y"), (2, 3, "z"))
     ]
-    cliques = [("visits_diag", "drugs_count"), ("visits_diag", "drugs_count", "drugs_drug"), ("sex", "drugs_count")]  # fmt: skip
-    numbers, drawn, of_people = marginals(prescribed(store, people, visits, drugs), *cliques)
+    pair = ("visits_diag", "drugs_count")
+    asked = [pair, (*pair, "drugs_drug"), ("sex", "drugs_count")]
+    numbers, drawn, of_people = marginals(prescribed(store, people, visits, drugs), *asked)
     assert [numbers[0, 0], numbers[1, 1], numbers[2, 2], numbers[3, 0]] == numbers[numbers > 0].tolist()
     assert chi_square(numbers[:3].sum(axis=1)) > 1e-6 and numbers[3, 0] == 1
     assert drawn[1, 1].tolist() == [numbers[1, 1], 0, 0, 0] and drawn[0, 0, 3] == numbers[0, 0]
@@ -171,7 +172,7 @@ def test_what_belongs_to_the_child_drawn_comes_with_it_whatever_is_asked(store: 
     assert pairs[1, 0] and pairs[2, 0] and pairs[2, 1] and not np.triu(pairs[:3, :3]).any()
     same = [[f"k{p}", 2 * p + v, 1, "p", 0] for p in range(600) for v in range(2)]
     with_drug = [[2 * p, "x", 1] for p in range(600)]  # one visit of two that look alike has one
-    (told, again) = marginals(prescribed(store, people, same, with_drug), ("drugs_count",), ("visits_diag", "drugs_count"))  # fmt: skip
+    told, again = marginals(prescribed(store, people, same, with_drug), ("drugs_count",), pair)
     assert (again.sum(axis=0) == told).all() and abs(int(told[1]) - 300) < 75  # 6 sigma
 
 
