@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LinkedPlaces:
     """linked: the study's. children: by name, the tables that this custodian has. draws: the key of the
-    draws; None: a fresh one, for a look at the tables of which nothing is counted."""
+    draws; None: a fresh one each time, for a look at the tables, or for a part whose counts are kept."""
 
     linked: LinkedTables
     children: Mapping[str, Location] = field(repr=False)
