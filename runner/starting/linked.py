@@ -144,15 +144,15 @@ def _owner(
     ]
     if not found and of_people:
         return parent, key
-    if len(found) != 1:
+    if not found:
+        raise UsageError(
+            f"--linked: which rows those of {name} belong to cannot be told: it has no column {key}, and no column that names "
+            "each row of another table; add one."
+        )
+    if len(found) > 1:
         which = " and ".join(f"{column} of {other}" for other, column in found)
         raise UsageError(
-            f"--linked: which rows those of {name} belong to cannot be told: "
-            + (
-                f"{which} could all name them; leave the others out."
-                if found
-                else f"it has no column {key}, and no column that names each row of another table; add one."
-            )
+            f"--linked: which rows those of {name} belong to cannot be told: {which} could all name them; leave the others out."
         )
     [(owner, column)] = found
     if key not in texts[owner].columns:

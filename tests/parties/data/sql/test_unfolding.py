@@ -178,7 +178,7 @@ def test_what_belongs_to_the_child_drawn_comes_with_it_whatever_is_asked(store: 
 
 def test_whole_people_move_one_row_inside_a_database_too(store: Store) -> None:
     people = [[f"k{i}", "f"] for i in range(4)]
-    visits = [[f"k{i}", 10 * i + n, n, "pqr"[n % 3], n] for i in range(4) for n in range(i)]
+    visits: list[list[Any]] = [[f"k{i}", 10 * i + n, n, "pqr"[n % 3], n] for i in range(4) for n in range(i)]
     drugs = [[visit[1], "xyz"[dose], dose] for visit in visits for dose in range(visit[1] % 10 + 1)]
     clique = ("visits_diag", "visits_before_cost", "drugs_count", "drugs_drug", "drugs_other_drug")
     (whole,) = marginals(prescribed(store, people, visits, drugs), clique)
