@@ -33,8 +33,8 @@ With --from NAME=FILE once for each custodian the tables are compared, and DIR/N
 them is read: names, codes, markers of missing values; where units seem to differ, the question stands
 there. --codes COLUMN=FILE takes a column's values from a public
 code book (.csv or .json) into the study. With --linked FILE once for the table of people and once for
-each of what belongs to them (a column names the person), or to rows of those, the proposal is of linked tables; code books
-of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors complete the study's keys.
+each of what belongs to them (a column names the person), or to a row of theirs, the proposal is of
+linked tables; code books of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors complete the study's keys.
 """
 
 
