@@ -34,7 +34,8 @@ them is read: names, codes, markers of missing values; where units seem to diffe
 there. --codes COLUMN=FILE takes a column's values from a public
 code book (.csv or .json) into the study. With --linked FILE once for the table of people and once for
 each of what belongs to them (a column names the person), or to a row of theirs, the proposal is of
-linked tables; code books of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors complete the study's keys.
+linked tables; code books of theirs are --codes TABLE.COLUMN=FILE. DIR/study.schema.json lets editors
+complete the study's keys.
 """
 
 

@@ -25,7 +25,7 @@ charged here; a part that does not fit the study is refused (30).
 EXAMPLES = """\
   cosynth tally study.toml --data part-07.parquet --out counted/part-07.tally
   cosynth tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
-  cosynth tally study.toml --data part-07 --out counted/part-07.tally      # linked: part-07/patients.csv, ..
+  cosynth tally study.toml --data part-07 --out counted/part-07.tally      # part-07/patients.csv, ...
 """
 
 
