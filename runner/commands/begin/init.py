@@ -69,7 +69,9 @@ def add(commands: Commands) -> None:
         help="a table of one custodian: that of people first, then those of what belongs to them",
     )
     parser.add_argument(
-        "--key", metavar="COLUMN", help="with --linked: the column that names the person, of the tables that have it"
+        "--key",
+        metavar="COLUMN",
+        help="with --linked: the column that names the person, of the tables that have it",
     )
     parser.add_argument(
         "--codes",
