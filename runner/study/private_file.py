@@ -210,11 +210,12 @@ def _check_parts(study: Study, by_unit: bool) -> None:
         raise StudyInvalid(
             f"{study.path}: owners of a vertical study share rows, not counts; give a table as `data`, not tallies."
         )
-    if by_unit and study.privacy.unit.id is None:
+    whose = study.privacy.unit.id if study.linked is None else study.linked.key
+    if by_unit and whose is None:
         raise StudyInvalid('data.partitioned_by has no meaning in a study with unit = "row"; remove it.')
-    if not by_unit and study.privacy.unit.id is not None:
+    if not by_unit and whose is not None:
         raise StudyInvalid(
-            f"The study bounds a person's rows by {study.privacy.unit.id}, and a part of a table tells of its own rows only; "
+            f"The study bounds a person's rows by {whose}, and a part of a table tells of its own rows only; "
             'cut the table by ranges of the hash of that column, and say partitioned_by = "id" in `data` '
             "(docs/howto/large-tables.md)."
         )

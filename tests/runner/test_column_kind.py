@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_no_layer_compares_the_class_of_a_column() -> None:
 
 @pytest.fixture(autouse=True)
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "weekday", WEEKDAY)  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "weekday", WEEKDAY)
     monkeypatch.setattr(proposals, "GUESSES", [guess, *proposals.GUESSES])
 
 
@@ -92,7 +93,7 @@ def test_values_are_coded_and_what_is_none_is_a_misfit() -> None:
 
 @pytest.mark.parametrize("push_down", [None, False, True])
 def test_a_table_is_counted_in_memory_and_inside_a_database(tmp_path: Path, push_down: bool | None) -> None:
-    table = {"day": DAYS, "x": [0, 1, 1, 0, 1, 1, 0]}
+    table: dict[str, Sequence[object]] = {"day": DAYS, "x": [0, 1, 1, 0, 1, 1, 0]}
     if push_down is None:
         location = write_csv(tmp_path / "people.csv", table)
     else:
@@ -126,7 +127,9 @@ def test_it_is_proposed_from_one_table_and_from_several() -> None:
 
 def test_a_run_reports_samples_and_answers_it(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    frame = pd.DataFrame({"day": rng.choice([*NAMES[:4], None], 400), "x": rng.integers(0, 2, 400)})
+    frame = pd.DataFrame(
+        {"day": rng.choice(np.array([*NAMES[:4], None], object), 400), "x": rng.integers(0, 2, 400)}
+    )
     columns: dict[str, Any] = {"day": {"kind": "weekday", "missing": True}, "x": 2}
     run = Synthesizer(columns, epsilon=20.0).fit(frame, out=tmp_path / "out").run
     table = pd.read_csv(tmp_path / "out" / "synthetic.csv")

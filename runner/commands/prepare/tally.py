@@ -25,6 +25,7 @@ charged here; a part that does not fit the study is refused (30).
 EXAMPLES = """\
   cosynth tally study.toml --data part-07.parquet --out counted/part-07.tally
   cosynth tally study.toml --party north --private north.toml --data part-07.csv --out counted/part-07.tally
+  cosynth tally study.toml --data part-07 --out counted/part-07.tally      # part-07/patients.csv, ...
 """
 
 
@@ -43,7 +44,11 @@ def add(commands: Commands) -> None:
         "--private", metavar="FILE", type=Path, help="its private settings, for [csv] and [harmonise]"
     )
     parser.add_argument(
-        "--data", metavar="FILE", type=Path, required=True, help="the part: a .csv or .parquet file"
+        "--data",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="the part: a .csv or .parquet file; of linked tables a folder with one of each, of the same persons",
     )
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where the counts go")
 
@@ -64,6 +69,11 @@ def run(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out
     if not out.parent.is_dir():
         raise UsageError(f"The folder of {out} is not there; make it first.")
+    if study.linked is not None and not arguments.data.is_dir():
+        raise UsageError(
+            f"--data {arguments.data} must be a folder with a file of each linked table, as {study.linked.parent}.csv, all "
+            "of the same persons."
+        )
     own = private_file.load(arguments.private)
     data = private_file.read_by_rules(study, DataLocation(arguments.data.resolve()), own.rules)
     location, cliques = data.locate(), counted(plan_of(study))
