@@ -310,11 +310,7 @@ class Cohorts(Aggregation):
 
     @abstractmethod
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """As `Aggregation`; all of the clients are charged.
 

@@ -118,12 +118,7 @@ class Program:
     ledger."""
 
     def __init__(
-        self,
-        *arguments: object,
-        ledger: Path,
-        scratch: Path,
-        cwd: Path | None = None,
-        module: str = "runner",
+        self, *arguments: object, ledger: Path, scratch: Path, cwd: Path | None = None, module: str = "runner"
     ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         self._files = [scratch / "stdout", scratch / "stderr"]

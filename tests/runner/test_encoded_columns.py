@@ -34,10 +34,7 @@ def study(
     **options: Any,
 ) -> split.Trial:
     named = [
-        (
-            'algorithm = "aim"',
-            'algorithm = "vertimrf"' + ("\nresearch = true" if research else ""),
-        ),
+        ('algorithm = "aim"', 'algorithm = "vertimrf"' + ("\nresearch = true" if research else "")),
         ("[aim]\nrounds = 3", f'[vertimrf]\nencoder = "{encoder}"'),
     ]
     text = ALIGNED if aligned else split.STUDY

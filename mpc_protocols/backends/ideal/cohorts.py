@@ -41,11 +41,7 @@ class IdealCohorts(Cohorts):
         return self._state.transcript
 
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
         plan = self._state.begin_sum(self.clients, question, clients, sigma2, cliques)

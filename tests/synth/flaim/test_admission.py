@@ -90,16 +90,8 @@ LIES: list[tuple[str, str, Callable[[FlaimPlan, CohortStep], CohortStep]]] = [
     ("no group", "choose", lambda of, s: step_of(of, "choose", (0, 1))),
     ("a choice of one", "choose", lambda of, s: replace(s, least=1)),
     ("a choice of many", "choose", lambda of, s: replace(s, least=4)),
-    (
-        "cheap",
-        "choose",
-        lambda of, s: replace(s, event=replace(s.event, rho=Fraction(1, 10**9))),
-    ),
-    (
-        "for others",
-        "choose",
-        lambda of, s: replace(s, event=of.choice_event([0, 2], 2)),
-    ),
+    ("cheap", "choose", lambda of, s: replace(s, event=replace(s.event, rho=Fraction(1, 10**9)))),
+    ("for others", "choose", lambda of, s: replace(s, event=of.choice_event([0, 2], 2))),
     ("votes revealed", "choose", lambda of, s: CohortStep(REVEAL, s.question, s.clients, event=s.event)),
     ("a name for it", "size", lambda of, s: replace(s, event=NOTHING)),
     ("noise on a size", "size", lambda of, s: CohortStep(SUM, s.question, s.clients, sigma2=of.sigma2)),

@@ -176,8 +176,4 @@ def test_levels_of_split_columns(split: tuple[int, ...], population: Population)
     parties = max(3, max(of.owners) + 1)
     network = MemoryNetwork(parties, 3, session_id=facts().session)
     ideal = IdealOracle(facts(), ideal_counts(of, tables, SIZES), Recorder())
-    assert network.run([lead] * parties)[1] == (
-        ask(ideal),
-        list(ideal.state.shared),
-        ideal.state.transcript,
-    )
+    assert network.run([lead] * parties)[1] == (ask(ideal), list(ideal.state.shared), ideal.state.transcript)
