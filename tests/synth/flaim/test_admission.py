@@ -140,16 +140,9 @@ def test_a_study_of_units_of_several_rows_is_carried_out_to_its_end(adjacency: A
     domain = Domain(names, tuple(Codes(400) for _ in names))
     workload = Workload.from_spec({"degree": 2}, domain)
     for variant, kinds in KINDS.items():
-        of = plan(
-            domain,
-            workload,
-            FlaimConfig(variant=variant),
-            epsilon=2.0,
-            delta=1e-5,
-            adjacency=adjacency,
-            unit_rows=40,
-            max_rows=4096,
-        )
+        config = FlaimConfig(variant=variant)
+        of = plan(domain, workload, config, epsilon=2.0, delta=1e-5, adjacency=adjacency, unit_rows=40)
+        of = replace(of, max_rows=4096)
         guard = ClientAccounts(of, COHORT)
         for number, kind in enumerate(kinds):
             step = step_of(of, kind)
