@@ -54,6 +54,7 @@ from mpc_protocols.functionality import (
     Cohorts,
     Event,
     Guard,
+    Indices,
     LocalVector,
     Question,
 )
@@ -202,12 +203,7 @@ class ReplicatedCohorts(Cohorts):
         return self._party.sum(self._tell(step))
 
     def popular(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        least: int,
-        event: Event,
-        among: Sequence[int] | None = None,
+        self, question: Question, clients: Indices, least: int, event: Event, among: Indices | None = None
     ) -> tuple[int, ...]:
         """See `Cohorts`."""
         positions = None if among is None else tuple(among)
