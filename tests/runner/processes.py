@@ -172,6 +172,12 @@ def run(*arguments: object, ledger: Path, scratch: Path, module: str = "runner")
     return Program(*arguments, ledger=ledger, scratch=scratch, module=module).end()
 
 
+def run_whole(directory: Path, study: Path, *options: object) -> End:
+    """A whole run of a study into `out` of a directory, which also has its ledger and scratch."""
+    out, ledger, scratch = (directory / name for name in ("out", "ledger.db", "scratch"))
+    return run("run", study, "--out", out, *options, ledger=ledger, scratch=scratch)
+
+
 def parties(directory: Path) -> dict[str, int]:
     """Party processes that live and have `directory` among their arguments: name -> process id."""
     found = {}
