@@ -111,7 +111,7 @@ REASONS = {
 """Readers whose ValueErrors never leave them: a reason, which the sentence of the caller holds in
 parentheses."""
 NAMED_BY_USERS = {
-    *("backend", "bench", "bins", "data", "edges", "low", "other", "rho", "scale", "step", "values", "zero"),
+    *("backend", "bench", "bins", "data", "edges", "low", "other", "rho", "scale", "step", "values", "zero")
 }
 NAMED_IN_CODE = {"exp_minus", "exp_plus", "expand_message_xmd"}
 

@@ -38,11 +38,7 @@ _SIDE: Schema = {
 }
 _CONSTRAINT: Schema = {
     "type": "object",
-    "properties": {
-        "if": _SIDE,
-        "then": _SIDE,
-        "order": {**TEXTS, "minItems": 2, "maxItems": 2},
-    },
+    "properties": {"if": _SIDE, "then": _SIDE, "order": {**TEXTS, "minItems": 2, "maxItems": 2}},
     "additionalProperties": False,
     "oneOf": [{"required": ["if", "then"]}, {"required": ["order"]}],
 }

@@ -40,10 +40,7 @@ MODEL = fit(
 RELEASE = Release(
     np.array([[0, 3], [2, 1]], np.uint8),
     MODEL.to_bytes(),
-    (
-        Measured(("a",), Fraction(3, 2), 0, VALUES),
-        Measured(("a", "b/2"), Fraction(5), 1, COARSE, (HALVES,)),
-    ),
+    (Measured(("a",), Fraction(3, 2), 0, VALUES), Measured(("a", "b/2"), Fraction(5), 1, COARSE, (HALVES,))),
     (("a", "b/2"), (), ("b",)),
     6.25,
     7,

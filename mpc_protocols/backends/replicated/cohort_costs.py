@@ -27,6 +27,7 @@ from mpc_protocols.functionality import (
     Cohorts,
     CohortsDryRun,
     Event,
+    Indices,
     Question,
 )
 from mpc_protocols.mechanisms.gaussian import sampler
@@ -77,12 +78,7 @@ class ReplicatedCohortsDryRun(CohortsDryRun):
         return self._answers.sum(question, clients, sigma2, cliques)
 
     def popular(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        least: int,
-        event: Event,
-        among: Sequence[int] | None = None,
+        self, question: Question, clients: Indices, least: int, event: Event, among: Indices | None = None
     ) -> tuple[int, ...]:
         """See `Cohorts`."""
         fresh = question.content != self._votes[0]

@@ -54,19 +54,13 @@ from mpc_protocols.functionality import (
     Cohorts,
     Event,
     Guard,
+    Indices,
     LocalVector,
     Question,
 )
 from mpc_protocols.mechanisms.measurement import MeasurePlan
 from mpc_protocols.public.cohorts.public import CohortState, checked
-from mpc_protocols.public.cohorts.steps import (
-    DIGEST_BYTES,
-    END,
-    MAX_BYTES,
-    CohortStep,
-    StepGuard,
-    parse,
-)
+from mpc_protocols.public.cohorts.steps import DIGEST_BYTES, END, MAX_BYTES, CohortStep, StepGuard, parse
 from mpc_protocols.wire import Wire
 
 CELL_BITS: Final = 32
@@ -202,23 +196,14 @@ class ReplicatedCohorts(Cohorts):
         return self._party.state.transcript
 
     def sum(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        sigma2: Fraction,
-        cliques: Sequence[Clique] = (),
+        self, question: Question, clients: Sequence[int], sigma2: Fraction, cliques: Sequence[Clique] = ()
     ) -> NDArray[np.int64]:
         """See `Cohorts`."""
         step = CohortStep(SUM, question, tuple(clients), sigma2=sigma2, cliques=tuple(cliques))
         return self._party.sum(self._tell(step))
 
     def popular(
-        self,
-        question: Question,
-        clients: Sequence[int],
-        least: int,
-        event: Event,
-        among: Sequence[int] | None = None,
+        self, question: Question, clients: Indices, least: int, event: Event, among: Indices | None = None
     ) -> tuple[int, ...]:
         """See `Cohorts`."""
         positions = None if among is None else tuple(among)

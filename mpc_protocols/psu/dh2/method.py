@@ -11,7 +11,6 @@ from mpc_protocols.psu.two_owners.two_owner_method import TwoOwners
 if TYPE_CHECKING:
     from mpc_protocols.functionality import Adjacency
     from mpc_protocols.psu.functionality import Alignment, AlignmentSpec, Context
-    from mpc_protocols.psu.groups.group import Group
     from mpc_protocols.psu.randomness import Entropy
     from mpc_protocols.psu.two_owners.cost import Cost
     from mpc_protocols.wire import Wire
@@ -61,19 +60,13 @@ class Dh2(TwoOwners):
         )
 
     def between(
-        self,
-        wire: Wire,
-        entries: Sequence[bytes],
-        spec: AlignmentSpec,
-        context: Context,
-        group: Group | None,
-        entropy: Entropy,
+        self, wire: Wire, entries: Sequence[bytes], spec: AlignmentSpec, context: Context, entropy: Entropy
     ) -> Alignment:
         # libsodium takes 50 ms that the other methods need not spend
         from mpc_protocols.psu.dh2 import owner
         from mpc_protocols.psu.groups.ristretto import Ristretto255
 
-        return owner.align(wire, entries, spec, context, group or Ristretto255(), entropy)
+        return owner.align(wire, entries, spec, context, context.group or Ristretto255(), entropy)
 
     def cost(self, spec: AlignmentSpec, first: int, second: int, union: int) -> Cost:
         from mpc_protocols.psu.dh2.cost import dh2_cost

@@ -20,13 +20,7 @@ A demo's report keeps its comparison with the real rows, which only a demo has.
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "report",
-        run,
-        description=DESCRIPTION,
-        examples="  cosynth report out\n",
-    )
+    parser = command(commands, "report", run, description=DESCRIPTION, examples="  cosynth report out\n")
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of a finished run")
 
 

@@ -52,13 +52,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "plan",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "plan", run, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
         "-n",
@@ -106,10 +100,7 @@ class Meter:
             self._shown = line
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._stream is not None and self._shown:
             self._stream.write(f"\r{'':<40}\r")

@@ -50,12 +50,7 @@ def add(commands: Commands) -> None:
     """Declare the command. Its options depend on the benchmarks there are, which are found when it runs
     (`parser`)."""
     # without a prefix character options are arguments like any other, and left to `parser`
-    command = commands.add_parser(
-        "bench",
-        help=HELP["bench"],
-        add_help=False,
-        prefix_chars="\0",
-    )
+    command = commands.add_parser("bench", help=HELP["bench"], add_help=False, prefix_chars="\0")
     command.add_argument("rest", nargs="*")
     command.set_defaults(run=run)
 

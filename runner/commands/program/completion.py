@@ -54,13 +54,7 @@ PARTIES = {"bash": "_cosynth_parties", "zsh": "_cosynth_parties", "fish": "(_cos
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "completion",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "completion", run, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 

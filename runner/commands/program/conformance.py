@@ -31,13 +31,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "conformance",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "conformance", run, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("kind", metavar="KIND", choices=KINDS, help=", ".join(KINDS))
     parser.add_argument("name", metavar="NAME", help="its word in the study file")
     parser.add_argument("--only", metavar="TEXT", default="", help="checks whose name holds this text")

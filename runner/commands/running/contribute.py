@@ -40,13 +40,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "contribute",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "contribute", run, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument("-p", "--party", metavar="NAME", required=True, help="this contributor")
     parser.add_argument(

@@ -69,13 +69,7 @@ SYSTEMD = "NOTIFY_SOCKET"
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "run",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "run", run, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("study", metavar="STUDY", type=Path, help="the study file")
     parser.add_argument(
         "-o",

@@ -44,13 +44,7 @@ EXAMPLES = """\
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(
-        commands,
-        "predict",
-        run,
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    parser = command(commands, "predict", run, description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("dir", metavar="DIR", type=Path, help="the --out directory of the finished run")
     parser.add_argument("study", metavar="STUDY", type=Path, help="its study file")
     parser.add_argument("-p", "--party", metavar="NAME", help="be this one owner")

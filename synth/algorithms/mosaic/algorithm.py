@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from mpc_protocols.options import option
-from synth.algorithm import SOUND, Algorithm, PromiseWithReserved
+from synth.algorithm import MarginalAlgorithm
 from synth.config import ADAPTIVE, MAX_ROUNDS, ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpc_protocols.functionality import MarginalOracle, Observe
     from synth.algorithms.mosaic.plan import MosaicPlan
-    from synth.domain import Domain
-    from synth.run import Measured, Synthesis
-    from synth.workload import Workload
+    from synth.run import Measured
 
 
 @dataclass(frozen=True)
@@ -40,14 +37,13 @@ class MosaicConfig(ModelConfig):
         return self.rounds if isinstance(self.rounds, int) else None
 
 
-class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
+class Mosaic(MarginalAlgorithm["MosaicConfig", "MosaicPlan"]):
     """AIM with resolutions: a marginal may be asked over bins of its columns."""
 
     name = "mosaic"
+    home = "synth.algorithms.mosaic"
     title = "Mosaic"
     rank = 3
-    constrained = True
-    reserves = True
     inherits = True
     summary = "Mosaic asks marginals at the resolution that the data can pay for"
     proposed = True
@@ -55,18 +51,8 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
     config = MosaicConfig
     left_out = "no bins are coarse enough for it"
 
-    def claim(self, config: MosaicConfig) -> str:
-        return SOUND
-
     def adaptive(self, config: MosaicConfig) -> bool:
         return config.fixed_rounds is None
-
-    def plan(
-        self, domain: Domain, workload: Workload, config: MosaicConfig, **promise: Unpack[PromiseWithReserved]
-    ) -> MosaicPlan:
-        from synth.algorithms.mosaic.plan import plan
-
-        return plan(domain, workload, config, **promise)
 
     def small_share(self, plan: MosaicPlan, measurements: Sequence[Measured], noisy_total: float) -> float:
         from synth.algorithms.mosaic.loop import NOISE_LIMIT
@@ -79,11 +65,6 @@ class Mosaic(Algorithm["MosaicConfig", "MosaicPlan"]):
             f"each column once, then {plan.times('pick')}, several at a time: which of {len(plan.candidates):,} sets of "
             "columns is worst at which resolution, and its counts over bins"
         )
-
-    def run(self, oracle: MarginalOracle, plan: MosaicPlan, observe: Observe) -> Synthesis:
-        from synth.algorithms.mosaic import loop
-
-        return loop.run(oracle, plan, observe)
 
 
 ALGORITHM = Mosaic()

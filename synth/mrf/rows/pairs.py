@@ -51,12 +51,7 @@ class PairTargets:
     """Pairs of columns: by how much the table's counts exceed the model's, all in one symmetric matrix
     (values x values)."""
 
-    def __init__(
-        self,
-        sizes: Mapping[str, int],
-        pairs: Mapping[Clique, Array],
-        values: Codes,
-    ) -> None:
+    def __init__(self, sizes: Mapping[str, int], pairs: Mapping[Clique, Array], values: Codes) -> None:
         """pairs: with the model's answer of each, flat. values: codes, (columns, rows)."""
         order = list(sizes)
         used = sorted({order.index(name) for pair in pairs for name in pair})

@@ -73,10 +73,7 @@ def test_who_is_drawn_and_who_stays_is_as_likely_as_outside(store: Store) -> Non
     visits = [[key, month, "pqr"[month % 3], month] for key, _ in people for month in range(5)]
     location = placed(store, people, visits, most=2)
     many, a, costs = marginals(
-        location,
-        ("visits_count",),
-        ("visits_cost",),
-        ("visits_cost", "visits_before_cost"),
+        location, ("visits_count",), ("visits_cost",), ("visits_cost", "visits_before_cost")
     )
     assert many.tolist() == [0, 0, 900]
     assert chi_square(a[:5]) > 1e-6 and a.sum() == a[:5].sum()
