@@ -8,7 +8,8 @@ a share): the interval is the set of values r for which
 with v the covariances of a and b by the noise, and s(r) the sampling variance of a - r b: b r (1 - r) for a
 share, b times the variance in the group for a mean, 0 for these rows. It is right where a share is near 0 or
 1, and unbounded where the group may be empty; then there is no answer. Sums, differences and quotients of two
-such ratios follow from the intervals of both. Everything else is normal by its linearisation.
+such ratios follow from the intervals of both. Everything else is normal by its linearisation, means and all that
+with Student's deviate for how far the people's variance is itself known.
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from synth.inference.licence import Uncertain
+
+MIN_PEOPLE = 5.0
+"""Of the effective number of people behind an answer. A number of people has about so many degrees of freedom
+twice over as it has people: with these its intervals hold (`docs/design/inference.md` 5)."""
+FEW = (
+    "By the measurements and their noise too few people decide the answer for an interval about others: ask for these rows "
+    "alone, or about a larger group."
+)
 
 
 def critical(level: float, answers: int = 1) -> float:
@@ -29,6 +38,22 @@ def wald(value: float, variance: float, z: float) -> tuple[float, float]:
     """value +- z standard errors."""
     half = z * math.sqrt(max(0.0, variance))
     return value - half, value + half
+
+
+def student(z: float, variance: float, fourth: float) -> float:
+    """The deviate of z's tail for an estimate whose variance is partly that of the people who were seen.
+    fourth: the sum of the fourth powers of what each of these adds to it, about the variance of that variance
+    (Satterthwaite 1946).
+
+    Raises `Uncertain` where too few people decide.
+    """
+    if variance**2 < MIN_PEOPLE * fourth:
+        raise Uncertain(FEW)
+    if not fourth > 0:
+        return z
+    from scipy.special import stdtrit  # only who asks waits for it
+
+    return float(-stdtrit(2 * variance**2 / fourth, NormalDist().cdf(-z)))
 
 
 def count(value: float, noise: float, z: float) -> tuple[float, float]:
