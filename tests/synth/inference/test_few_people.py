@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy import stats
+from statsmodels.api import OLS, add_constant
 
 from synth.domain import Codes, Domain
 from synth.inference import intervals
@@ -90,7 +90,7 @@ def only_together() -> NDArray[np.int64]:
 
 def test_an_error_that_depends_on_columns_together_is_not_taken_from_their_pairs() -> None:
     table = only_together()
-    errors = sm.OLS(table[:, 2], sm.add_constant(table[:, :2].astype(float))).fit(cov_type="HC0").bse
+    errors = OLS(table[:, 2], add_constant(table[:, :2].astype(float))).fit(cov_type="HC0").bse
     pairs = measured(table, [AB, BC, AC], [SHARP] * 3)
     together = measured(table, [("a", "b", "c")], [SHARP])
     for name, measurements in (("pairs", pairs), ("together", together)):
