@@ -23,7 +23,7 @@ from synth.inference.licence import Uncertain
 MIN_PEOPLE = 5.0
 """Of the effective number of people behind an answer. A number of people has about so many degrees of freedom
 twice over as it has people: with these its intervals hold (`docs/design/inference.md` 5)."""
-FEW = (
+TOO_FEW = (
     "By the measurements and their noise too few people decide the answer for an interval about others: ask for these rows "
     "alone, or about a larger group."
 )
@@ -48,7 +48,7 @@ def student(z: float, variance: float, fourth: float) -> float:
     Raises `Uncertain` where too few people decide.
     """
     if variance**2 < MIN_PEOPLE * fourth:
-        raise Uncertain(FEW)
+        raise Uncertain(TOO_FEW)
     if not fourth > 0:
         return z
     from scipy.special import stdtrit  # only who asks waits for it

@@ -13,7 +13,7 @@ from statsmodels.api import OLS, add_constant
 from synth.domain import Codes, Domain
 from synth.inference import intervals
 from synth.inference.coupled import most_varying
-from synth.inference.intervals import FEW, MIN_PEOPLE, student
+from synth.inference.intervals import MIN_PEOPLE, TOO_FEW, student
 from synth.inference.licence import Uncertain
 from tests.synth.inference.small import AB, AC, BC, ask, measured, model
 
@@ -58,7 +58,7 @@ def test_means_of_groups_of_ten_people_hold() -> None:
             held += answer.low <= 3.5 <= answer.high
             asked += 1
         else:
-            assert answer.reason == FEW or "may be empty" in answer.reason
+            assert answer.reason == TOO_FEW or "may be empty" in answer.reason
     assert asked > 120 and held / asked > 0.93
 
 
@@ -73,7 +73,7 @@ def test_what_few_people_decide_has_no_interval_but_for_these_rows_or_under_nois
     sharp = measured(table, [("a", "c")], [SHARP], None, DOMAIN)
     fitted = model(sharp, 400, DOMAIN)
     for answer in ask([question], sharp, fitted, DOMAIN):
-        assert answer.low is None and answer.reason == FEW
+        assert answer.low is None and answer.reason == TOO_FEW
     for answer in ask([question], sharp, fitted, DOMAIN, target="rows"):
         assert answer.low is not None
     if "mean" not in question:
