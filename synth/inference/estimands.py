@@ -135,6 +135,7 @@ class _Asker:
                 for ratio in part.ratios():
                     if ratio.ratio is not None:
                         self._guards.append((ratio.ratio[1], EMPTY))
+                self._divisors.extend(part.divisors())
             if sign == "/" and right.gradient:
                 self._divisors.append(right)
             return found
