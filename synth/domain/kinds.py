@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -112,7 +113,9 @@ def column_from_spec(spec: object, key: str) -> Column:
         raise StudyInvalid(f"{key}.kind is {name!r}, and {UNFIT[name]}.")
     if not isinstance(name, str) or name not in KINDS:
         listed = ", ".join(f'"{kind}"' for kind in KINDS)
-        meant = f' (did you mean "{ours}"?)' if (ours := OTHERWISE.get(str(name).lower())) else ""
+        close = difflib.get_close_matches(said := str(name).lower(), [*KINDS, *OTHERWISE], 1, 0.7)
+        ours = OTHERWISE.get(said) or next((OTHERWISE.get(each, each) for each in close), None)
+        meant = f' (did you mean "{ours}"?)' if ours else ""
         raise StudyInvalid(f"{key}.kind must be one of {listed}, got {name!r}{meant}.")
     kind = KINDS[name]
     given = {word: value for word, value in spec.items() if word != "kind"}

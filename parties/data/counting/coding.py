@@ -122,7 +122,13 @@ class Coder:
         texts = [written(value) for value in distinct.values.to_pylist()]
         codes = distinct.each([self._code_of(text) for text in texts], -1)
         if isinstance(self.column, Boolean):
-            return codes, [(codes < 0, "the value is neither true nor false in a usual spelling")]
+            return codes, [
+                (
+                    codes < 0,
+                    "the value is neither true nor false in a usual spelling; what it means can be said under [harmonise] of the "
+                    "private file",
+                )
+            ]
         if self.column.unlisted >= 0:
             self.unlisted += int(
                 np.count_nonzero((codes < 0) & distinct.each([bool(text) for text in texts], False))
