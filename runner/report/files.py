@@ -23,7 +23,7 @@ from mpc_protocols.functionality import Level
 from parties.data.files.arrow import entries, present
 from runner.report.words.prior_text import prior_text
 from runner.results.finished_run import domain_of
-from runner.results.outdir import table_of
+from runner.results.outdir import finished, table_of
 from synth.domain import Column, Domain
 from synth.mrf import Model
 from synth.run import Measured
@@ -113,7 +113,8 @@ def measurements_of(directory: Path, domain: Domain) -> tuple[Measured, ...]:
 def _read(directory: Path, name: str, parse: Any) -> Any:
     try:
         return parse(directory / name)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        finished(directory)  # says more of a file that is taken for its directory
         raise UsageError(
             f"{directory} does not hold a finished run: {name} is missing; name the directory that was given "
             "to run --out."

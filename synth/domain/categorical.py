@@ -202,7 +202,10 @@ class Boolean(Categorical):
 
     @property
     def unread(self) -> str:
-        return "the value is neither true nor false in a usual spelling"
+        return (
+            "the value is neither true nor false in a usual spelling; what it means can be said under [harmonise] of the "
+            "private file"
+        )
 
     @cached_property
     def spellings(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -119,7 +120,11 @@ def column_from_spec(spec: object, key: str) -> Column:
         raise StudyInvalid(f"{key}.kind is {name!r}, and {UNFIT[name]}.")
     if not isinstance(name, str) or name not in KINDS:
         listed = ", ".join(f'"{kind}"' for kind in KINDS)
-        ours = next((kind for kind, known in KINDS.items() if str(name).lower() in known.also), None)
+        names = {kind: kind for kind in KINDS} | {
+            word: kind for kind, of in KINDS.items() for word in of.also
+        }
+        close = difflib.get_close_matches(str(name).lower(), names, 1, 0.7)  # itself first, if it is one
+        ours = names[close[0]] if close else None
         meant = f' (did you mean "{ours}"?)' if ours else ""
         raise StudyInvalid(f"{key}.kind must be one of {listed}, got {name!r}{meant}.")
     kind = KINDS[name]

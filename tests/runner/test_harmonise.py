@@ -210,7 +210,7 @@ def test_names_that_differ_in_capitals_only_need_no_line_each(
     )
     own = ["--private", f"court={tmp_path / 'court.toml'}"]
     assert main(check(tmp_path, *own)) == 30
-    assert "capitals count" in capsys.readouterr().out
+    assert 'write names = "ignore case" under [harmonise]' in capsys.readouterr().out
     told = PRIVATE.replace("[harmonise]\n", '[harmonise]\nnames = "ignore case"\n', 1)
     (tmp_path / "court.toml").write_text(told)
     assert main(check(tmp_path, *own)) == 0

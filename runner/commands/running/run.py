@@ -27,9 +27,11 @@ from runner.results.outdir import (
     PRIVATE_LOG,
     RUN,
     UNFINISHED,
+    begun,
     claim,
     finished,
     linked_tables_of,
+    nothing_to_resume,
     state,
     table_of,
 )
@@ -54,7 +56,9 @@ one is to take its place. Even then its files are replaced only when this one ha
 and if it fails, this one's events and log are DIR/unfinished.jsonl and .log. With --resume a run that was
 interrupted goes on from its last opened release, if all parties say so: nothing is spent twice. One that is
 finished in DIR is left as it is, and only gives the others what they lack; one that had released nothing
-starts anew.
+starts anew, and says so. With all parties here a DIR in which no run was ever started is refused: only its
+name can be wrong. One party of several is told in a line: the others may know of the run, and it may have
+died before it began.
 """
 EXAMPLES = """\
   cosynth run study.toml --out out
@@ -200,6 +204,8 @@ def _party(arguments: argparse.Namespace) -> None:
         if job is None and options.certs is not None:
             _check_key(options.certs, arguments.json)
         done = arguments.resume and _is_done(arguments, options.out, job is None)
+        if arguments.resume and job is None and not begun(options.out) and not arguments.quiet:
+            _note(nothing_to_resume(options.out), arguments.json)
         if job is None and not done:
             for sentence in _second_proposal(options, name):
                 _warn(sentence, arguments.json)
